@@ -1,0 +1,44 @@
+//! The document as types: what a checked configuration says, with the Collector's field names and defaults.
+//!
+//! Every type here is plain data. A value of [`Document`] made by the parser has passed all checks; one that is built
+//! in code (by the operator) is checked by the same rules.
+
+mod exporter;
+mod extension;
+mod network;
+mod processor;
+mod receiver;
+mod service;
+
+use std::collections::BTreeMap;
+
+pub use exporter::{
+    DebugExporter, Encoding, Exporter, FileExporter, FileFormat, OtlpGrpcExporter, OtlpHttpExporter, Queue, QueueBatch,
+    Retry, Rotation, Sizer, Verbosity,
+};
+pub use extension::{
+    BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthCheck, Htpasswd, OAuth2Client, PipelineCheck,
+};
+pub use network::{
+    ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
+};
+pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
+pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
+
+use crate::ComponentId;
+
+/// A whole configuration.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Document {
+    /// What takes data in.
+    pub receivers: BTreeMap<ComponentId, Receiver>,
+    /// What changes, groups or limits it.
+    pub processors: BTreeMap<ComponentId, Processor>,
+    /// What sends it on.
+    pub exporters: BTreeMap<ComponentId, Exporter>,
+    /// What serves the collector itself: health, credentials.
+    pub extensions: BTreeMap<ComponentId, Extension>,
+    /// Which of these run, and how they are wired.
+    pub service: Service,
+}

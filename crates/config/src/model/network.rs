@@ -1,0 +1,110 @@
+//! What servers and clients share: TLS, compression, keepalive.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::Secret;
+
+/// Where a certificate or a key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PemSource {
+    /// A file, read again when it changes.
+    File(PathBuf),
+    /// Text in the document itself.
+    Inline(Secret),
+}
+
+/// A certificate with its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPair {
+    /// The certificate chain, leaf first.
+    pub cert: PemSource,
+    /// Its private key.
+    pub key: PemSource,
+}
+
+/// A version of TLS that this program speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum TlsVersion {
+    /// 1.2, the Collector's default minimum.
+    #[default]
+    V1_2,
+    /// 1.3
+    V1_3,
+}
+
+/// `tls` of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// What the server shows.
+    pub identity: KeyPair,
+    /// `client_ca_file`: clients must show a certificate that this signed.
+    pub client_ca: Option<PemSource>,
+    /// `min_version`
+    pub min_version: TlsVersion,
+    /// `reload_interval`: how often files are looked at even if no change was seen.
+    pub reload_interval: Option<Duration>,
+}
+
+/// `tls` of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ClientTls {
+    /// `insecure`: no TLS at all, unless the endpoint says `https`.
+    pub insecure: bool,
+    /// `insecure_skip_verify`: TLS, but the server's certificate is not checked.
+    pub insecure_skip_verify: bool,
+    /// `server_name_override`
+    pub server_name_override: Option<String>,
+    /// `ca_file` or `ca_pem`; the system's roots if absent.
+    pub ca: Option<PemSource>,
+    /// `include_system_ca_certs_pool`: the system's roots as well as `ca`.
+    pub include_system_roots: bool,
+    /// `cert_file` and `key_file` (or `_pem`).
+    pub identity: Option<KeyPair>,
+    /// `min_version`
+    pub min_version: TlsVersion,
+    /// `reload_interval`
+    pub reload_interval: Option<Duration>,
+}
+
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// gzip, the Collector's default.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// Snappy: framed on HTTP, and on gRPC as grpc-go's users register it.
+    Snappy,
+    /// zlib (`zlib` and `deflate` name the same bytes in the Collector).
+    Zlib,
+    /// LZ4 frames.
+    Lz4,
+}
+
+/// gRPC `keepalive` of a server; a zero duration means "never".
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ServerKeepalive {
+    /// A connection without calls for this long is closed.
+    pub max_connection_idle: Option<Duration>,
+    /// A connection of this age is told to go away.
+    pub max_connection_age: Option<Duration>,
+    /// How long its calls may then still take.
+    pub max_connection_age_grace: Option<Duration>,
+    /// Ping the client after this long without a sign of it.
+    pub time: Option<Duration>,
+    /// Close the connection if the ping stays unanswered this long.
+    pub timeout: Option<Duration>,
+}
+
+/// gRPC `keepalive` of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientKeepalive {
+    /// Ping the server after this long without a sign of it.
+    pub time: Duration,
+    /// Close the connection if the ping stays unanswered this long.
+    pub timeout: Duration,
+    /// Ping even when no call is under way.
+    pub permit_without_stream: bool,
+}

@@ -1,0 +1,5 @@
+//! OTLP on the wire.
+
+mod signal;
+
+pub use signal::Signal;
