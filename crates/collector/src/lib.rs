@@ -1,1 +1,16 @@
-//! Placeholder.
+//! Kubewake's data plane: receivers → processors → buffer → exporters.
+//!
+//! * [`core`]: what flows and what it owes: batches, the memory they are charged for, refusals, links, counters.
+//! * [`engine`]: builds a graph of components from a document, swaps it for another one, drains it.
+//! * [`net`]: listeners, TLS, framing and compression that several components share.
+//! * `receiver`, `processor`, `exporter`, `extension`: the components. The engine names none of them;
+//!   [`components`] is the one place that does.
+
+pub mod components;
+pub mod core;
+pub mod engine;
+pub mod exporter;
+pub mod extension;
+pub mod net;
+pub mod processor;
+pub mod receiver;

@@ -1,0 +1,189 @@
+//! A batch and the requests that it was joined from.
+
+use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
+
+use bytes::Bytes;
+use kubewake_otlp::{Limit, Signal};
+
+use super::Charge;
+
+/// Who sent a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The other end of the connection.
+    pub peer: Option<SocketAddr>,
+    /// Who the authenticator says it is.
+    pub subject: Option<String>,
+    /// The namespace that it sends from, where that is known.
+    pub namespace: Option<String>,
+    /// Headers that later components asked for (`include_metadata`), in lower case.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// One request as it was accepted, or a piece of one.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// A complete OTLP export request.
+    pub bytes: Bytes,
+    /// Spans, data points or log records in it.
+    pub items: usize,
+    /// Who sent it.
+    pub origin: Arc<Origin>,
+    /// What it holds of its pipeline's memory budget, given back when the last holder lets go.
+    pub charge: Arc<Charge>,
+}
+
+/// What moves through a pipeline: requests of one signal, side by side.
+///
+/// The concatenation of the parts' bytes is one valid request (protobuf merges repeated fields), so joining requests
+/// costs nothing here, and a batch that a backend refuses can always be taken apart again.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    signal: Signal,
+    parts: Vec<Part>,
+    items: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    /// A batch of nothing.
+    pub fn empty(signal: Signal) -> Self {
+        Self { signal, parts: Vec::new(), items: 0, bytes: 0 }
+    }
+
+    /// A batch of one request.
+    pub fn single(signal: Signal, part: Part) -> Self {
+        let (items, bytes) = (part.items, part.bytes.len());
+        Self { signal, parts: vec![part], items, bytes }
+    }
+
+    /// What kind of data it holds.
+    pub fn signal(&self) -> Signal {
+        self.signal
+    }
+
+    /// The requests in it.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The requests in it, by value.
+    pub fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+
+    /// Spans, data points or log records.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Bytes of OTLP.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Its size without its parts, to count by after the batch itself was handed on.
+    pub fn clone_tally(&self) -> Batch {
+        Batch { signal: self.signal, parts: Vec::new(), items: self.items, bytes: self.bytes }
+    }
+
+    /// Adds one more request.
+    pub fn push(&mut self, part: Part) {
+        self.items += part.items;
+        self.bytes += part.bytes.len();
+        self.parts.push(part);
+    }
+
+    /// Adds another batch of the same signal.
+    pub fn append(&mut self, other: Batch) {
+        debug_assert_eq!(self.signal, other.signal);
+        self.items += other.items;
+        self.bytes += other.bytes;
+        if self.parts.is_empty() {
+            self.parts = other.parts;
+        } else {
+            self.parts.extend(other.parts);
+        }
+    }
+
+    /// Cuts the batch into batches within `limit`, without copying the parts that need no cut. A record that is
+    /// larger than a limit in bytes goes alone.
+    pub fn split(self, limit: Limit) -> Vec<Batch> {
+        if fits(limit, self.items, self.bytes) {
+            return vec![self];
+        }
+        let mut out = Vec::new();
+        let mut open = Batch::empty(self.signal);
+        for part in self.parts {
+            fill(&mut out, &mut open, part, limit);
+        }
+        if !open.is_empty() {
+            out.push(open);
+        }
+        out
+    }
+}
+
+/// Puts `part` into the open batch as far as it fits, and the rest into new ones.
+fn fill(out: &mut Vec<Batch>, open: &mut Batch, part: Part, limit: Limit) {
+    let signal = open.signal;
+    let close = |out: &mut Vec<Batch>, open: &mut Batch| {
+        if !open.is_empty() {
+            out.push(std::mem::replace(open, Batch::empty(signal)));
+        }
+    };
+    if fits(limit, open.items + part.items, open.bytes + part.bytes.len()) {
+        open.push(part);
+        return;
+    }
+    let room = room(limit, open).filter(|_| matches!(limit, Limit::Items(_)));
+    let first = room.unwrap_or_else(|| {
+        close(out, open);
+        limit
+    });
+    let mut rest = part;
+    // Only the first cut is odd-sized: it tops up the open batch. The rest is cut evenly.
+    let mut cut = first;
+    loop {
+        if fits(limit, open.items + rest.items, open.bytes + rest.bytes.len()) {
+            open.push(rest);
+            return;
+        }
+        let mut pieces = kubewake_otlp::split(signal, &rest.bytes, cut);
+        let Some(head) = pieces.next() else { return };
+        open.push(Part { bytes: head.bytes, items: head.items, ..rest.clone() });
+        close(out, open);
+        if cut == limit {
+            for piece in pieces {
+                close(out, open);
+                open.push(Part { bytes: piece.bytes, items: piece.items, ..rest.clone() });
+            }
+            return;
+        }
+        let tail: Vec<Bytes> = pieces.map(|p| p.bytes).collect();
+        rest = Part { items: rest.items - head.items, bytes: kubewake_otlp::join(&tail), ..rest };
+        cut = limit;
+        if rest.items == 0 {
+            return;
+        }
+    }
+}
+
+fn fits(limit: Limit, items: usize, bytes: usize) -> bool {
+    match limit {
+        Limit::Items(max) => items <= max.get(),
+        Limit::Bytes(max) => bytes <= max.get(),
+    }
+}
+
+fn room(limit: Limit, open: &Batch) -> Option<Limit> {
+    match limit {
+        Limit::Items(max) => NonZeroUsize::new(max.get().saturating_sub(open.items)).map(Limit::Items),
+        Limit::Bytes(max) => NonZeroUsize::new(max.get().saturating_sub(open.bytes)).map(Limit::Bytes),
+    }
+}

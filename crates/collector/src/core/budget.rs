@@ -1,0 +1,198 @@
+//! Memory as an account: every byte that is held was reserved before it was allocated.
+//!
+//! A [`Budget`] is a limit in bytes. The pipelines that draw on it are its [`Member`]s. Half of the limit is divided
+//! among them as a guarantee and the other half is a common pool, so that one pipeline whose backend hangs can take
+//! the pool and its own share, and never what the others were promised. A lone member has it all.
+//!
+//! *Guarantees.* The sum of all charges never exceeds the limit. A charge is given back exactly once, when it is
+//! dropped. *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
+//! sockets and the program itself need: that is outside, and bounded by connections.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// A limit in bytes that several members share.
+#[derive(Debug)]
+pub struct Budget {
+    pool: Account,
+    limits: Mutex<Limits>,
+}
+
+#[derive(Debug)]
+struct Limits {
+    limit: u64,
+    /// The part of the limit that new requests may not use: it is kept for those under way.
+    spike: u64,
+    members: Vec<std::sync::Weak<Member>>,
+}
+
+/// One pipeline's access to a budget.
+#[derive(Debug)]
+pub struct Member {
+    budget: Arc<Budget>,
+    own: Account,
+}
+
+/// A use of memory that is given back on drop.
+#[derive(Debug)]
+pub struct Charge {
+    member: Option<Arc<Member>>,
+    own: u64,
+    pool: u64,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    used: AtomicU64,
+    limit: AtomicU64,
+    /// Up to where new requests are let in.
+    soft: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes, `spike` of which only requests under way may use.
+    pub fn new(limit: u64, spike: u64) -> Arc<Self> {
+        Arc::new(Self {
+            pool: Account::default(),
+            limits: Mutex::new(Limits { limit, spike: spike.min(limit), members: Vec::new() }),
+        })
+    }
+
+    /// Adds a member, and divides the limit anew.
+    pub fn join(self: &Arc<Self>) -> Arc<Member> {
+        let member = Arc::new(Member { budget: self.clone(), own: Account::default() });
+        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.members.push(Arc::downgrade(&member));
+        self.divide(&mut limits);
+        member
+    }
+
+    /// Changes the limit. What is held already stays held.
+    pub fn resize(&self, limit: u64, spike: u64) {
+        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.limit = limit;
+        limits.spike = spike.min(limit);
+        self.divide(&mut limits);
+    }
+
+    /// The limit in bytes.
+    pub fn limit(&self) -> u64 {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).limit
+    }
+
+    /// Bytes in use by all members.
+    pub fn used(&self) -> u64 {
+        let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let own: u64 = limits.members.iter().filter_map(|m| m.upgrade()).map(|m| m.own.used()).sum();
+        own + self.pool.used()
+    }
+
+    fn divide(&self, limits: &mut Limits) {
+        limits.members.retain(|m| m.strong_count() > 0);
+        let members: Vec<_> = limits.members.iter().filter_map(|m| m.upgrade()).collect();
+        let count = members.len() as u64;
+        let guaranteed = match count {
+            0 | 1 => limits.limit,
+            n => limits.limit / 2 / n,
+        };
+        self.pool.resize(limits.limit.saturating_sub(guaranteed * count.max(1)), limits);
+        for member in members {
+            member.own.resize(guaranteed, limits);
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut limits = self.budget.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        self.budget.divide(&mut limits);
+    }
+}
+
+impl Member {
+    /// Reserves memory for a new request, or says that there is none.
+    pub fn admit(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
+        self.charge(bytes, true)
+    }
+
+    /// Bytes in use by this member, its part of the pool left out.
+    pub fn used(&self) -> u64 {
+        self.own.used()
+    }
+
+    fn charge(self: &Arc<Self>, bytes: u64, new: bool) -> Option<Charge> {
+        if self.own.take(bytes, new) {
+            return Some(Charge { member: Some(self.clone()), own: bytes, pool: 0 });
+        }
+        self.budget.pool.take(bytes, new).then(|| Charge { member: Some(self.clone()), own: 0, pool: bytes })
+    }
+}
+
+impl Charge {
+    /// A charge for nothing, for what is made rather than received.
+    pub fn free() -> Self {
+        Self { member: None, own: 0, pool: 0 }
+    }
+
+    /// Bytes charged.
+    pub fn bytes(&self) -> u64 {
+        self.own + self.pool
+    }
+
+    /// Reserves `more` for a request under way; false if there is none, and then nothing has changed.
+    #[must_use]
+    pub fn grow(&mut self, more: u64) -> bool {
+        let Some(member) = &self.member else { return true };
+        let Some(mut extra) = member.charge(more, false) else { return false };
+        self.own += std::mem::take(&mut extra.own);
+        self.pool += std::mem::take(&mut extra.pool);
+        true
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let Some(member) = &self.member else { return };
+        let mut surplus = self.bytes().saturating_sub(bytes);
+        let pool = surplus.min(self.pool);
+        surplus -= pool;
+        member.budget.pool.give(pool);
+        member.own.give(surplus);
+        self.pool -= pool;
+        self.own -= surplus;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+impl Account {
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Sets the limit, and keeps the budget's share of the spike free of new requests.
+    fn resize(&self, limit: u64, limits: &Limits) {
+        let spike = u128::from(limits.spike) * u128::from(limit) / u128::from(limits.limit.max(1));
+        self.limit.store(limit, Ordering::Relaxed);
+        self.soft.store(limit.saturating_sub(u64::try_from(spike).unwrap_or(u64::MAX)), Ordering::Relaxed);
+    }
+
+    /// Takes `bytes` if they fit.
+    fn take(&self, bytes: u64, new: bool) -> bool {
+        let limit = if new { &self.soft } else { &self.limit }.load(Ordering::Relaxed);
+        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits).is_ok()
+    }
+
+    fn give(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests;

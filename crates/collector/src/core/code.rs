@@ -1,0 +1,101 @@
+//! The canonical codes of gRPC, which are also the vocabulary between components.
+
+use http::StatusCode;
+
+/// A gRPC status code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)] // The names are gRPC's own.
+pub enum Code {
+    Ok = 0,
+    Cancelled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    const ALL: [Code; 17] = [
+        Code::Ok,
+        Code::Cancelled,
+        Code::Unknown,
+        Code::InvalidArgument,
+        Code::DeadlineExceeded,
+        Code::NotFound,
+        Code::AlreadyExists,
+        Code::PermissionDenied,
+        Code::ResourceExhausted,
+        Code::FailedPrecondition,
+        Code::Aborted,
+        Code::OutOfRange,
+        Code::Unimplemented,
+        Code::Internal,
+        Code::Unavailable,
+        Code::DataLoss,
+        Code::Unauthenticated,
+    ];
+
+    /// The code of a `grpc-status` value; a number that gRPC does not know is `Unknown`.
+    pub fn from_number(number: u32) -> Code {
+        usize::try_from(number).ok().and_then(|i| Self::ALL.get(i)).copied().unwrap_or(Code::Unknown)
+    }
+
+    /// The number in `grpc-status`.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether the OTLP specification lets a client send the same request again. `ResourceExhausted` counts only
+    /// with a hint from the server that recovery is possible.
+    pub fn is_retryable(self, hinted: bool) -> bool {
+        match self {
+            Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unavailable
+            | Code::DataLoss => true,
+            Code::ResourceExhausted => hinted,
+            _ => false,
+        }
+    }
+
+    /// Whether the code speaks of what was sent, rather than of who sent it and where. A batch that is refused with
+    /// such a code may hold one bad request among good ones.
+    pub fn blames_data(self) -> bool {
+        !matches!(
+            self,
+            Code::Unauthenticated
+                | Code::PermissionDenied
+                | Code::Unimplemented
+                | Code::NotFound
+                | Code::FailedPrecondition
+        )
+    }
+
+    /// The HTTP status that OTLP/HTTP answers for it.
+    pub fn http_status(self) -> StatusCode {
+        match self {
+            Code::Ok => StatusCode::OK,
+            Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Code::PermissionDenied => StatusCode::FORBIDDEN,
+            Code::Unimplemented => StatusCode::NOT_FOUND,
+            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            code if code.is_retryable(false) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}

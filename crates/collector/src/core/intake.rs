@@ -1,0 +1,102 @@
+//! Where receivers hand in what they got: memory first, then the data.
+//!
+//! A receiver asks for [`Intake::admit`] with the length that it is about to read, before it reads. Every pipeline that
+//! it feeds is charged by itself; those without memory are left out, and only when none has any is the sender refused.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use kubewake_otlp::Signal;
+
+use super::{Answer, Batch, Charge, Consumer, DropReason, Origin, Part, Pipeline, Refusal, link};
+
+/// The pipelines that a receiver feeds, by signal. They can be exchanged while data flows.
+#[derive(Default)]
+pub struct Intake {
+    traces: ArcSwap<Vec<Arc<Pipeline>>>,
+    metrics: ArcSwap<Vec<Arc<Pipeline>>>,
+    logs: ArcSwap<Vec<Arc<Pipeline>>>,
+}
+
+impl Intake {
+    /// Feeds `pipelines` from now on.
+    pub fn point_at(&self, signal: Signal, pipelines: Vec<Arc<Pipeline>>) {
+        self.slot(signal).store(Arc::new(pipelines));
+    }
+
+    /// Whether anybody wants this signal.
+    pub fn serves(&self, signal: Signal) -> bool {
+        !self.slot(signal).load().is_empty()
+    }
+
+    /// Reserves memory for a request of `bytes` bytes.
+    pub fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
+        let pipelines = self.slot(signal).load();
+        let mut admission = Admission { signal, seats: Vec::with_capacity(pipelines.len()), full: Vec::new() };
+        for pipeline in pipelines.iter() {
+            match pipeline.admit(bytes as u64) {
+                Some(charge) => admission.seats.push((pipeline.clone(), charge)),
+                None => admission.full.push(pipeline.clone()),
+            }
+        }
+        if admission.seats.is_empty() { Err(Refusal::memory()) } else { Ok(admission) }
+    }
+
+    fn slot(&self, signal: Signal) -> &ArcSwap<Vec<Arc<Pipeline>>> {
+        match signal {
+            Signal::Traces => &self.traces,
+            Signal::Metrics => &self.metrics,
+            Signal::Logs => &self.logs,
+        }
+    }
+}
+
+/// Memory that was reserved for one request, in each pipeline that will get it.
+pub struct Admission {
+    signal: Signal,
+    seats: Vec<(Arc<Pipeline>, Charge)>,
+    full: Vec<Arc<Pipeline>>,
+}
+
+impl Admission {
+    /// Reserves `more`, as a request grows while it is decompressed. A pipeline that has no more is left out; the
+    /// request is refused when there is none left.
+    pub fn grow(&mut self, more: usize) -> Result<(), Refusal> {
+        for (pipeline, mut charge) in std::mem::take(&mut self.seats) {
+            match charge.grow(more as u64) {
+                true => self.seats.push((pipeline, charge)),
+                false => self.full.push(pipeline),
+            }
+        }
+        if self.seats.is_empty() { Err(Refusal::memory()) } else { Ok(()) }
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.seats.iter_mut().for_each(|(_, charge)| charge.shrink_to(bytes as u64));
+    }
+
+    /// Hands the request to the pipelines, and answers for them together.
+    pub fn submit(self, bytes: Bytes, items: usize, origin: Arc<Origin>) -> Answer {
+        let Self { signal, seats, full } = self;
+        let offers = seats.into_iter().map(|(pipeline, charge)| {
+            let part = Part { bytes: bytes.clone(), items, origin: origin.clone(), charge: Arc::new(charge) };
+            (pipeline as Arc<dyn Consumer>, Batch::single(signal, part))
+        });
+        let answer = link::offer_each(offers.collect());
+        if !full.is_empty() {
+            count_losses(&full, signal, items);
+        }
+        answer
+    }
+}
+
+/// Pipelines that had no memory while others did lost the request.
+#[cold]
+fn count_losses(full: &[Arc<Pipeline>], signal: Signal, items: usize) {
+    let charge = Arc::new(Charge::free());
+    let tally = Part { bytes: Bytes::new(), items, origin: Arc::default(), charge };
+    let tally = Batch::single(signal, tally);
+    full.iter().for_each(|pipeline| pipeline.lost(&tally, DropReason::MemoryLimit));
+}

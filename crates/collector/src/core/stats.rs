@@ -1,0 +1,388 @@
+//! Counters. Names and labels are closed enums; text for Prometheus and for `/status` is made elsewhere from these.
+//!
+//! Counters outlive the components that count: a component that is rebuilt finds the ones it had.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering},
+    },
+};
+
+use kubewake_config::{ComponentId, PipelineId};
+use kubewake_otlp::Signal;
+use tokio::time::Instant;
+
+use super::Code;
+
+macro_rules! closed {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$vmeta])* $variant),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The name in labels and documents.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+    };
+}
+
+closed! {
+    /// How data came in.
+    Transport {
+        /// OTLP/gRPC
+        Grpc => "grpc",
+        /// OTLP/HTTP
+        Http => "http",
+    }
+}
+
+closed! {
+    /// Why data was lost, by what one would do about it.
+    DropReason {
+        /// The exporter's buffer was full.
+        QueueFull => "queue_full",
+        /// The memory budget was used up.
+        MemoryLimit => "memory_limit",
+        /// The destination refused it for good.
+        Refused => "refused",
+        /// The destination took the request and rejected a part of it.
+        Rejected => "rejected",
+        /// No attempt succeeded in the time given.
+        RetriesExhausted => "retries_exhausted",
+        /// It was still held when the time for shutting down was over.
+        Shutdown => "shutdown",
+    }
+}
+
+closed! {
+    /// What kind of error came last, by where one would look.
+    ErrorClass {
+        /// None so far.
+        None => "none",
+        /// The destination cannot be reached.
+        Connection => "connection",
+        /// It did not answer in time.
+        Timeout => "timeout",
+        /// It asks to come back later.
+        Throttled => "throttled",
+        /// It does not accept our credentials.
+        Authentication => "authentication",
+        /// It refuses the data.
+        Refused => "refused",
+        /// It is not what we think it is: wrong path, wrong protocol, a bad answer.
+        Protocol => "protocol",
+        /// A local failure: a file, a credential that cannot be read.
+        Local => "local",
+    }
+}
+
+/// What a receiver counts for one transport.
+#[derive(Debug, Default)]
+pub struct ReceiverStats {
+    accepted: PerSignal,
+    refused: PerSignal,
+    failed: PerSignal,
+    /// Requests that were refused before their items could be counted.
+    pub refused_requests: AtomicU64,
+}
+
+/// A counter for each signal.
+#[derive(Debug, Default)]
+pub struct PerSignal([AtomicU64; 3]);
+
+impl PerSignal {
+    /// Adds to the counter of `signal`.
+    pub fn add(&self, signal: Signal, n: u64) {
+        self.cell(signal).fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Reads it.
+    pub fn get(&self, signal: Signal) -> u64 {
+        self.cell(signal).load(Ordering::Relaxed)
+    }
+
+    fn cell(&self, signal: Signal) -> &AtomicU64 {
+        let [traces, metrics, logs] = &self.0;
+        match signal {
+            Signal::Traces => traces,
+            Signal::Metrics => metrics,
+            Signal::Logs => logs,
+        }
+    }
+}
+
+impl ReceiverStats {
+    /// Items that a pipeline took.
+    pub fn accepted(&self) -> &PerSignal {
+        &self.accepted
+    }
+
+    /// Items that no pipeline had room for.
+    pub fn refused(&self) -> &PerSignal {
+        &self.refused
+    }
+
+    /// Items that could not be taken for another reason.
+    pub fn failed(&self) -> &PerSignal {
+        &self.failed
+    }
+}
+
+/// What a processor counts, in all pipelines of one signal together.
+#[derive(Debug, Default)]
+pub struct ProcessorStats {
+    /// Items in.
+    pub incoming: AtomicU64,
+    /// Items out.
+    pub outgoing: AtomicU64,
+    /// Items that it refused.
+    pub refused: AtomicU64,
+    /// Batches that left because they were full.
+    pub size_triggers: AtomicU64,
+    /// Batches that left because their time was up.
+    pub timeout_triggers: AtomicU64,
+    /// Sizes of the batches that left, in items.
+    pub batch_items: Histogram,
+    /// Sizes of the batches that left, in bytes.
+    pub batch_bytes: Histogram,
+}
+
+/// What an exporter counts, in one pipeline.
+#[derive(Debug, Default)]
+pub struct ExporterStats {
+    /// Items that the destination took.
+    pub sent: AtomicU64,
+    /// Items that were given up after trying.
+    pub send_failed: AtomicU64,
+    /// Items that found no room in the queue.
+    pub enqueue_failed: AtomicU64,
+    /// Items that the destination rejected in partial successes.
+    pub rejected: AtomicU64,
+    /// Requests under way.
+    pub in_flight: AtomicI64,
+    /// What the queue holds, by its sizer.
+    pub queue_size: AtomicU64,
+    /// What it may hold; zero without a queue.
+    pub queue_capacity: AtomicU64,
+    /// Sizes of the batches sent, in items.
+    pub batch_items: Histogram,
+    /// Sizes of the batches sent, in bytes.
+    pub batch_bytes: Histogram,
+}
+
+/// Counts by size; the bounds are those of the Collector's histograms of batch sizes.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [AtomicU64; Histogram::BOUNDS.len()],
+    sum: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Histogram {
+    /// Upper bounds of the buckets.
+    pub const BOUNDS: [u64; 16] =
+        [10, 25, 50, 75, 100, 250, 500, 750, 1000, 2000, 4000, 8000, 16_000, 100_000, 1_000_000, 10_000_000];
+
+    /// Counts one size.
+    pub fn record(&self, size: u64) {
+        let at = Self::BOUNDS.partition_point(|bound| *bound < size);
+        if let Some(bucket) = self.buckets.get(at) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum.fetch_add(size, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Cumulative counts by upper bound, then the sum and the count of all.
+    pub fn snapshot(&self) -> (Vec<(u64, u64)>, u64, u64) {
+        let mut total = 0;
+        let counts = self.buckets.iter().map(|b| b.load(Ordering::Relaxed));
+        let rows = Self::BOUNDS.iter().zip(counts).map(|(bound, n)| {
+            total += n;
+            (*bound, total)
+        });
+        (rows.collect(), self.sum.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed))
+    }
+}
+
+/// How a pipeline is doing.
+#[derive(Debug)]
+pub struct PipelineStats {
+    /// Items that came in.
+    pub received: AtomicU64,
+    /// Items that a destination took.
+    pub delivered: AtomicU64,
+    dropped: [AtomicU64; DropReason::ALL.len()],
+    last_error: AtomicU8,
+    failures: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    last_success: Option<Instant>,
+    /// Since when there has been something to deliver and nothing was.
+    waiting_since: Option<Instant>,
+}
+
+impl Default for PipelineStats {
+    fn default() -> Self {
+        Self {
+            received: AtomicU64::default(),
+            delivered: AtomicU64::default(),
+            dropped: Default::default(),
+            last_error: AtomicU8::new(ErrorClass::None as u8),
+            failures: AtomicU64::default(),
+            progress: Mutex::default(),
+        }
+    }
+}
+
+impl PipelineStats {
+    /// Counts a loss.
+    pub fn dropped(&self, reason: DropReason, items: u64) {
+        if let Some(cell) = self.dropped.get(reason as usize) {
+            cell.fetch_add(items, Ordering::Relaxed);
+        }
+    }
+
+    /// Items lost for this reason.
+    pub fn dropped_for(&self, reason: DropReason) -> u64 {
+        self.dropped.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// A destination took something.
+    pub fn succeeded(&self, items: u64) {
+        self.delivered.fetch_add(items, Ordering::Relaxed);
+        self.failures.store(0, Ordering::Relaxed);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        *progress = Progress { last_success: Some(Instant::now()), waiting_since: None };
+    }
+
+    /// An attempt failed.
+    pub fn failed(&self, class: ErrorClass) {
+        self.last_error.store(class as u8, Ordering::Relaxed);
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.waiting_since.get_or_insert_with(Instant::now);
+    }
+
+    /// The class of the last error.
+    pub fn last_error(&self) -> ErrorClass {
+        let last = usize::from(self.last_error.load(Ordering::Relaxed));
+        ErrorClass::ALL.get(last).copied().unwrap_or(ErrorClass::None)
+    }
+
+    /// Failed attempts since the last success.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// When a destination last took something.
+    pub fn last_success(&self) -> Option<Instant> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).last_success
+    }
+
+    /// Since when attempts have failed without a success between them.
+    pub fn failing_since(&self) -> Option<Instant> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).waiting_since
+    }
+}
+
+/// Where an exporter sends to, as the Collector's labels say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Destination {
+    /// `server_address`
+    pub address: String,
+    /// `server_port`
+    pub port: String,
+    /// `url_path`
+    pub path: String,
+}
+
+type Shared<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
+
+/// All counters of a process, by what they are labelled with.
+#[derive(Debug, Default)]
+pub struct Registry {
+    receivers: Shared<(ComponentId, Transport), ReceiverStats>,
+    processors: Shared<(ComponentId, Signal), ProcessorStats>,
+    exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
+    pipelines: Shared<PipelineId, PipelineStats>,
+    /// Documents that were refused since the start.
+    pub reloads_refused: AtomicU64,
+    /// Documents that were put into effect since the start.
+    pub reloads_applied: AtomicU64,
+}
+
+fn get_or_make<K: Ord, V: Default>(map: &Shared<K, V>, key: K) -> Arc<V> {
+    map.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
+}
+
+fn all<K: Clone, V>(map: &Shared<K, V>) -> Vec<(K, Arc<V>)> {
+    let map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+impl Registry {
+    /// The counters of a receiver.
+    pub fn receiver(&self, id: &ComponentId, transport: Transport) -> Arc<ReceiverStats> {
+        get_or_make(&self.receivers, (id.clone(), transport))
+    }
+
+    /// The counters of a processor.
+    pub fn processor(&self, id: &ComponentId, signal: Signal) -> Arc<ProcessorStats> {
+        get_or_make(&self.processors, (id.clone(), signal))
+    }
+
+    /// The counters of an exporter in a pipeline.
+    pub fn exporter(&self, id: &ComponentId, pipeline: &PipelineId, to: Destination) -> Arc<ExporterStats> {
+        get_or_make(&self.exporters, (id.clone(), pipeline.clone(), to))
+    }
+
+    /// The counters of a pipeline.
+    pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
+        get_or_make(&self.pipelines, id.clone())
+    }
+
+    /// All receivers.
+    pub fn receivers(&self) -> Vec<((ComponentId, Transport), Arc<ReceiverStats>)> {
+        all(&self.receivers)
+    }
+
+    /// All processors.
+    pub fn processors(&self) -> Vec<((ComponentId, Signal), Arc<ProcessorStats>)> {
+        all(&self.processors)
+    }
+
+    /// All exporters.
+    pub fn exporters(&self) -> Vec<((ComponentId, PipelineId, Destination), Arc<ExporterStats>)> {
+        all(&self.exporters)
+    }
+
+    /// All pipelines that there are or were.
+    pub fn pipelines(&self) -> Vec<(PipelineId, Arc<PipelineStats>)> {
+        all(&self.pipelines)
+    }
+}
+
+impl From<Code> for ErrorClass {
+    fn from(code: Code) -> Self {
+        match code {
+            Code::Ok => ErrorClass::None,
+            Code::DeadlineExceeded => ErrorClass::Timeout,
+            Code::Unauthenticated | Code::PermissionDenied => ErrorClass::Authentication,
+            Code::ResourceExhausted | Code::Unavailable => ErrorClass::Throttled,
+            Code::Unimplemented | Code::NotFound => ErrorClass::Protocol,
+            _ => ErrorClass::Refused,
+        }
+    }
+}
