@@ -1,2 +1,50 @@
-//! Placeholder.
-fn main() {}
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`.
+
+mod bench;
+mod ci;
+mod steps;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own tasks
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Installs what the tests need and runs every test
+    Test,
+    /// Measures the collector beside a relay that does nothing, and under stress
+    Bench(bench::Args),
+    /// Checks the rules of the tree that no other tool knows
+    Tidy,
+    /// What continuous integration runs: format, lints, tests
+    Ci,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Test => test::run(),
+        Task::Bench(args) => bench::run(&args),
+        Task::Tidy => tidy::run(),
+        Task::Ci => ci::run(),
+    }
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Where cargo puts what it builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}

@@ -1,10 +1,23 @@
 //! The one place that knows which components there are.
+//!
+//! The engine works on what these functions return and names no component. Which of them are compiled in is chosen by
+//! cargo features; a document that asks for another one is refused with the name of the feature.
+
+mod files;
 
 use std::{sync::Arc, time::Duration};
 
-use kubewake_config::model::{Queue, Retry};
+use kubewake_config::{
+    ComponentId,
+    model::{self, MemoryLimit, Queue, Retry},
+};
+use kubewake_otlp::Signal;
 
-use crate::core::{Destination, Exporter};
+pub use self::files::{exporter_files, extension_files, receiver_files};
+use crate::{
+    core::{Destination, Exporter, Intake, Processor, Registry},
+    extension::{ClientAuth, ServerAuth},
+};
 
 /// An exporter as it was built from its settings, for one signal.
 pub struct BuiltExporter {
@@ -24,3 +37,263 @@ pub struct BuiltExporter {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BuildError(pub String);
+
+#[allow(dead_code)] // Unused when every component is compiled in.
+fn left_out(what: &str, feature: &str) -> BuildError {
+    BuildError(format!("{what} is not part of this build; it comes with the cargo feature `{feature}`"))
+}
+
+/// The components of this build, a line for each kind.
+pub fn listing() -> String {
+    let all = [
+        ("receivers", vec![("otlp", cfg!(feature = "receiver-otlp"))]),
+        (
+            "processors",
+            vec![
+                ("batch", cfg!(feature = "processor-batch")),
+                ("memory_limiter", cfg!(feature = "processor-memory-limiter")),
+            ],
+        ),
+        (
+            "exporters",
+            vec![
+                ("otlp (otlp_grpc)", cfg!(feature = "exporter-otlp")),
+                ("otlphttp (otlp_http)", cfg!(feature = "exporter-otlphttp")),
+                ("debug", cfg!(feature = "exporter-debug")),
+                ("file", cfg!(feature = "exporter-file")),
+                ("nop", cfg!(feature = "exporter-nop")),
+            ],
+        ),
+        (
+            "extensions",
+            vec![
+                ("health_check", cfg!(feature = "extension-health-check")),
+                ("basicauth", cfg!(feature = "extension-auth")),
+                ("bearertokenauth", cfg!(feature = "extension-auth")),
+                ("oauth2client", cfg!(feature = "extension-auth")),
+            ],
+        ),
+    ];
+    let names = |list: &[(&'static str, bool)]| {
+        list.iter().filter(|(_, here)| *here).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    };
+    all.iter().map(|(kind, list)| format!("{kind}: {}\n", names(list))).collect()
+}
+
+/// The credentials that an extension gives, by the side that uses them.
+#[derive(Clone, Default)]
+pub struct Auth {
+    /// For exporters.
+    pub client: Option<Arc<dyn ClientAuth>>,
+    /// For receivers.
+    pub server: Option<Arc<dyn ServerAuth>>,
+}
+
+/// Builds an exporter for one signal.
+pub fn build_exporter(
+    settings: &model::Exporter,
+    signal: Signal,
+    auth: Option<Arc<dyn ClientAuth>>,
+) -> Result<BuiltExporter, BuildError> {
+    let _ = &auth;
+    match settings {
+        #[cfg(feature = "exporter-otlp")]
+        model::Exporter::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
+        #[cfg(feature = "exporter-otlphttp")]
+        model::Exporter::OtlpHttp(settings) => crate::exporter::otlp_http::build(settings, signal, auth),
+        #[cfg(feature = "exporter-debug")]
+        model::Exporter::Debug(settings) => crate::exporter::debug::build(settings),
+        #[cfg(feature = "exporter-file")]
+        model::Exporter::File(settings) => crate::exporter::file::build(settings),
+        #[cfg(feature = "exporter-nop")]
+        model::Exporter::Nop => crate::exporter::nop::build(),
+        #[allow(unreachable_patterns)]
+        _ => Err(left_out("this exporter", "exporter-…")),
+    }
+}
+
+/// The extension that an exporter takes its credentials from.
+pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
+    match settings {
+        model::Exporter::OtlpGrpc(settings) => settings.auth.as_ref(),
+        model::Exporter::OtlpHttp(settings) => settings.auth.as_ref(),
+        model::Exporter::Debug(_) | model::Exporter::File(_) | model::Exporter::Nop => None,
+    }
+}
+
+/// The extensions that a receiver takes its authenticators from.
+pub fn receiver_auth(settings: &model::Receiver) -> Vec<&ComponentId> {
+    let model::Receiver::Otlp(settings) = settings;
+    let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
+    let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
+    grpc.into_iter().chain(http).collect()
+}
+
+/// What a processor is to a pipeline.
+pub enum Role {
+    /// A limit of the memory that the pipeline draws on: bytes, and the part kept for requests under way.
+    Budget(u64, u64),
+    /// A step that data goes through.
+    Step,
+}
+
+/// What the processor is.
+pub fn role(settings: &model::Processor) -> Role {
+    match settings {
+        model::Processor::Batch(_) => Role::Step,
+        model::Processor::MemoryLimiter(limiter) => match limiter.limit {
+            MemoryLimit::Bytes { limit, spike } => Role::Budget(limit, spike),
+            MemoryLimit::Percent { limit, spike } => {
+                let total = crate::engine::memory::available();
+                let share = |percent: u32| total / 100 * u64::from(percent.min(100));
+                Role::Budget(share(limit), share(spike))
+            }
+        },
+    }
+}
+
+/// Whether this build has the step.
+pub fn check_step(settings: &model::Processor) -> Result<(), BuildError> {
+    match settings {
+        model::Processor::Batch(_) if !cfg!(feature = "processor-batch") => {
+            Err(left_out("the batch processor", "processor-batch"))
+        }
+        model::Processor::Batch(_) | model::Processor::MemoryLimiter(_) => Ok(()),
+    }
+}
+
+/// A step of a pipeline that can take new settings.
+pub enum Step {
+    /// `batch`
+    #[cfg(feature = "processor-batch")]
+    Batch(Arc<crate::processor::batch::Batcher>),
+}
+
+impl Step {
+    /// Builds a step.
+    pub fn build(
+        id: &ComponentId,
+        settings: &model::Processor,
+        signal: Signal,
+        registry: &Registry,
+    ) -> Result<Self, BuildError> {
+        let _ = (id, signal, registry);
+        match settings {
+            #[cfg(feature = "processor-batch")]
+            model::Processor::Batch(settings) => {
+                let stats = registry.processor(id, signal);
+                Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
+            }
+            _ => Err(left_out("this processor", "processor-…")),
+        }
+    }
+
+    /// Puts new settings in force.
+    pub fn reconfigure(&self, settings: &model::Processor) {
+        match (self, settings) {
+            #[cfg(feature = "processor-batch")]
+            (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
+            // An id keeps its type, so that no other pair can meet.
+            _ => {}
+        }
+    }
+
+    /// The step itself.
+    pub fn processor(&self) -> Arc<dyn Processor> {
+        match self {
+            #[cfg(feature = "processor-batch")]
+            Self::Batch(batcher) => batcher.clone(),
+        }
+    }
+}
+
+/// Builds what an extension gives to receivers and exporters.
+pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
+    match settings {
+        #[cfg(feature = "extension-auth")]
+        model::Extension::BasicAuth(settings) => crate::extension::basic::build(settings),
+        #[cfg(feature = "extension-auth")]
+        model::Extension::BearerTokenAuth(settings) => crate::extension::bearer::build(settings),
+        #[cfg(feature = "extension-auth")]
+        model::Extension::OAuth2Client(settings) => crate::extension::oauth2::build(settings),
+        model::Extension::HealthCheck(_) => Ok(Auth::default()),
+        #[allow(unreachable_patterns)]
+        _ => Err(left_out("this extension", "extension-auth")),
+    }
+}
+
+/// A receiver that is checked and bound, and has not started.
+pub enum PreparedReceiver {
+    /// `otlp`
+    #[cfg(feature = "receiver-otlp")]
+    Otlp(crate::receiver::otlp::Prepared),
+}
+
+/// A running receiver.
+pub enum AnyReceiver {
+    /// `otlp`
+    #[cfg(feature = "receiver-otlp")]
+    Otlp(crate::receiver::otlp::Otlp),
+}
+
+/// Finds the authenticator of a server.
+pub type FindAuth<'a> = &'a dyn Fn(&ComponentId) -> Result<Arc<dyn ServerAuth>, BuildError>;
+
+/// Checks and binds what a receiver needs beyond what the old one has.
+pub fn prepare_receiver(
+    settings: &model::Receiver,
+    old: Option<&AnyReceiver>,
+    auth: FindAuth<'_>,
+) -> Result<PreparedReceiver, BuildError> {
+    let _ = (old, auth);
+    match settings {
+        #[cfg(feature = "receiver-otlp")]
+        model::Receiver::Otlp(settings) => {
+            let old = old.map(|AnyReceiver::Otlp(old)| old);
+            crate::receiver::otlp::prepare(settings, old, auth).map(PreparedReceiver::Otlp)
+        }
+        #[allow(unreachable_patterns)]
+        _ => Err(left_out("this receiver", "receiver-…")),
+    }
+}
+
+impl PreparedReceiver {
+    /// Takes over from the old one, and starts.
+    pub fn start(
+        self,
+        id: &ComponentId,
+        old: Option<AnyReceiver>,
+        intake: &Arc<Intake>,
+        registry: &Registry,
+    ) -> AnyReceiver {
+        let _ = (id, &old, intake, registry);
+        match self {
+            #[cfg(feature = "receiver-otlp")]
+            Self::Otlp(prepared) => {
+                let old = old.map(|AnyReceiver::Otlp(old)| old);
+                AnyReceiver::Otlp(prepared.start(id, old, intake, registry))
+            }
+        }
+    }
+}
+
+impl AnyReceiver {
+    /// Stops taking requests, and ends when the last connection is gone.
+    pub async fn stop(&self) {
+        match self {
+            #[cfg(feature = "receiver-otlp")]
+            Self::Otlp(receiver) => crate::receiver::Receiver::stop(receiver).await,
+        }
+    }
+
+    /// Where it listens, with a word for each address.
+    pub fn addresses(&self) -> Vec<(&'static str, std::net::SocketAddr)> {
+        match self {
+            #[cfg(feature = "receiver-otlp")]
+            Self::Otlp(receiver) => {
+                let grpc = receiver.grpc_address().map(|a| ("grpc", a));
+                grpc.into_iter().chain(receiver.http_address().map(|a| ("http", a))).collect()
+            }
+        }
+    }
+}

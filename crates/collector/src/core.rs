@@ -7,6 +7,7 @@ mod intake;
 mod link;
 mod outlet;
 mod pipeline;
+mod progress;
 mod queue;
 mod refusal;
 mod retry;
@@ -19,6 +20,7 @@ pub use intake::{Admission, Intake};
 pub use link::{Answer, Consumer, Link, Pressure};
 pub use outlet::{Delivered, Exporter, Outlet, OutletSettings, SendError, SendFuture};
 pub use pipeline::{Pipeline, Processor};
+pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,

@@ -2,6 +2,15 @@
 
 use std::{future::Future, pin::Pin};
 
+#[cfg(feature = "extension-auth")]
+pub(crate) mod basic;
+#[cfg(feature = "extension-auth")]
+pub(crate) mod bearer;
+#[cfg(feature = "extension-health-check")]
+pub(crate) mod health;
+#[cfg(feature = "extension-auth")]
+pub(crate) mod oauth2;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Why credentials could not be had or were not accepted. The message holds no secret.

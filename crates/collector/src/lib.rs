@@ -2,6 +2,7 @@
 //!
 //! * [`core`]: what flows and what it owes: batches, the memory they are charged for, refusals, links, counters.
 //! * [`engine`]: builds a graph of components from a document, swaps it for another one, drains it.
+//! * [`service`]: a document on disk, loaded, watched and reloaded; [`telemetry`]: what is said about all of it.
 //! * [`net`]: listeners, TLS, framing and compression that several components share.
 //! * `receiver`, `processor`, `exporter`, `extension`: the components. The engine names none of them;
 //!   [`components`] is the one place that does.
@@ -14,3 +15,5 @@ pub mod extension;
 pub mod net;
 pub mod processor;
 pub mod receiver;
+pub mod service;
+pub mod telemetry;

@@ -1,1 +1,12 @@
-//! net
+//! What components that speak to the network share.
+
+pub(crate) mod connect;
+pub(crate) mod decode;
+pub(crate) mod encode;
+pub(crate) mod listen;
+pub(crate) mod reply;
+pub(crate) mod request;
+pub(crate) mod status;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod tls;

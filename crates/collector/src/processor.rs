@@ -1,1 +1,4 @@
-//! processor
+//! Processors.
+
+#[cfg(feature = "processor-batch")]
+pub mod batch;

@@ -1,9 +1,32 @@
-//! The collector's configuration document.
+//! The collector's configuration document: the OpenTelemetry Collector's YAML, as checked types.
+//!
+//! [`load`] reads a text in four steps: YAML to a tree in which every node knows its place, references
+//! (`${env:NAME}`, `${file:path}`) expanded, fields decoded into the [`model`], and references between components
+//! checked. No step stops at the first error; [`Errors`] holds all of them, each with its path, its line and how to mend
+//! it.
+//!
+//! # Guarantees
+//!
+//! - A [`Document`] that [`load`] returns has passed every check.
+//! - Nothing that a document says is ignored in silence: it is understood, or warned about, or refused.
+//! - Secrets are in [`Secret`]s, and in no message. Nor is anything that came from the environment or a file.
+//! - No text makes [`load`] panic, run on, or take memory beyond a fixed multiple of its length.
+//!
+//! The crate reads the world only through [`Sources`].
 
+mod decode;
+mod expand;
 mod id;
+mod load;
 pub mod model;
+mod problem;
 mod secret;
+mod sources;
+mod yaml;
 
 pub use id::{ComponentId, PipelineId};
+pub use load::{Loaded, load};
 pub use model::Document;
+pub use problem::{Errors, Position, Problem, Severity};
 pub use secret::Secret;
+pub use sources::{FixedSources, Sources, SystemSources};

@@ -1,2 +1,66 @@
-//! Placeholder.
-fn main() {}
+//! The command line of Kubewake.
+
+mod collector;
+mod load;
+mod logging;
+mod sink;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Kubewake carries a cluster's telemetry to the backend of your choice.
+#[derive(Debug, Parser)]
+#[command(name = "kubewake", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs everything on this machine
+    Up(up::Args),
+    /// Receives, buffers and ships traces, logs and metrics
+    Collector(collector::Args),
+    /// Sends OTLP at a fixed rate or flat out, and says what became of it
+    Load(load::Args),
+    /// Receives OTLP, counts it, and misbehaves when asked to
+    Sink(sink::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Up(args) => up::run(args).await,
+            Command::Collector(args) => collector::run(args).await,
+            Command::Load(args) => report(load::run(args).await),
+            Command::Sink(args) => report(sink::run(args).await),
+        }
+    });
+    // Whatever still runs in the background does not keep us from ending.
+    runtime.shutdown_background();
+    code
+}
+
+fn report(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

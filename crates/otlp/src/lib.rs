@@ -1,5 +1,34 @@
-//! OTLP on the wire.
+//! OTLP on the wire: requests as the bytes that arrived.
+//!
+//! A payload is never decoded only to be passed on. [`scan`] checks it once and counts what is in it. [`join`], [`split`],
+//! [`retain`], [`group_by_trace`] and [`rewrite`] make other requests of it by copying raw slices, and [`view`] reads
+//! single fields in place. Unknown fields survive all of it.
+//!
+//! No function touches a network, a clock or a disk, and none panics, whatever the bytes. `scan` is the one that judges
+//! them; all the others assume that it accepted them, and say what they do if it did not.
 
+mod edit;
+mod group;
+mod join;
+pub mod json;
+mod level;
+mod numbers;
+mod plan;
+mod retain;
+mod rewrite;
+mod scan;
+mod schema;
 mod signal;
+mod split;
+pub mod view;
+pub mod wire;
+mod zero_ids;
 
+pub use group::{TraceGroup, TraceGroups, group_by_trace};
+pub use join::join;
+pub use retain::{Retained, retain};
+pub use rewrite::{Edit, Editor, Edits, Rules, Value, rewrite};
+pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Visitor, index, scan, scan_with};
 pub use signal::Signal;
+pub use split::{Limit, Piece, Split, split};
+pub use zero_ids::clear_zero_ids;

@@ -65,6 +65,16 @@ impl SendError {
         }
     }
 
+    /// Something on this machine failed: a file, a stream. Time may help.
+    pub fn local(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { class: ErrorClass::Local, ..Self::connection(message) }
+    }
+
+    /// The data cannot be written in the form that the destination wants. Time does not help.
+    pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: Code::InvalidArgument, class: ErrorClass::Refused, retryable: false, ..Self::connection(message) }
+    }
+
     /// The destination did not answer in time.
     fn timeout(limit: Duration) -> Self {
         Self {
@@ -306,6 +316,7 @@ impl Outlet {
                 Err(error) => error,
             };
             self.progress.failed(error.class);
+            settings.stats.progress.failed(error.class);
             let Some(retry) = settings.retry.as_ref().filter(|_| error.retryable && !self.halted()) else {
                 return Err(error);
             };
@@ -347,6 +358,7 @@ impl Outlet {
         settings.stats.batch_items.record(items);
         settings.stats.batch_bytes.record(batch.bytes() as u64);
         self.progress.succeeded(items.saturating_sub(delivered.rejected));
+        settings.stats.progress.succeeded();
         if delivered.rejected > 0 || !delivered.message.is_empty() {
             settings.stats.rejected.fetch_add(delivered.rejected, Ordering::Relaxed);
             self.progress.dropped(DropReason::Rejected, delivered.rejected);

@@ -5,16 +5,15 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering},
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
 };
 
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
-use tokio::time::Instant;
 
-use super::Code;
+use super::{Budget, Code, Progress};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -149,6 +148,8 @@ pub struct ProcessorStats {
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.
     pub timeout_triggers: AtomicU64,
+    /// Combinations of metadata that are told apart at the moment.
+    pub metadata_cardinality: AtomicU64,
     /// Sizes of the batches that left, in items.
     pub batch_items: Histogram,
     /// Sizes of the batches that left, in bytes.
@@ -176,20 +177,43 @@ pub struct ExporterStats {
     pub batch_items: Histogram,
     /// Sizes of the batches sent, in bytes.
     pub batch_bytes: Histogram,
+    /// How its attempts have been going.
+    pub progress: Progress,
 }
 
-/// Counts by size; the bounds are those of the Collector's histograms of batch sizes.
-#[derive(Debug, Default)]
+impl ExporterStats {
+    /// It is no longer in use: the gauges go, the counters stay.
+    pub fn retire(&self) {
+        self.queue_size.store(0, Ordering::Relaxed);
+        self.queue_capacity.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Counts by size; the bounds are those of the Collector's histograms of batch sizes in bytes. Those of sizes in items
+/// are the first of them, up to [`Histogram::LAST_BOUND_OF_ITEMS`].
+#[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; Histogram::BOUNDS.len()],
     sum: AtomicU64,
     count: AtomicU64,
 }
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: [const { AtomicU64::new(0) }; _], sum: AtomicU64::new(0), count: AtomicU64::new(0) }
+    }
+}
+
 impl Histogram {
     /// Upper bounds of the buckets.
-    pub const BOUNDS: [u64; 16] =
-        [10, 25, 50, 75, 100, 250, 500, 750, 1000, 2000, 4000, 8000, 16_000, 100_000, 1_000_000, 10_000_000];
+    pub const BOUNDS: [u64; 39] = [
+        10, 25, 50, 75, 100, 250, 500, 750, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000, 20_000,
+        30_000, 50_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000, 700_000, 800_000, 900_000, 1_000_000,
+        2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, 8_000_000, 9_000_000,
+    ];
+
+    /// The largest bound of a histogram of items.
+    pub const LAST_BOUND_OF_ITEMS: u64 = 100_000;
 
     /// Counts one size.
     pub fn record(&self, size: u64) {
@@ -214,36 +238,14 @@ impl Histogram {
 }
 
 /// How a pipeline is doing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PipelineStats {
     /// Items that came in.
     pub received: AtomicU64,
     /// Items that a destination took.
     pub delivered: AtomicU64,
     dropped: [AtomicU64; DropReason::ALL.len()],
-    last_error: AtomicU8,
-    failures: AtomicU64,
-    progress: Mutex<Progress>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    last_success: Option<Instant>,
-    /// Since when there has been something to deliver and nothing was.
-    waiting_since: Option<Instant>,
-}
-
-impl Default for PipelineStats {
-    fn default() -> Self {
-        Self {
-            received: AtomicU64::default(),
-            delivered: AtomicU64::default(),
-            dropped: Default::default(),
-            last_error: AtomicU8::new(ErrorClass::None as u8),
-            failures: AtomicU64::default(),
-            progress: Mutex::default(),
-        }
-    }
+    progress: Progress,
 }
 
 impl PipelineStats {
@@ -262,38 +264,17 @@ impl PipelineStats {
     /// A destination took something.
     pub fn succeeded(&self, items: u64) {
         self.delivered.fetch_add(items, Ordering::Relaxed);
-        self.failures.store(0, Ordering::Relaxed);
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        *progress = Progress { last_success: Some(Instant::now()), waiting_since: None };
+        self.progress.succeeded();
     }
 
     /// An attempt failed.
     pub fn failed(&self, class: ErrorClass) {
-        self.last_error.store(class as u8, Ordering::Relaxed);
-        self.failures.fetch_add(1, Ordering::Relaxed);
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.waiting_since.get_or_insert_with(Instant::now);
+        self.progress.failed(class);
     }
 
-    /// The class of the last error.
-    pub fn last_error(&self) -> ErrorClass {
-        let last = usize::from(self.last_error.load(Ordering::Relaxed));
-        ErrorClass::ALL.get(last).copied().unwrap_or(ErrorClass::None)
-    }
-
-    /// Failed attempts since the last success.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
-    /// When a destination last took something.
-    pub fn last_success(&self) -> Option<Instant> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).last_success
-    }
-
-    /// Since when attempts have failed without a success between them.
-    pub fn failing_since(&self) -> Option<Instant> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).waiting_since
+    /// How its attempts have been going, those of all its exporters together.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 }
 
@@ -317,6 +298,7 @@ pub struct Registry {
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
+    budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents that were refused since the start.
     pub reloads_refused: AtomicU64,
     /// Documents that were put into effect since the start.
@@ -351,6 +333,18 @@ impl Registry {
     /// The counters of a pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
         get_or_make(&self.pipelines, id.clone())
+    }
+
+    /// Shows what is used of a memory budget, as long as it exists.
+    pub fn watch_budget(&self, limiter: &ComponentId, budget: &Arc<Budget>) {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.insert(limiter.clone(), Arc::downgrade(budget));
+    }
+
+    /// The memory budgets that exist.
+    pub fn budgets(&self) -> Vec<(ComponentId, Arc<Budget>)> {
+        let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.iter().filter_map(|(id, budget)| Some((id.clone(), budget.upgrade()?))).collect()
     }
 
     /// All receivers.

@@ -1,0 +1,67 @@
+//! Whether something gets on: the failures since the last success, and since when.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::ErrorClass;
+
+/// How attempts to deliver have been going.
+#[derive(Debug)]
+pub struct Progress(Mutex<Course>);
+
+/// A look at a [`Progress`] at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// The class of the last error, also after a success.
+    pub last_error: ErrorClass,
+    /// Failed attempts since the last success.
+    pub failures: u64,
+    /// When something was delivered last.
+    pub last_success: Option<Instant>,
+    /// When an attempt failed last.
+    pub last_failure: Option<Instant>,
+    /// The first failure since the last success.
+    pub failing_since: Option<Instant>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Mutex::new(Course {
+            last_error: ErrorClass::None,
+            failures: 0,
+            last_success: None,
+            last_failure: None,
+            failing_since: None,
+        }))
+    }
+}
+
+impl Progress {
+    /// Something was delivered.
+    pub fn succeeded(&self) {
+        let mut course = self.lock();
+        course.failures = 0;
+        course.failing_since = None;
+        course.last_success = Some(Instant::now());
+    }
+
+    /// An attempt failed.
+    pub fn failed(&self, class: ErrorClass) {
+        let now = Instant::now();
+        let mut course = self.lock();
+        course.last_error = class;
+        course.failures += 1;
+        course.last_failure = Some(now);
+        course.failing_since.get_or_insert(now);
+    }
+
+    /// How it stands.
+    pub fn course(&self) -> Course {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Course> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

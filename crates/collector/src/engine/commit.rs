@@ -1,0 +1,220 @@
+//! The second phase of a change: swaps, which cannot fail.
+//!
+//! New things are wired from the end of a pipeline to its beginning, and receivers are pointed at them last, so that
+//! data never meets a gap. What went is wired out before it is drained.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kubewake_config::{ComponentId, PipelineId, model};
+use kubewake_otlp::Signal;
+
+use super::{
+    plan::{OutletPlan, Plan, ReceiverPlan},
+    running::{Retired, Running, RunningOutlet, RunningPipeline, RunningReceiver, RunningStep},
+};
+use crate::{
+    components::{self, BuiltExporter, Role, Step},
+    core::{Budget, Consumer, Intake, Outlet, OutletSettings, Pipeline, Processor, Registry},
+};
+
+pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Registry) -> Retired {
+    let Plan { auth, budgets, processors, pipelines, outlets, receivers } = plan;
+    let mut retired = Retired::default();
+    running.auth = auth;
+    resize_budgets(&mut running.budgets, &budgets, registry);
+    let mut change = Change { running, registry, processors, outlets, retired: &mut retired };
+    for (id, wiring) in &pipelines {
+        change.pipeline(id, wiring);
+    }
+    set_receivers(running, receivers, &pipelines, registry, &mut retired);
+    retire_pipelines(running, &pipelines, &mut retired);
+    running.budgets.retain(|id, _| budgets.contains_key(id));
+    retired
+}
+
+fn resize_budgets(
+    running: &mut BTreeMap<ComponentId, Arc<Budget>>,
+    wanted: &BTreeMap<ComponentId, (u64, u64)>,
+    registry: &Registry,
+) {
+    for (id, (limit, spike)) in wanted {
+        let budget = running.entry(id.clone()).or_insert_with(|| Budget::new(*limit, *spike));
+        budget.resize(*limit, *spike);
+        registry.watch_budget(id, budget);
+    }
+}
+
+struct Change<'a> {
+    running: &'a mut Running,
+    registry: &'a Registry,
+    processors: BTreeMap<ComponentId, model::Processor>,
+    outlets: BTreeMap<(PipelineId, ComponentId), OutletPlan>,
+    retired: &'a mut Retired,
+}
+
+impl Change<'_> {
+    fn pipeline(&mut self, id: &PipelineId, wiring: &model::Pipeline) {
+        let mut old = self.running.pipelines.remove(id);
+        let limiter = self.limiter(wiring);
+        let pipeline = self.entry(id, old.as_ref(), limiter.as_ref());
+        let outlets = self.set_outlets(id, wiring, old.as_mut());
+        let steps = self.set_steps(id, wiring, old.as_mut());
+        wire(&pipeline, &steps, &outlets);
+        if let Some(old) = old {
+            self.retired.steps.extend(old.steps.into_iter().map(|s| s.step));
+            self.retired.outlets.extend(old.outlets.into_iter().map(|o| o.outlet));
+        }
+        self.running.pipelines.insert(id.clone(), RunningPipeline { pipeline, limiter, steps, outlets });
+    }
+
+    /// The first limiter of the pipeline.
+    fn limiter(&self, wiring: &model::Pipeline) -> Option<ComponentId> {
+        let is_limiter = |id: &&ComponentId| {
+            self.processors.get(*id).is_some_and(|p| matches!(components::role(p), Role::Budget(..)))
+        };
+        wiring.processors.iter().find(is_limiter).cloned()
+    }
+
+    fn entry(&self, id: &PipelineId, old: Option<&RunningPipeline>, limiter: Option<&ComponentId>) -> Arc<Pipeline> {
+        let budget = limiter.and_then(|id| self.running.budgets.get(id)).unwrap_or(&self.running.default_budget);
+        match old {
+            Some(old) => {
+                if old.limiter.as_ref() != limiter {
+                    old.pipeline.draw_on(budget.join());
+                }
+                old.pipeline.clone()
+            }
+            None => Pipeline::new(id.clone(), budget.join(), self.registry.pipeline(id)),
+        }
+    }
+
+    fn set_outlets(
+        &mut self,
+        pipeline: &PipelineId,
+        wiring: &model::Pipeline,
+        mut old: Option<&mut RunningPipeline>,
+    ) -> Vec<RunningOutlet> {
+        let mut out = Vec::new();
+        for id in &wiring.exporters {
+            let existing = old.as_mut().and_then(|old| take(&mut old.outlets, |o| o.id == *id));
+            let plan = self.outlets.remove(&(pipeline.clone(), id.clone()));
+            match (plan, existing) {
+                (Some(OutletPlan::Set(built, identity)), Some(existing)) => {
+                    let destination = built.destination.clone();
+                    existing.outlet.reconfigure(self.settings(id, pipeline, *built));
+                    out.push(RunningOutlet { identity, destination, ..existing });
+                }
+                (Some(OutletPlan::Set(built, identity)), None) => {
+                    let destination = built.destination.clone();
+                    let settings = self.settings(id, pipeline, *built);
+                    let progress = self.registry.pipeline(pipeline);
+                    let outlet = Outlet::new(id.clone(), pipeline.clone(), progress, settings);
+                    out.push(RunningOutlet { id: id.clone(), identity, destination, outlet });
+                }
+                (_, existing) => out.extend(existing),
+            }
+        }
+        out
+    }
+
+    fn settings(&self, id: &ComponentId, pipeline: &PipelineId, built: BuiltExporter) -> OutletSettings {
+        let BuiltExporter { exporter, timeout, retry, queue, destination } = built;
+        let stats = self.registry.exporter(id, pipeline, destination);
+        OutletSettings { exporter, timeout, retry, queue, stats }
+    }
+
+    fn set_steps(
+        &mut self,
+        pipeline: &PipelineId,
+        wiring: &model::Pipeline,
+        mut old: Option<&mut RunningPipeline>,
+    ) -> Vec<RunningStep> {
+        let mut out = Vec::new();
+        for id in &wiring.processors {
+            let Some(settings) = self.processors.get(id) else { continue };
+            if !matches!(components::role(settings), Role::Step) {
+                continue;
+            }
+            let existing = old.as_mut().and_then(|old| take(&mut old.steps, |s| s.id == *id));
+            match existing {
+                Some(existing) => {
+                    if existing.settings != *settings {
+                        existing.step.reconfigure(settings);
+                    }
+                    out.push(RunningStep { settings: settings.clone(), ..existing });
+                }
+                // The plan found every step in this build.
+                None => {
+                    out.extend(Step::build(id, settings, pipeline.signal, self.registry).ok().map(|step| RunningStep {
+                        id: id.clone(),
+                        settings: settings.clone(),
+                        step,
+                    }))
+                }
+            }
+        }
+        out
+    }
+}
+
+fn take<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
+    let at = list.iter().position(is)?;
+    Some(list.remove(at))
+}
+
+/// Connects the steps, the last one first.
+fn wire(pipeline: &Arc<Pipeline>, steps: &[RunningStep], outlets: &[RunningOutlet]) {
+    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.outlet.clone() as Arc<dyn Consumer>).collect();
+    for step in steps.iter().rev() {
+        let processor: Arc<dyn Processor> = step.step.processor();
+        processor.next().point_at(targets);
+        targets = vec![processor];
+    }
+    pipeline.head().point_at(targets);
+}
+
+fn set_receivers(
+    running: &mut Running,
+    plans: BTreeMap<ComponentId, ReceiverPlan>,
+    pipelines: &BTreeMap<PipelineId, model::Pipeline>,
+    registry: &Registry,
+    retired: &mut Retired,
+) {
+    let gone: Vec<_> = running.receivers.keys().filter(|id| !plans.contains_key(id)).cloned().collect();
+    retired.receivers.extend(gone.iter().filter_map(|id| running.receivers.remove(id)).map(|r| r.receiver));
+    for (id, plan) in plans {
+        let ReceiverPlan::Set(prepared, identity) = plan else {
+            running.receivers.get(&id).inspect(|kept| point(&kept.intake, &id, running, pipelines));
+            continue;
+        };
+        let (old, intake) = match running.receivers.remove(&id) {
+            Some(old) => (Some(old.receiver), old.intake),
+            None => (None, Arc::new(Intake::default())),
+        };
+        // Before it accepts: a request must not find that nobody wants it.
+        point(&intake, &id, running, pipelines);
+        let receiver = prepared.start(&id, old, &intake, registry);
+        running.receivers.insert(id, RunningReceiver { identity, intake, receiver });
+    }
+}
+
+fn point(
+    intake: &Intake,
+    receiver: &ComponentId,
+    running: &Running,
+    pipelines: &BTreeMap<PipelineId, model::Pipeline>,
+) {
+    for signal in Signal::ALL {
+        let fed = pipelines.iter().filter(|(p, wiring)| p.signal == signal && wiring.receivers.contains(receiver));
+        let fed = fed.filter_map(|(p, _)| running.pipelines.get(p)).map(|p| p.pipeline.clone());
+        intake.point_at(signal, fed.collect());
+    }
+}
+
+fn retire_pipelines(running: &mut Running, wanted: &BTreeMap<PipelineId, model::Pipeline>, retired: &mut Retired) {
+    let gone: Vec<_> = running.pipelines.keys().filter(|id| !wanted.contains_key(id)).cloned().collect();
+    for pipeline in gone.iter().filter_map(|id| running.pipelines.remove(id)) {
+        retired.steps.extend(pipeline.steps.into_iter().map(|s| s.step));
+        retired.outlets.extend(pipeline.outlets.into_iter().map(|o| o.outlet));
+    }
+}

@@ -1,0 +1,166 @@
+//! Metrics and their points.
+
+use kubewake_otlp::{
+    view::{
+        Buckets, Data, ExponentialHistogram, Histogram, KeyValue, Metric, MetricKind, Point, SummaryPoint, Temporality,
+        View, lossy,
+    },
+    wire::{Field, Fields},
+};
+
+use super::{ARROW, INNER_ARROW, attributes, pairs};
+use crate::exporter::debug::{
+    lines::Lines,
+    value::{fixed, id, time},
+};
+
+pub(super) fn metric(out: &mut Lines, i: usize, metric: Metric<'_>) {
+    out.add(format_args!("Metric #{i}"));
+    out.add(format_args!("Descriptor:"));
+    out.add(format_args!("{ARROW} Name: {}", lossy(metric.name())));
+    out.add(format_args!("{ARROW} Description: {}", lossy(metric.description())));
+    out.add(format_args!("{ARROW} Unit: {}", lossy(metric.unit())));
+    let data = metric.data();
+    out.add(format_args!("{ARROW} DataType: {}", data.map_or("Empty", |data| kind(data.kind()))));
+    pairs(out, "     -> Metadata", INNER_ARROW, metric.metadata().iter());
+    if let Some(data) = data {
+        points(out, data);
+    }
+}
+
+fn kind(kind: MetricKind) -> &'static str {
+    match kind {
+        MetricKind::Gauge => "Gauge",
+        MetricKind::Sum => "Sum",
+        MetricKind::Histogram => "Histogram",
+        MetricKind::ExponentialHistogram => "ExponentialHistogram",
+        MetricKind::Summary => "Summary",
+    }
+}
+
+fn points(out: &mut Lines, data: Data<'_>) {
+    if data.kind() == MetricKind::Sum {
+        out.add(format_args!("{ARROW} IsMonotonic: {}", data.is_monotonic()));
+    }
+    if !matches!(data.kind(), MetricKind::Gauge | MetricKind::Summary) {
+        let temporality = match data.temporality() {
+            Temporality::Unspecified => "Unspecified",
+            Temporality::Delta => "Delta",
+            Temporality::Cumulative => "Cumulative",
+        };
+        out.add(format_args!("{ARROW} AggregationTemporality: {temporality}"));
+    }
+    for (i, data_point) in data.points().enumerate() {
+        point(out, i, data_point);
+    }
+}
+
+fn point(out: &mut Lines, i: usize, point: Point<'_>) {
+    let name = match point {
+        Point::Number(_) => "NumberDataPoints",
+        Point::Histogram(_) => "HistogramDataPoints",
+        Point::ExponentialHistogram(_) => "ExponentialHistogramDataPoints",
+        Point::Summary(_) => "SummaryDataPoints",
+    };
+    out.add(format_args!("{name} #{i}"));
+    attributes(out, "Data point attributes", point.attributes());
+    out.add(format_args!("StartTimestamp: {}", time(point.start())));
+    out.add(format_args!("Timestamp: {}", time(point.time())));
+    match point {
+        Point::Number(number) => value(out, "", number.int_value(), number.value()),
+        Point::Histogram(point) => histogram(out, point),
+        Point::ExponentialHistogram(point) => exponential(out, point),
+        Point::Summary(point) => summary(out, point),
+    }
+    exemplars(out, &point);
+}
+
+fn value(out: &mut Lines, before: &str, integer: Option<i64>, double: Option<f64>) {
+    match (integer, double) {
+        (Some(value), _) => out.add(format_args!("{before}Value: {value}")),
+        (None, Some(value)) => out.add(format_args!("{before}Value: {}", fixed(value))),
+        (None, None) => {}
+    }
+}
+
+fn totals(out: &mut Lines, count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) {
+    out.add(format_args!("Count: {count}"));
+    for (name, value) in [("Sum", sum), ("Min", min), ("Max", max)] {
+        if let Some(value) = value {
+            out.add(format_args!("{name}: {}", fixed(value)));
+        }
+    }
+}
+
+fn histogram(out: &mut Lines, point: Histogram<'_>) {
+    totals(out, point.count(), point.sum(), point.min(), point.max());
+    for (i, bound) in point.bounds().enumerate() {
+        out.add(format_args!("ExplicitBounds #{i}: {}", fixed(bound)));
+    }
+    for (i, count) in point.bucket_counts().enumerate() {
+        out.add(format_args!("Buckets #{i}, Count: {count}"));
+    }
+}
+
+fn exponential(out: &mut Lines, point: ExponentialHistogram<'_>) {
+    totals(out, point.count(), point.sum(), point.min(), point.max());
+    let mut negative = buckets(&point, point.negative());
+    negative.reverse();
+    for (lower, upper, count) in negative {
+        out.add(format_args!("Bucket [{}, {}), Count: {count}", fixed(-upper), fixed(-lower)));
+    }
+    if point.zero_count() != 0 {
+        out.add(format_args!("Bucket [0, 0], Count: {}", point.zero_count()));
+    }
+    for (lower, upper, count) in buckets(&point, point.positive()) {
+        out.add(format_args!("Bucket ({}, {}], Count: {count}", fixed(lower), fixed(upper)));
+    }
+}
+
+/// The lower and upper bound of each bucket, and its count.
+fn buckets(point: &ExponentialHistogram<'_>, buckets: Option<Buckets<'_>>) -> Vec<(f64, f64, u64)> {
+    let Some(buckets) = buckets else { return Vec::new() };
+    let factor = std::f64::consts::LN_2 * (-f64::from(point.scale())).exp2();
+    let bound = |index: i64| (index as f64 * factor).exp();
+    let indexes = i64::from(buckets.offset())..;
+    indexes.zip(buckets.counts()).map(|(index, count)| (bound(index), bound(index + 1), count)).collect()
+}
+
+fn summary(out: &mut Lines, point: SummaryPoint<'_>) {
+    totals(out, point.count(), Some(point.sum()), None, None);
+    for (i, quantile) in point.quantiles().enumerate() {
+        let (at, value) = (fixed(quantile.quantile()), fixed(quantile.value()));
+        out.add(format_args!("QuantileValue #{i}: Quantile {at}, Value {value}"));
+    }
+}
+
+/// `Exemplar` messages, which have no view of their own.
+fn exemplars(out: &mut Lines, point: &Point<'_>) {
+    let number = match point {
+        Point::Number(_) => 5,
+        Point::Histogram(_) => 8,
+        Point::ExponentialHistogram(_) => 11,
+        Point::Summary(_) => return,
+    };
+    for (i, exemplar) in Fields::new(point.as_bytes()).filter(|field| field.is_len(number)).enumerate() {
+        if i == 0 {
+            out.add(format_args!("Exemplars:"));
+        }
+        one_exemplar(out, i, exemplar.value);
+    }
+}
+
+fn one_exemplar(out: &mut Lines, i: usize, exemplar: &[u8]) {
+    let (at, as_double, span_id, trace_id, as_int, filtered) = (2, 3, 4, 5, 6, 7);
+    let last = |number| Fields::new(exemplar).filter(move |field| field.number == number).last();
+    let bytes = |number| last(number).and_then(|field: Field<'_>| field.as_len()).unwrap_or_default();
+    out.add(format_args!("Exemplar #{i}"));
+    out.add(format_args!("{ARROW} Trace ID: {}", id(bytes(trace_id))));
+    out.add(format_args!("{ARROW} Span ID: {}", id(bytes(span_id))));
+    let nanoseconds = last(at).and_then(|field| field.as_fixed64()).unwrap_or_default();
+    out.add(format_args!("{ARROW} Timestamp: {}", time(nanoseconds)));
+    let integer = last(as_int).and_then(|field| field.as_fixed64()).map(|bits| bits as i64);
+    value(out, "     -> ", integer, last(as_double).and_then(|field| field.as_double()));
+    let filtered = Fields::new(exemplar).filter(|field| field.is_len(filtered)).map(|f| KeyValue::new(f.value));
+    pairs(out, "     -> FilteredAttributes", INNER_ARROW, filtered);
+}

@@ -1,0 +1,149 @@
+//! One line for each record, below one for its resource and one for its scope.
+
+use std::fmt::Write;
+
+use kubewake_otlp::{
+    Signal,
+    view::{
+        Attributes, Buckets, ExponentialHistogram, Histogram, LogRecord, Metric, Number, Point, ScopeEntry, Span,
+        SummaryPoint, lossy,
+    },
+};
+
+use super::{
+    lines::Lines,
+    resources,
+    value::{fixed, id, plain},
+};
+use crate::{core::Batch, telemetry::shortest};
+
+pub(super) fn text(batch: &Batch) -> String {
+    let mut out = Lines::default();
+    let (resource, scope) = match batch.signal() {
+        Signal::Traces => ("ResourceTraces", "ScopeTraces"),
+        Signal::Metrics => ("ResourceMetrics", "ScopeMetrics"),
+        Signal::Logs => ("ResourceLog", "ScopeLog"),
+    };
+    for (i, entry) in resources(batch).enumerate() {
+        let details = match entry.schema_url() {
+            [] => String::new(),
+            url => format!(" [{}]", lossy(url)),
+        };
+        out.add(format_args!("{resource} #{i}{details}{}", spaced(entry.resource().attributes())));
+        for (j, scope_entry) in entry.scopes().enumerate() {
+            let attributes = spaced(scope_entry.scope().attributes());
+            out.add(format_args!("{scope} #{j}{}{attributes}", scope_details(&scope_entry)));
+            records(&mut out, batch.signal(), &scope_entry);
+        }
+    }
+    out.into_text()
+}
+
+fn records(out: &mut Lines, signal: Signal, scope: &ScopeEntry<'_>) {
+    match signal {
+        Signal::Traces => scope.spans().for_each(|record| span(out, record)),
+        Signal::Logs => scope.log_records().for_each(|record| log(out, record)),
+        Signal::Metrics => scope.metrics().for_each(|record| metric(out, record)),
+    }
+}
+
+/// ` name@version [schema]`, as far as they are there.
+fn scope_details(entry: &ScopeEntry<'_>) -> String {
+    let scope = entry.scope();
+    let mut out = lossy(scope.name()).into_owned();
+    if !scope.version().is_empty() {
+        out = format!("{out}@{}", lossy(scope.version()));
+    }
+    if !entry.schema_url().is_empty() {
+        let space = if out.is_empty() { "" } else { " " };
+        out = format!("{out}{space}[{}]", lossy(entry.schema_url()));
+    }
+    if out.is_empty() { out } else { format!(" {out}") }
+}
+
+fn pairs(attributes: Attributes<'_>, separator: &str) -> String {
+    let pair = attributes.iter().map(|a| format!("{}={}", lossy(a.key()), plain(a.value())));
+    pair.collect::<Vec<_>>().join(separator)
+}
+
+/// Attributes with a space before each.
+fn spaced(attributes: Attributes<'_>) -> String {
+    attributes.iter().map(|a| format!(" {}={}", lossy(a.key()), plain(a.value()))).collect()
+}
+
+fn span(out: &mut Lines, span: Span<'_>) {
+    let (name, attributes) = (lossy(span.name()), spaced(span.attributes()));
+    out.add(format_args!("{name} {} {}{attributes}", id(span.trace_id()), id(span.span_id())));
+}
+
+fn log(out: &mut Lines, record: LogRecord<'_>) {
+    out.add(format_args!("{} {}", plain(record.body()), pairs(record.attributes(), " ")));
+}
+
+fn metric(out: &mut Lines, metric: Metric<'_>) {
+    for point in metric.data().into_iter().flat_map(|data| data.points()) {
+        let value = match point {
+            Point::Number(point) => number(point),
+            Point::Histogram(point) => histogram(point),
+            Point::ExponentialHistogram(point) => exponential(point),
+            Point::Summary(point) => summary(point),
+        };
+        out.add(format_args!("{}{{{}}} {value}", lossy(metric.name()), pairs(point.attributes(), ",")));
+    }
+}
+
+fn real(value: f64) -> String {
+    shortest(value, 21)
+}
+
+fn number(point: Number<'_>) -> String {
+    let integer = point.int_value().map(|value| value.to_string());
+    integer.or_else(|| point.value().map(real)).unwrap_or_default()
+}
+
+fn totals(count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) -> String {
+    let mut out = format!("count={count}");
+    for (name, value) in [("sum", sum), ("min", min), ("max", max)] {
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let _ = write!(out, " {name}={}", real(value));
+        }
+    }
+    out
+}
+
+fn histogram(point: Histogram<'_>) -> String {
+    let mut out = totals(point.count(), point.sum(), point.min(), point.max());
+    let mut bounds = point.bounds();
+    for count in point.bucket_counts() {
+        let bound = bounds.next().map_or_else(String::new, |bound| format!("le{}=", real(bound)));
+        let _ = write!(out, " {bound}{count}");
+    }
+    out
+}
+
+fn exponential(point: ExponentialHistogram<'_>) -> String {
+    let mut out = totals(point.count(), point.sum(), point.min(), point.max());
+    let base = (-f64::from(point.scale())).exp2().exp2();
+    let mut buckets = |buckets: Option<Buckets<'_>>| {
+        let Some(buckets) = buckets else { return };
+        let indexes = i64::from(buckets.offset())..;
+        for (index, count) in indexes.zip(buckets.counts()) {
+            let _ = write!(out, " le{}={count}", real(base.powf(index as f64)));
+        }
+    };
+    buckets(point.negative());
+    buckets(point.positive());
+    if point.zero_count() > 0 {
+        let _ = write!(out, " zero_count{}={}", real(point.zero_threshold()), point.zero_count());
+    }
+    out
+}
+
+fn summary(point: SummaryPoint<'_>) -> String {
+    let mut out = format!("count={} sum={}", point.count(), fixed(point.sum()));
+    for quantile in point.quantiles() {
+        let _ = write!(out, " q{}={}", real(quantile.quantile()), real(quantile.value()));
+    }
+    out
+}

@@ -1,0 +1,165 @@
+//! An open file that several exporters share.
+
+use std::{
+    collections::BTreeMap,
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use kubewake_config::model::Rotation;
+
+use super::rotation;
+
+/// Every path that an exporter of this process was built for. Entries stay, as few as they are: what was opened once
+/// is never emptied again.
+static SINKS: Mutex<BTreeMap<PathBuf, Entry>> = Mutex::new(BTreeMap::new());
+
+struct Entry {
+    sink: Weak<Sink>,
+    was_open: Arc<AtomicBool>,
+}
+
+/// What happens to the content that a file has when this process opens it for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Empty,
+}
+
+/// A file by its path.
+pub(super) struct Sink {
+    path: PathBuf,
+    was_open: Arc<AtomicBool>,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    file: File,
+    /// Not for pipes and devices: those have no length to go back to.
+    regular: bool,
+    size: u64,
+    /// Behind `size` there may be the rest of a failed write.
+    torn: bool,
+}
+
+impl Sink {
+    /// The one sink of this process for `path`. Opens nothing yet.
+    pub(super) fn at(path: &Path) -> io::Result<Arc<Self>> {
+        let path = full(path)?;
+        let mut sinks = SINKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sinks.get(&path);
+        if let Some(sink) = known.and_then(|entry| entry.sink.upgrade()) {
+            return Ok(sink);
+        }
+        let was_open = known.map(|entry| entry.was_open.clone()).unwrap_or_default();
+        let sink = Arc::new(Self { path: path.clone(), was_open: was_open.clone(), open: Mutex::new(None) });
+        sinks.insert(path, Entry { sink: Arc::downgrade(&sink), was_open });
+        Ok(sink)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes all of `data`, or nothing. `lines`: the content is lines, and `data` begins one.
+    pub(super) fn write(
+        &self,
+        data: &[u8],
+        start: Start,
+        lines: bool,
+        rotation: Option<&Rotation>,
+        now: fn() -> SystemTime,
+    ) -> io::Result<()> {
+        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        self.opened(&mut slot, start, lines)?;
+        if let Some(rotation) = rotation {
+            let full = slot.as_ref().is_some_and(|open| open.is_full(data.len() as u64, rotation));
+            if full {
+                *slot = None;
+                rotation::rotate(&self.path, rotation, now())?;
+            }
+        }
+        self.opened(&mut slot, start, lines)?.append(data)
+    }
+
+    /// The file, opened if it is not.
+    fn opened<'a>(
+        &self,
+        slot: &'a mut MutexGuard<'_, Option<Open>>,
+        start: Start,
+        lines: bool,
+    ) -> io::Result<&'a mut Open> {
+        let open = match slot.take() {
+            Some(open) => open,
+            None => self.open_file(start, lines)?,
+        };
+        Ok(slot.insert(open))
+    }
+
+    fn open_file(&self, start: Start, lines: bool) -> io::Result<Open> {
+        // Reading is for the end of the last line; some files can only be written to.
+        let options = |read| OpenOptions::new().append(true).create(true).read(read).open(&self.path);
+        let file = options(true).or_else(|_| options(false))?;
+        let regular = file.metadata()?.is_file();
+        let first = !self.was_open.load(Ordering::Relaxed);
+        if first && regular && start == Start::Empty {
+            file.set_len(0)?;
+        }
+        let size = file.metadata()?.len();
+        let mut open = Open { file, regular, size, torn: false };
+        if lines && regular && open.ends_within_a_line() {
+            open.append(b"\n")?;
+        }
+        self.was_open.store(true, Ordering::Relaxed);
+        Ok(open)
+    }
+}
+
+impl Open {
+    fn is_full(&self, more: u64, rotation: &Rotation) -> bool {
+        let limit = u64::from(rotation.max_megabytes) * 1024 * 1024;
+        self.regular && self.size > 0 && self.size.saturating_add(more) > limit
+    }
+
+    fn append(&mut self, data: &[u8]) -> io::Result<()> {
+        if self.torn && self.regular {
+            self.file.set_len(self.size)?;
+        }
+        self.torn = true;
+        if let Err(error) = self.file.write_all(data) {
+            // If this fails too, it is tried again before the next write.
+            if self.regular && self.file.set_len(self.size).is_ok() {
+                self.torn = false;
+            }
+            return Err(error);
+        }
+        self.torn = false;
+        self.size += data.len() as u64;
+        Ok(())
+    }
+
+    /// Whether a process that wrote to it ended in the middle of a line. What cannot be read counts as whole.
+    fn ends_within_a_line(&mut self) -> bool {
+        let mut last = [b'\n'];
+        let read = self.file.seek(SeekFrom::End(-1)).and_then(|_| self.file.read_exact(&mut last));
+        read.is_ok() && last != *b"\n"
+    }
+}
+
+/// The path by which the file is known, whatever the working directory and the symbolic links above it.
+fn full(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+    };
+    // A directory that is not there yet has no other name.
+    Ok(parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name))
+}

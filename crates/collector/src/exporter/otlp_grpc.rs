@@ -1,0 +1,229 @@
+//! `otlp`, `otlp_grpc`: OTLP over gRPC, framed on HTTP/2 directly.
+//!
+//! A unary call is a prefix of five bytes and a message, and the message is the requests of the batch one after another:
+//! without compression they leave as the bytes that they are, and nothing is copied.
+//!
+//! *Guarantees.* One call for each attempt; a second one only when the destination refuses credentials and the
+//! authenticator has newer ones. An error names the endpoint and never a header.
+
+mod answer;
+
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version,
+    header::{CONTENT_TYPE, TE, USER_AGENT},
+    uri::{Authority, PathAndQuery, Scheme},
+};
+use kubewake_config::model::OtlpGrpcExporter;
+use kubewake_otlp::Signal;
+
+use crate::{
+    components::{BuildError, BuiltExporter},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture},
+    extension::ClientAuth,
+    net::{
+        connect::{self, Client, Connector, Endpoint},
+        encode::{Encoder, Payload},
+        request::{self, Answer, Credentials, Proof},
+        tls,
+    },
+};
+
+/// Flag and length in front of a message.
+const PREFIX: usize = 5;
+/// gRPC's default where an endpoint names no port.
+const DEFAULT_PORT: u16 = 443;
+
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+/// An exporter for one signal, as its settings say.
+pub(crate) fn build(
+    settings: &OtlpGrpcExporter,
+    signal: Signal,
+    auth: Option<Arc<dyn ClientAuth>>,
+) -> Result<BuiltExporter, BuildError> {
+    let endpoint = Endpoint::parse(&settings.endpoint, DEFAULT_PORT)?;
+    let tls = tls::client_config(&settings.tls, &[connect::H2])?;
+    if tls.is_none() && auth.is_some() {
+        tracing::warn!(endpoint = %endpoint.authority(), "credentials are sent without TLS");
+    }
+    let (authority, tls) = match tls {
+        None => (authority(settings, None, &endpoint)?, None),
+        Some(config) => {
+            let name = settings.tls.server_name_override.as_deref().filter(|name| !name.is_empty());
+            let authority = authority(settings, name, &endpoint)?;
+            let proves = connect::server_name(name.unwrap_or(authority.host()))?;
+            (authority, Some((config, proves)))
+        }
+    };
+    let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+    let encoder = Encoder::grpc(settings.compression)?;
+    let exporter = OtlpGrpc {
+        headers: headers(settings, encoder.as_ref())?,
+        client: connect::http2_client(Connector::new(&endpoint, tls), settings.keepalive.as_ref()),
+        uri: uri(scheme, authority, signal)?,
+        encoder,
+        credentials: Credentials::new(auth),
+        endpoint: endpoint.authority().to_string(),
+    };
+    let destination =
+        Destination { address: endpoint.host().into(), port: endpoint.port().to_string(), ..Destination::default() };
+    Ok(BuiltExporter {
+        exporter: Arc::new(exporter),
+        timeout: settings.timeout,
+        retry: settings.retry.clone(),
+        queue: settings.queue.clone(),
+        destination,
+    })
+}
+
+struct OtlpGrpc {
+    client: Client,
+    uri: Uri,
+    /// What every call carries; credentials come on top.
+    headers: HeaderMap,
+    encoder: Option<Encoder>,
+    credentials: Credentials,
+    endpoint: String,
+}
+
+impl OtlpGrpc {
+    async fn export(&self, batch: &Batch) -> Result<Delivered, SendError> {
+        let packed = match &self.encoder {
+            Some(encoder) => Some(self.pack(encoder, batch).await?),
+            None => None,
+        };
+        let proof = self.credentials.current().await?;
+        let result = self.call(self.message(batch, packed.as_ref())?, &proof).await;
+        let Err(SendError { code: Code::Unauthenticated, .. }) = result else { return result };
+        match self.credentials.renewed(&proof).await {
+            Some(fresh) => self.call(self.message(batch, packed.as_ref())?, &fresh).await,
+            None => result,
+        }
+    }
+
+    async fn call(&self, message: Payload, proof: &Proof) -> Result<Delivered, SendError> {
+        let mut request = Request::new(message);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = Version::HTTP_2;
+        *request.headers_mut() = self.headers.clone();
+        request::prove(request.headers_mut(), proof);
+        let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+        let (head, body) = response.into_parts();
+        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
+        answer::settle(&head, &answer).map_err(|mut error| {
+            let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
+            error.message = request::redact(format!("{}: {}", self.endpoint, error.message), sent).into();
+            error
+        })
+    }
+
+    /// The compressed message with its prefix.
+    async fn pack(&self, encoder: &Encoder, batch: &Batch) -> Result<Bytes, SendError> {
+        let parts = batch.parts().iter().map(|part| &part.bytes);
+        let packed = encoder.encode(parts, PREFIX).await;
+        let mut packed = packed.map_err(|error| local(format!("{} failed: {error}", encoder.name())))?;
+        let prefix = prefix(true, packed.len() - PREFIX)?;
+        if let Some(room) = packed.first_chunk_mut() {
+            *room = prefix;
+        }
+        Ok(packed.into())
+    }
+
+    fn message(&self, batch: &Batch, packed: Option<&Bytes>) -> Result<Payload, SendError> {
+        if let Some(packed) = packed {
+            return Ok(packed.clone().into());
+        }
+        let mut pieces = Vec::with_capacity(batch.parts().len() + 1);
+        pieces.push(Bytes::copy_from_slice(&prefix(false, batch.bytes())?));
+        pieces.extend(batch.parts().iter().map(|part| part.bytes.clone()));
+        Ok(Payload::new(pieces))
+    }
+
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
+        SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error)))
+    }
+}
+
+impl Exporter for OtlpGrpc {
+    fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a> {
+        Box::pin(self.export(batch))
+    }
+}
+
+fn prefix(compressed: bool, length: usize) -> Result<[u8; PREFIX], SendError> {
+    let length = u32::try_from(length).map_err(|_| local("a batch of more than 4 GiB is no gRPC message".into()))?;
+    let [a, b, c, d] = length.to_be_bytes();
+    Ok([u8::from(compressed), a, b, c, d])
+}
+
+fn local(message: String) -> SendError {
+    SendError {
+        code: Code::Internal,
+        class: ErrorClass::Local,
+        message: message.into(),
+        retry_after: None,
+        retryable: false,
+    }
+}
+
+/// What the calls name as their destination, as gRPC chooses it.
+fn authority(
+    settings: &OtlpGrpcExporter,
+    server_name: Option<&str>,
+    endpoint: &Endpoint,
+) -> Result<Authority, BuildError> {
+    match settings.authority.as_deref().or(server_name).filter(|name| !name.is_empty()) {
+        None => Ok(endpoint.authority().clone()),
+        Some(name) => name.parse().map_err(|_| BuildError(format!("\"{name}\" cannot be used as an authority"))),
+    }
+}
+
+fn uri(scheme: Scheme, authority: Authority, signal: Signal) -> Result<Uri, BuildError> {
+    let path = PathAndQuery::from_static(match signal {
+        Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    });
+    let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build();
+    uri.map_err(|error| BuildError(format!("the endpoint cannot be used: {error}")))
+}
+
+/// The headers of every call. What gRPC reserves is ours, whatever is configured, as in the Collector.
+fn headers(settings: &OtlpGrpcExporter, encoder: Option<&Encoder>) -> Result<HeaderMap, BuildError> {
+    let mut headers = request::configured(&settings.headers)?;
+    for (name, value) in headers.iter_mut().filter(|(name, _)| name.as_str().ends_with("-bin")) {
+        *value = request::sensitive(&STANDARD_NO_PAD.encode(value.as_bytes()))
+            .ok_or_else(|| BuildError(format!("the value of header \"{name}\" cannot be sent")))?;
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(TE, HeaderValue::from_static("trailers"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(request::USER_AGENT));
+    headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.remove(GRPC_ENCODING);
+    if let Some(encoder) = encoder {
+        headers.insert(GRPC_ENCODING, HeaderValue::from_static(encoder.name()));
+    }
+    headers.remove(GRPC_TIMEOUT);
+    if let Some(timeout) = settings.timeout.and_then(grpc_timeout) {
+        headers.insert(GRPC_TIMEOUT, timeout);
+    }
+    Ok(headers)
+}
+
+/// A duration in at most eight digits and a unit, as gRPC writes it.
+fn grpc_timeout(timeout: Duration) -> Option<HeaderValue> {
+    const LIMIT: u128 = 100_000_000;
+    let units = [("u", timeout.as_micros()), ("m", timeout.as_millis()), ("S", u128::from(timeout.as_secs()))];
+    let (unit, number) = units.into_iter().find(|(_, number)| *number < LIMIT)?;
+    HeaderValue::try_from(format!("{number}{unit}")).ok()
+}

@@ -1,0 +1,81 @@
+//! `basicauth`: a name and a password.
+//!
+//! Files are read when the extension is built; whoever sees one change builds it again.
+
+mod htpasswd;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, header::AUTHORIZATION};
+use kubewake_config::model::{BasicAuth, ClientCredentials, Htpasswd};
+
+use super::{AuthError, ClientAuth, ServerAuth};
+use crate::{
+    components::{Auth, BuildError},
+    net::request::credential::{self, Fixed},
+};
+use htpasswd::Users;
+
+/// Builds the one side that the settings are for.
+pub(crate) fn build(settings: &BasicAuth) -> Result<Auth, BuildError> {
+    match settings {
+        BasicAuth::Client(settings) => Ok(Auth { client: Some(client(settings)?), server: None }),
+        BasicAuth::Server(settings) => Ok(Auth { client: None, server: Some(server(settings)?) }),
+    }
+}
+
+/// Says who we are, always in the same words.
+fn client(settings: &ClientCredentials) -> Result<Arc<dyn ClientAuth>, BuildError> {
+    let username = credential::value(&settings.username, settings.username_file.as_deref())?;
+    let password = credential::value(settings.password.reveal(), settings.password_file.as_deref())?;
+    let login = STANDARD.encode(format!("{username}:{password}"));
+    Ok(Arc::new(Fixed::new(AUTHORIZATION, &format!("Basic {login}"))?))
+}
+
+/// Lets in who is listed.
+fn server(settings: &Htpasswd) -> Result<Arc<dyn ServerAuth>, BuildError> {
+    let file = settings.file.as_deref().map(credential::read).transpose()?;
+    let inline = settings.inline.as_ref().map(|text| text.reveal());
+    let mut users = Users::default();
+    if let (Some(text), Some(path)) = (&file, &settings.file) {
+        users.add(text, &path.display().to_string())?;
+    }
+    // Later entries win over earlier ones of the same name, so the document has the last word.
+    if let Some(text) = inline {
+        users.add(text, "htpasswd::inline")?;
+    }
+    if users.is_empty() {
+        return Err(BuildError("basicauth has no users: htpasswd names none".into()));
+    }
+    Ok(Arc::new(Server { users }))
+}
+
+struct Server {
+    users: Users,
+}
+
+impl ServerAuth for Server {
+    fn authenticate(&self, headers: &HeaderMap) -> Result<Option<String>, AuthError> {
+        let header = headers.get(AUTHORIZATION).ok_or_else(|| AuthError("no authorization".into()))?;
+        let malformed = || AuthError("authorization is not of the form that basic authentication has".into());
+        let (name, password) = header.to_str().ok().and_then(login).ok_or_else(malformed)?;
+        match self.users.check(&name, &password) {
+            true => Ok(Some(name)),
+            false => Err(AuthError("wrong name or password".into())),
+        }
+    }
+}
+
+fn login(header: &str) -> Option<(String, String)> {
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let plain = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (name, password) = plain.split_once(':')?;
+    Some((name.to_owned(), password.to_owned()))
+}

@@ -1,0 +1,79 @@
+//! Where a connection goes, taken apart.
+
+use http::{Uri, uri::Authority};
+use rustls::pki_types::ServerName;
+
+use crate::components::BuildError;
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    authority: Authority,
+    port: u16,
+}
+
+impl Endpoint {
+    /// From `host:port`; without a port it is `default_port`.
+    pub(crate) fn parse(text: &str, default_port: u16) -> Result<Self, BuildError> {
+        let bad = || BuildError(format!("endpoint \"{}\" is not a host and a port", without_userinfo(text)));
+        let authority: Authority = without_userinfo(text).parse().map_err(|_| bad())?;
+        if authority.host().is_empty() {
+            return Err(bad());
+        }
+        Self::of(&authority, default_port)
+    }
+
+    fn of(authority: &Authority, default_port: u16) -> Result<Self, BuildError> {
+        let port = authority.port_u16().unwrap_or(default_port);
+        let authority = format!("{}:{port}", authority.host())
+            .parse()
+            .map_err(|_| BuildError(format!("host \"{}\" is not valid", authority.host())))?;
+        Ok(Self { authority, port })
+    }
+
+    /// The host without the brackets of an IPv6 address.
+    pub(crate) fn host(&self) -> &str {
+        bare(self.authority.host())
+    }
+
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `host:port`
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// What the connector is told to dial. The scheme says nothing: TLS is the connector's own affair.
+    pub(super) fn dial(&self) -> Uri {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(http::uri::Scheme::HTTP);
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+        // All three parts are there, which is all that can be wrong.
+        Uri::from_parts(parts).unwrap_or_default()
+    }
+}
+
+/// The name that a server must prove, from a host name, an address or `host:port`.
+pub(crate) fn server_name(text: &str) -> Result<ServerName<'static>, BuildError> {
+    if let Ok(name) = ServerName::try_from(bare(text)) {
+        return Ok(name.to_owned());
+    }
+    let host = text.parse::<Authority>().ok();
+    let host = host.as_ref().map_or(text, |authority| bare(authority.host()));
+    ServerName::try_from(host)
+        .map(|name| name.to_owned())
+        .map_err(|_| BuildError(format!("\"{host}\" is not a name that a certificate can hold")))
+}
+
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// A password in front of a host has no place in a message.
+fn without_userinfo(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, host)| host)
+}

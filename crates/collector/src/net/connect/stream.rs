@@ -1,0 +1,95 @@
+//! A connection with or without TLS.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection},
+    rt::TokioIo,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection.
+pub(crate) struct Stream(Kind);
+
+enum Kind {
+    Plain(TokioIo<TcpStream>),
+    // The state of a TLS session is large, and most connections are made once and kept.
+    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+}
+
+impl Stream {
+    pub(super) fn plain(tcp: TokioIo<TcpStream>) -> Self {
+        Self(Kind::Plain(tcp))
+    }
+
+    pub(super) fn tls(tls: TlsStream<TcpStream>) -> Self {
+        Self(Kind::Tls(Box::new(TokioIo::new(tls))))
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        match &self.0 {
+            Kind::Tls(tls) if tls.inner().get_ref().1.alpn_protocol() == Some(super::H2) => {
+                Connected::new().negotiated_h2()
+            }
+            _ => Connected::new(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Kind::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Plain(tcp) => Pin::new(tcp).poll_write(cx, buf),
+            Kind::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Kind::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Kind::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.0 {
+            Kind::Plain(tcp) => tcp.is_write_vectored(),
+            Kind::Tls(tls) => tls.is_write_vectored(),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, bufs),
+            Kind::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
+        }
+    }
+}

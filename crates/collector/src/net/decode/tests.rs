@@ -1,0 +1,88 @@
+use std::io::Write;
+
+use super::*;
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Every algorithm, with its compressed form of `data`.
+fn compressed(data: &[u8]) -> Vec<(Compression, Vec<u8>)> {
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    zlib.write_all(data).unwrap();
+    let mut snappy = snap::write::FrameEncoder::new(Vec::new());
+    snappy.write_all(data).unwrap();
+    let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    lz4.write_all(data).unwrap();
+    vec![
+        (Compression::None, data.to_vec()),
+        (Compression::Gzip, gzip(data)),
+        (Compression::Zlib, zlib.finish().unwrap()),
+        (Compression::Zstd, zstd::encode_all(data, 0).unwrap()),
+        (Compression::Snappy, snappy.into_inner().unwrap()),
+        (Compression::Lz4, lz4.finish().unwrap()),
+    ]
+}
+
+fn unlimited(_: usize) -> Result<(), Refusal> {
+    Ok(())
+}
+
+#[test]
+fn what_was_compressed_comes_back() {
+    for size in [0, 1, 5, 1000, 100_000] {
+        let data: Vec<u8> = (0..size).map(|i| (i * i % 251) as u8).collect();
+        for (algorithm, body) in compressed(&data) {
+            let out = decompress(algorithm, &body, 1 << 20, &mut unlimited).unwrap();
+            assert_eq!(out, data, "{algorithm:?} {size}");
+            let out = decompress(algorithm, &body, size, &mut unlimited).unwrap();
+            assert_eq!(out, data, "{algorithm:?} {size}, with a limit that is just enough");
+        }
+    }
+}
+
+#[test]
+fn a_bomb_is_refused_and_little_memory_was_asked_for() {
+    let bomb = vec![0u8; 16 << 20];
+    for (algorithm, body) in compressed(&bomb) {
+        let mut reserved = 0;
+        let mut reserve = |more: usize| {
+            reserved += more;
+            Ok(())
+        };
+        let result = decompress(algorithm, &body, 1 << 20, &mut reserve);
+        assert!(matches!(result, Err(DecodeError::TooLarge(_))), "{algorithm:?}");
+        assert!(reserved <= 1 << 20, "{algorithm:?} asked for {reserved}");
+    }
+}
+
+#[test]
+fn a_gzip_trailer_that_promises_too_much_costs_nothing() {
+    let body = gzip(&vec![0u8; 16 << 20]);
+    let mut never = |_: usize| -> Result<(), Refusal> { panic!("asked for memory") };
+    assert!(matches!(decompress(Compression::Gzip, &body, 1 << 20, &mut never), Err(DecodeError::TooLarge(_))));
+}
+
+#[test]
+fn truncated_and_foreign_bodies_are_corrupt() {
+    let data = vec![7u8; 5000];
+    for (algorithm, body) in compressed(&data) {
+        if algorithm == Compression::None {
+            continue;
+        }
+        let cut = &body[..body.len() - 5];
+        let result = decompress(algorithm, cut, 1 << 20, &mut unlimited);
+        assert!(matches!(result, Err(DecodeError::Corrupt { .. })), "{algorithm:?} cut: {result:?}");
+        let result = decompress(algorithm, b"this is not compressed at all", 1 << 20, &mut unlimited);
+        assert!(matches!(result, Err(DecodeError::Corrupt { .. })), "{algorithm:?} foreign: {result:?}");
+    }
+}
+
+#[test]
+fn no_memory_is_a_refusal() {
+    let body = gzip(&vec![1u8; 5000]);
+    let mut none = |_: usize| Err(Refusal::memory());
+    assert!(matches!(decompress(Compression::Gzip, &body, 1 << 20, &mut none), Err(DecodeError::Refused(_))));
+}

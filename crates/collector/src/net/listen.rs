@@ -1,0 +1,161 @@
+//! Listening sockets and the connections that come in on them.
+//!
+//! *Guarantees.* A [`Door`] accepts until it is closed; closing it stops accepting at once, lets the requests under way
+//! end, and reports when the last connection is gone. An error of one connection, or of `accept` itself, never ends
+//! the door. The number of connections is bounded.
+
+use std::{
+    future::Future,
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{Semaphore, watch},
+};
+
+use crate::components::BuildError;
+
+/// Connections that one door serves at once. Each may hold a window of unread data, so that there must be a limit;
+/// this one is beyond what a node's workloads open.
+const MAX_CONNECTIONS: usize = 10_000;
+
+/// How many connections the kernel keeps for us until we accept them.
+const BACKLOG: u32 = 1024;
+
+/// Listens on `endpoint` (`host:port`; without a host: on all addresses).
+pub fn bind(endpoint: &str) -> Result<TcpListener, BuildError> {
+    let address = resolve(endpoint)?;
+    let listen = |address: SocketAddr| -> io::Result<TcpListener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listen(address).map_err(|error| BuildError(format!("cannot listen on {endpoint}: {}", explain(&error))))
+}
+
+fn resolve(endpoint: &str) -> Result<SocketAddr, BuildError> {
+    let Some((host, port)) = endpoint.rsplit_once(':') else {
+        return Err(BuildError(format!("cannot listen on {endpoint}: missing port in address; write host:port")));
+    };
+    // Without a host: every address. The wildcard of IPv6 takes IPv4 too, where there is IPv6.
+    let host = match host {
+        "" if ipv6_works() => "[::]",
+        "" => "0.0.0.0",
+        host => host,
+    };
+    let addresses = format!("{host}:{port}").to_socket_addrs();
+    let addresses: Vec<_> =
+        addresses.map_err(|error| BuildError(format!("cannot listen on {endpoint}: {error}")))?.collect();
+    // `localhost` names both; IPv4 is what clients try first.
+    let first = addresses.iter().find(|a| a.is_ipv4()).or(addresses.first());
+    first.copied().ok_or_else(|| BuildError(format!("cannot listen on {endpoint}: the name has no address")))
+}
+
+fn ipv6_works() -> bool {
+    TcpSocket::new_v6().is_ok_and(|socket| socket.bind(SocketAddr::from(([0u16; 8], 0))).is_ok())
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "the address is in use by another listener".into(),
+        io::ErrorKind::PermissionDenied => "permission denied (ports below 1024 need a privilege)".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Tells a connection that the door is closing.
+#[derive(Clone)]
+pub struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    /// Ends when the door closes.
+    pub async fn wait(&mut self) {
+        // An error means that the door is gone, which is closing too.
+        let _ = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+/// An accepting socket with its connections.
+pub struct Door {
+    address: SocketAddr,
+    closing: Arc<watch::Sender<bool>>,
+}
+
+impl Door {
+    /// Starts to accept. `serve` runs for each connection, in a task of its own.
+    pub fn open<F, S>(listener: TcpListener, serve: F) -> io::Result<Self>
+    where
+        F: Fn(TcpStream, SocketAddr, Closing) -> S + Send + 'static,
+        S: Future<Output = ()> + Send + 'static,
+    {
+        let address = listener.local_addr()?;
+        let (closing, receiver) = watch::channel(false);
+        let closing = Arc::new(closing);
+        tokio::spawn(accept(listener, Closing(receiver), serve));
+        Ok(Self { address, closing })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, and tells the connections to end.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Ends when the last connection is gone. Call [`Door::close`] first.
+    pub async fn closed(&self) {
+        self.closing.closed().await;
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+async fn accept<F, S>(listener: TcpListener, closing: Closing, serve: F)
+where
+    F: Fn(TcpStream, SocketAddr, Closing) -> S,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut stop = closing.clone();
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            () = stop.wait() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                // Answers are small and wanted at once.
+                let _ = stream.set_nodelay(true);
+                let connection = serve(stream, peer, closing.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(slot);
+                });
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+/// A failed `accept` concerns one connection, unless we ran out of file descriptors: then only time helps.
+async fn pause_after(error: &io::Error) {
+    let per_connection = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::Interrupted];
+    if !per_connection.contains(&error.kind()) {
+        tracing::warn!(%error, "cannot accept connections");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

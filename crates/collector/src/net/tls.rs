@@ -1,0 +1,123 @@
+//! TLS settings as rustls configurations.
+//!
+//! Files are read on every call, so whoever sees a file change calls again and has the new certificate. An error names
+//! the file and what is wrong with it, and never repeats what is in it.
+
+mod pem;
+mod unverified;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kubewake_config::model::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
+    client::WantsClientCert,
+    crypto::CryptoProvider,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+    version::{TLS12, TLS13},
+};
+
+use crate::components::BuildError;
+
+/// What a server shows, and whom it lets in: with `client_ca`, only clients whose certificate that signed.
+pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, BuildError> {
+    let (chain, key) = pem::identity(&tls.identity)?;
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(versions(tls.min_version))
+        .map_err(unusable_versions)?;
+    let builder = match &tls.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(ca) => builder.with_client_cert_verifier(client_verifier(ca)?),
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| mismatch(&tls.identity, &error))?;
+    config.alpn_protocols = owned(alpn);
+    Ok(Arc::new(config))
+}
+
+/// How a client connects; `None` when the settings ask for no TLS.
+///
+/// As in the Collector, `insecure` beside a `ca` still means TLS: whoever names a root wants it checked.
+pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfig>>, BuildError> {
+    if tls.insecure && tls.ca.is_none() {
+        return Ok(None);
+    }
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions(tls.min_version))
+        .map_err(unusable_versions)?;
+    let builder = if tls.insecure_skip_verify {
+        builder.dangerous().with_custom_certificate_verifier(unverified::verifier(provider))
+    } else {
+        builder.with_root_certificates(roots(tls)?)
+    };
+    let mut config = with_identity(builder, tls.identity.as_ref())?;
+    config.alpn_protocols = owned(alpn);
+    Ok(Some(Arc::new(config)))
+}
+
+fn with_identity(
+    builder: rustls::ConfigBuilder<ClientConfig, WantsClientCert>,
+    identity: Option<&KeyPair>,
+) -> Result<ClientConfig, BuildError> {
+    match identity {
+        None => Ok(builder.with_no_client_auth()),
+        Some(identity) => {
+            let (chain, key) = pem::identity(identity)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| mismatch(identity, &error))
+        }
+    }
+}
+
+/// Whom a client trusts: `ca`, the system's roots, or both.
+fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
+    let mut store = match &tls.ca {
+        Some(ca) => pem::roots(ca)?,
+        None => RootCertStore::empty(),
+    };
+    if tls.ca.is_none() || tls.include_system_roots {
+        // One unreadable file among the system's roots is no reason to trust none of them.
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    if store.is_empty() {
+        return Err(BuildError("this system has no root certificates: name one with tls::ca_file".into()));
+    }
+    Ok(store)
+}
+
+fn client_verifier(ca: &PemSource) -> Result<Arc<dyn ClientCertVerifier>, BuildError> {
+    let roots = Arc::new(pem::roots(ca)?);
+    WebPkiClientVerifier::builder_with_provider(roots, provider())
+        .build()
+        .map_err(|error| BuildError(format!("{} cannot be used to check clients: {error}", pem::place(ca))))
+}
+
+fn mismatch(identity: &KeyPair, error: &rustls::Error) -> BuildError {
+    let (cert, key) = (pem::place(&identity.cert), pem::place(&identity.key));
+    BuildError(format!("the certificate in {cert} and the key in {key} cannot be used together: {error}"))
+}
+
+fn unusable_versions(error: rustls::Error) -> BuildError {
+    BuildError(format!("tls::min_version cannot be used: {error}"))
+}
+
+/// The provider is named here and not installed for the process, so that a program that embeds the collector keeps
+/// its own choice.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
+    static SINCE_1_2: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+    static SINCE_1_3: [&SupportedProtocolVersion; 1] = [&TLS13];
+    match min {
+        TlsVersion::V1_2 => &SINCE_1_2,
+        TlsVersion::V1_3 => &SINCE_1_3,
+    }
+}
+
+fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
+    alpn.iter().map(|protocol| protocol.to_vec()).collect()
+}

@@ -1,0 +1,190 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::core::{Charge, Part};
+
+/// A next step that keeps what it gets, when it has room.
+#[derive(Default)]
+struct Keeper {
+    got: Mutex<Vec<Batch>>,
+    closed: Mutex<bool>,
+    opened: Notify,
+}
+
+impl Keeper {
+    fn sizes(&self) -> Vec<usize> {
+        self.got.lock().unwrap().iter().map(Batch::items).collect()
+    }
+
+    fn close(&self) {
+        *self.closed.lock().unwrap() = true;
+    }
+
+    fn open(&self) {
+        *self.closed.lock().unwrap() = false;
+        self.opened.notify_waiters();
+    }
+}
+
+impl Consumer for Keeper {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+        if !*self.closed.lock().unwrap() {
+            self.got.lock().unwrap().push(batch);
+            return Answer::Now(Ok(()));
+        }
+        match pressure {
+            Pressure::Refuse => Answer::Now(Err(Refusal::queue_full())),
+            Pressure::Wait => Answer::later(async move {
+                self.opened.notified().await;
+                self.got.lock().unwrap().push(batch);
+                Ok(())
+            }),
+        }
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, _: &Batch, _: DropReason) {
+        panic!("a lone next step loses nothing");
+    }
+}
+
+/// A request of `n` spans.
+fn request(n: usize) -> Batch {
+    let spans = [0x12, 0x02, 0x12, 0x00]; // a scope with one empty span
+    let mut one = vec![0x0a, spans.len() as u8];
+    one.extend(spans);
+    let bytes = Bytes::from(one.repeat(n));
+    assert_eq!(kubewake_otlp::scan(Signal::Traces, &bytes).unwrap().items, n);
+    Batch::single(Signal::Traces, Part { bytes, items: n, origin: Arc::default(), charge: Arc::new(Charge::free()) })
+}
+
+fn batcher(size: u32, max: u32, timeout_ms: u64) -> (Arc<Batcher>, Arc<Keeper>) {
+    let settings = Settings {
+        timeout: Duration::from_millis(timeout_ms),
+        send_batch_size: size,
+        send_batch_max_size: max,
+        ..Settings::default()
+    };
+    let batcher = Batcher::new(Signal::Traces, settings, Arc::default());
+    let keeper = Arc::new(Keeper::default());
+    batcher.next().point_at(vec![keeper.clone()]);
+    (batcher, keeper)
+}
+
+async fn send(batcher: &Arc<Batcher>, n: usize) -> Result<(), Refusal> {
+    batcher.clone().consume(request(n), Pressure::Refuse).wait().await
+}
+
+/// Lets every task that can run do so; on a paused clock no time passes.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_leaves_when_it_is_full() {
+    let (batcher, keeper) = batcher(10, 0, 60_000);
+    for _ in 0..3 {
+        send(&batcher, 4).await.unwrap();
+    }
+    settle().await;
+    assert_eq!(keeper.sizes(), [12]);
+    assert_eq!(keeper.got.lock().unwrap()[0].parts().len(), 3, "it remembers the requests it was joined from");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_leaves_when_its_first_item_has_waited_long_enough() {
+    let (batcher, keeper) = batcher(1000, 0, 200);
+    send(&batcher, 1).await.unwrap();
+    tokio::time::advance(Duration::from_millis(150)).await;
+    send(&batcher, 1).await.unwrap();
+    settle().await;
+    assert!(keeper.sizes().is_empty());
+    tokio::time::advance(Duration::from_millis(51)).await;
+    settle().await;
+    assert_eq!(keeper.sizes(), [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_over_the_maximum_is_cut_and_the_rest_waits_for_company() {
+    let (batcher, keeper) = batcher(10, 10, 200);
+    send(&batcher, 25).await.unwrap();
+    settle().await;
+    assert_eq!(keeper.sizes(), [10, 10]);
+    tokio::time::advance(Duration::from_millis(201)).await;
+    settle().await;
+    assert_eq!(keeper.sizes(), [10, 10, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_timeout_everything_leaves_at_once() {
+    let (batcher, keeper) = batcher(1000, 0, 0);
+    send(&batcher, 3).await.unwrap();
+    settle().await;
+    assert_eq!(keeper.sizes(), [3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_there_is_no_room_it_holds_a_little_refuses_the_rest_and_loses_nothing() {
+    let (batcher, keeper) = batcher(10, 0, 200);
+    keeper.close();
+    let mut accepted = 0;
+    for _ in 0..100 {
+        if send(&batcher, 5).await.is_ok() {
+            accepted += 5;
+        }
+        settle().await;
+    }
+    assert_eq!(accepted, 20, "one batch that waits and one that fills");
+    keeper.open();
+    tokio::time::advance(Duration::from_millis(201)).await;
+    settle().await;
+    assert_eq!(keeper.sizes().iter().sum::<usize>(), accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_hands_on_what_is_held_without_waiting() {
+    let (batcher, keeper) = batcher(1000, 0, 60_000);
+    send(&batcher, 7).await.unwrap();
+    batcher.flush().await;
+    assert_eq!(keeper.sizes(), [7]);
+    batcher.flush().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_combination_of_metadata_has_its_own_batch_up_to_a_limit() {
+    let settings = Settings {
+        metadata_keys: vec!["tenant".into()],
+        metadata_cardinality_limit: 2,
+        timeout: Duration::from_millis(200),
+        ..Settings::default()
+    };
+    let batcher = Batcher::new(Signal::Traces, settings, Arc::default());
+    let keeper = Arc::new(Keeper::default());
+    batcher.next().point_at(vec![keeper.clone()]);
+    for (tenant, ok) in [("a", true), ("b", true), ("a", true), ("c", false)] {
+        let metadata = vec![("tenant".to_owned(), tenant.to_owned())];
+        let origin = Arc::new(Origin { metadata, ..Origin::default() });
+        let part = Part { origin, ..request(1).into_parts().remove(0) };
+        let answer = batcher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await;
+        assert_eq!(answer.is_ok(), ok, "{tenant}");
+    }
+    batcher.flush().await;
+    let mut sizes = keeper.sizes();
+    sizes.sort();
+    assert_eq!(sizes, [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_settings_apply_to_what_is_held() {
+    let (batcher, keeper) = batcher(1000, 0, 60_000);
+    send(&batcher, 5).await.unwrap();
+    settle().await;
+    batcher.reconfigure(Settings { send_batch_size: 5, ..Settings::default() });
+    settle().await;
+    assert_eq!(keeper.sizes(), [5]);
+}

@@ -1,0 +1,145 @@
+//! OTLP/gRPC on bare HTTP/2: a unary call is a prefix of five bytes and a body.
+
+mod call;
+mod health;
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use hyper::{Request, Response, body::Incoming, server::conn::http2, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use kubewake_config::model::{GrpcServer, ServerKeepalive};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+};
+
+use super::{
+    Live, Wire,
+    intake::{Peer, Taker},
+};
+use crate::net::{listen::Closing, reply::Reply};
+
+/// What one call may send ahead of our reading it.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// What all calls of a connection together may send ahead. It bounds what a connection can make us hold beyond the
+/// memory budget.
+const CONNECTION_WINDOW: u32 = 2 << 20;
+/// Frames of up to this size: fewer, larger reads.
+const MAX_FRAME: u32 = 256 << 10;
+/// Calls of one connection at the same time when the settings name no number.
+const DEFAULT_STREAMS: u32 = 1000;
+
+pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
+    match wire {
+        Wire::Plain(stream, peer) => serve(stream, Peer::new(peer), live, taker, closing).await,
+        Wire::Tls(stream, peer) => serve(*stream, Peer::new(peer), live, taker, closing).await,
+    }
+}
+
+async fn serve<I>(io: I, peer: Peer, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, mut closing: Closing)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let settings = live.load().settings.clone();
+    let activity = Arc::new(Activity::default());
+    let shared = Arc::new((peer, live, taker));
+    let busy = activity.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (shared, busy) = (shared.clone(), busy.begin());
+        async move {
+            let (peer, live, taker) = &*shared;
+            let response: Response<Reply> = call::handle(request, peer, &live.load_full(), taker).await;
+            drop(busy);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = builder(&settings).serve_connection(TokioIo::new(io), service);
+    tokio::pin!(connection);
+    let lifetime = lifetime(&settings.keepalive, &activity);
+    tokio::pin!(lifetime);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = closing.wait() => {}
+        () = lifetime => {}
+    }
+    // GOAWAY: calls under way end, new ones go elsewhere.
+    connection.as_mut().graceful_shutdown();
+    let grace = settings.keepalive.max_connection_age_grace.unwrap_or(Duration::MAX);
+    let _ = tokio::time::timeout(grace, connection).await;
+}
+
+fn builder(settings: &GrpcServer) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(MAX_FRAME)
+        .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
+        // gRPC's own default for a server: two hours without a sign, then twenty seconds for the answer.
+        .keep_alive_interval(settings.keepalive.time.or(Some(Duration::from_secs(2 * 60 * 60))))
+        .keep_alive_timeout(settings.keepalive.timeout.unwrap_or(Duration::from_secs(20)));
+    builder
+}
+
+/// Calls under way on a connection.
+#[derive(Default)]
+struct Activity {
+    calls: AtomicU64,
+    /// A call began or the last one ended.
+    changed: Notify,
+}
+
+struct Busy(Arc<Activity>);
+
+impl Activity {
+    fn begin(self: &Arc<Self>) -> Busy {
+        if self.calls.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.changed.notify_one();
+        }
+        Busy(self.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if self.0.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.changed.notify_one();
+        }
+    }
+}
+
+/// Ends when the connection is too old, or has been idle for too long.
+async fn lifetime(keepalive: &ServerKeepalive, activity: &Activity) {
+    // A tenth of jitter, so that connections that were opened together are not closed together.
+    let jitter = |age: Duration| age.mul_f64(0.9 + 0.2 * fastrand::f64());
+    let age = async {
+        match keepalive.max_connection_age {
+            Some(age) => tokio::time::sleep(jitter(age)).await,
+            None => std::future::pending().await,
+        }
+    };
+    let idle = async {
+        let Some(limit) = keepalive.max_connection_idle else { return std::future::pending().await };
+        loop {
+            let changed = activity.changed.notified();
+            let busy = activity.calls.load(Ordering::Acquire) > 0;
+            let wait = if busy { Duration::MAX } else { limit };
+            if tokio::time::timeout(wait, changed).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = age => {}
+        () = idle => {}
+    }
+}

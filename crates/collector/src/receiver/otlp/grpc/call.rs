@@ -1,0 +1,273 @@
+//! One call.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use http_body_util::BodyExt;
+use hyper::{Request, Response, body::Incoming};
+use kubewake_config::model::{Compression, GrpcServer};
+use kubewake_otlp::Signal;
+
+use super::{
+    super::{
+        Live,
+        intake::{Peer, Taker},
+        rpc_status,
+    },
+    health,
+};
+use crate::{
+    core::{Admission, Code, Refusal, RefusalKind},
+    net::{
+        decode::{self, DecodeError},
+        reply::Reply,
+    },
+};
+
+pub(super) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip,zstd,snappy,deflate");
+const CONTENT: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// An uncompressed message of two bytes: an empty `partial_success`, which says that all was taken.
+const ALL_TAKEN: Bytes = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
+
+/// A body must arrive within this time: it holds memory while it does.
+const BODY_LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) async fn handle(
+    request: Request<Incoming>,
+    peer: &Peer,
+    live: &Live<GrpcServer>,
+    taker: &Taker,
+) -> Response<Reply> {
+    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
+    if request.method() != Method::POST || !is_grpc {
+        let mut response = Response::new(Reply::empty());
+        *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return response;
+    }
+    match route(request, peer, live, taker).await {
+        Ok(response) => response,
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+async fn route(
+    request: Request<Incoming>,
+    peer: &Peer,
+    live: &Live<GrpcServer>,
+    taker: &Taker,
+) -> Result<Response<Reply>, Refusal> {
+    let subject = match &live.auth {
+        None => None,
+        Some(auth) => auth.authenticate(request.headers()).map_err(|error| unauthenticated(error.to_string()))?,
+    };
+    let path = request.uri().path();
+    match signal(path) {
+        Some(signal) if taker.serves(signal) => {
+            let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
+            let (body, admission) = read(request, signal, live, taker).await?;
+            taker.take(signal, body, admission, origin).await?;
+            Ok(ok(ALL_TAKEN))
+        }
+        _ if health::is_check(path) => {
+            let (body, _) = message(request.into_body(), health::MAX_REQUEST, |_| Ok(())).await?;
+            health::check(&body).map(ok)
+        }
+        _ if health::is_watch(path) => Ok(streaming(health::serving())),
+        _ => Err(unknown(path)),
+    }
+}
+
+fn signal(path: &str) -> Option<Signal> {
+    match path {
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Some(Signal::Traces),
+        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Some(Signal::Metrics),
+        "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Some(Signal::Logs),
+        _ => None,
+    }
+}
+
+/// Reads the request into memory that was reserved for it.
+async fn read(
+    request: Request<Incoming>,
+    signal: Signal,
+    live: &Live<GrpcServer>,
+    taker: &Taker,
+) -> Result<(Vec<u8>, Admission), Refusal> {
+    let algorithm = encoding(request.headers())?;
+    let max = usize::try_from(live.settings.max_message_bytes).unwrap_or(usize::MAX);
+    let mut admission = None;
+    let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
+    let read = tokio::time::timeout(BODY_LIMIT, message(request.into_body(), max, reserve));
+    let (body, compressed) = read.await.map_err(|_| too_slow())??;
+    let mut admission = admission.ok_or_else(Refusal::memory)?;
+    if !compressed {
+        return Ok((body, admission));
+    }
+    let algorithm = algorithm.filter(|a| *a != Compression::None);
+    let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;
+    let inflated = decode::decompress(algorithm, &body, max, &mut |more| admission.grow(more)).map_err(refusal)?;
+    Ok((inflated, admission))
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {
+    let Some(name) = headers.get(GRPC_ENCODING) else { return Ok(None) };
+    let name = name.to_str().unwrap_or_default();
+    if name == "identity" {
+        return Ok(None);
+    }
+    let algorithm = decode::algorithm(name).map(Some);
+    algorithm.ok_or_else(|| refuse(Code::Unimplemented, format!("grpc: compression {name:?} is not supported")))
+}
+
+/// Reads one message of at most `max` bytes, and whether it is compressed. `reserve` is asked for its length before
+/// anything is allocated for it.
+async fn message(
+    mut body: Incoming,
+    max: usize,
+    reserve: impl FnOnce(usize) -> Result<(), Refusal>,
+) -> Result<(Vec<u8>, bool), Refusal> {
+    let mut prefix = [0u8; 5];
+    let mut missing = &mut prefix[..];
+    let mut frame = Bytes::new();
+    while !missing.is_empty() {
+        if !frame.has_remaining() {
+            frame = next(&mut body).await?.ok_or_else(|| internal("the call ended before its message"))?;
+        }
+        let n = missing.len().min(frame.len());
+        let (now, later) = std::mem::take(&mut missing).split_at_mut(n);
+        frame.copy_to_slice(now);
+        missing = later;
+    }
+    let [flag, length @ ..] = prefix;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > max {
+        let message = format!("grpc: received message larger than max ({length} vs. {max})");
+        return Err(refuse(Code::ResourceExhausted, message));
+    }
+    reserve(length)?;
+    let mut out = Vec::with_capacity(length);
+    loop {
+        if out.len() + frame.len() > length {
+            return Err(internal("more than one message in a unary call"));
+        }
+        out.extend_from_slice(&frame);
+        match next(&mut body).await? {
+            Some(more) => frame = more,
+            None => break,
+        }
+    }
+    if out.len() < length {
+        return Err(internal("the message is shorter than its prefix says"));
+    }
+    Ok((out, flag != 0))
+}
+
+/// The next data of a body; `None` at its end.
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(refuse(Code::Cancelled, format!("the call was cut short: {error}"))),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+fn refuse(code: Code, message: String) -> Refusal {
+    Refusal { kind: RefusalKind::BadRequest, code, message: message.into(), retry_after: None }
+}
+
+fn internal(message: &'static str) -> Refusal {
+    refuse(Code::Internal, format!("grpc: {message}"))
+}
+
+fn unauthenticated(message: String) -> Refusal {
+    refuse(Code::Unauthenticated, message)
+}
+
+fn too_slow() -> Refusal {
+    refuse(Code::DeadlineExceeded, format!("the message did not arrive within {BODY_LIMIT:?}"))
+}
+
+fn refusal(error: DecodeError) -> Refusal {
+    match error {
+        DecodeError::Refused(refusal) => refusal,
+        DecodeError::TooLarge(max) => {
+            refuse(Code::ResourceExhausted, format!("grpc: received message after decompression larger than max {max}"))
+        }
+        corrupt @ DecodeError::Corrupt { .. } => Refusal::invalid(corrupt.to_string()),
+    }
+}
+
+fn unknown(path: &str) -> Refusal {
+    let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path, ""));
+    let known = ["trace.v1.TraceService", "metrics.v1.MetricsService", "logs.v1.LogsService"];
+    let known = known.iter().any(|k| service.strip_prefix("opentelemetry.proto.collector.") == Some(k));
+    refuse(
+        Code::Unimplemented,
+        match known {
+            true if method == "Export" => format!("no pipeline takes what {service} sends"),
+            true => format!("unknown method {method} for service {service}"),
+            false => format!("unknown service {service}"),
+        },
+    )
+}
+
+fn ok(message: Bytes) -> Response<Reply> {
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+    respond(Reply::with_trailers(message, trailers))
+}
+
+fn streaming(message: Bytes) -> Response<Reply> {
+    respond(Reply::held_open(message))
+}
+
+fn respond(reply: Reply) -> Response<Reply> {
+    let mut response = Response::new(reply);
+    response.headers_mut().insert(CONTENT_TYPE, CONTENT);
+    response
+}
+
+/// A refusal without a body: its status is in the headers, which are the trailers at once.
+fn refused(refusal: &Refusal) -> Response<Reply> {
+    let mut response = respond(Reply::empty());
+    let headers = response.headers_mut();
+    headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(refusal.code.number())));
+    if let Ok(message) = HeaderValue::from_str(&percent_encode(&refusal.message)) {
+        headers.insert(GRPC_MESSAGE, message);
+    }
+    if refusal.retry_after.is_some()
+        && let Ok(details) = HeaderValue::from_str(&rpc_status::details_header(refusal))
+    {
+        headers.insert(GRPC_DETAILS, details);
+    }
+    if refusal.code == Code::Unimplemented {
+        headers.insert(GRPC_ACCEPT_ENCODING, ACCEPTED);
+    }
+    response
+}
+
+/// `grpc-message` is percent-encoded: printable ASCII stays as it is.
+fn percent_encode(message: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => out.push(char::from(byte)),
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}

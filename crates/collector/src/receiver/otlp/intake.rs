@@ -1,0 +1,102 @@
+//! What both protocols do with a body once they have it.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use kubewake_otlp::Signal;
+
+use crate::core::{Admission, Intake, Origin, ReceiverStats, Refusal, RefusalKind};
+
+/// Checks bodies, hands them in, and counts.
+pub(super) struct Taker {
+    intake: Arc<Intake>,
+    stats: Arc<ReceiverStats>,
+}
+
+impl Taker {
+    pub(super) fn new(intake: Arc<Intake>, stats: Arc<ReceiverStats>) -> Self {
+        Self { intake, stats }
+    }
+
+    /// Whether any pipeline wants this signal.
+    pub(super) fn serves(&self, signal: Signal) -> bool {
+        self.intake.serves(signal)
+    }
+
+    /// Reserves memory for a body of this length, before it is read.
+    pub(super) fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
+        self.intake.admit(signal, bytes).inspect_err(|_| self.refused_unread())
+    }
+
+    /// Counts a request that was refused before its items were known.
+    pub(super) fn refused_unread(&self) {
+        self.stats.refused_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Hands in a whole request.
+    pub(super) async fn take(
+        &self,
+        signal: Signal,
+        body: Vec<u8>,
+        mut admission: Admission,
+        origin: Arc<Origin>,
+    ) -> Result<(), Refusal> {
+        let summary = kubewake_otlp::scan(signal, &body).map_err(|error| {
+            self.refused_unread();
+            Refusal::invalid(error.to_string())
+        })?;
+        if summary.items == 0 {
+            return Ok(());
+        }
+        admission.shrink_to(body.capacity());
+        let mut bytes = Bytes::from(body);
+        if summary.zero_ids {
+            bytes = kubewake_otlp::clear_zero_ids(signal, &bytes);
+        }
+        let result = admission.submit(bytes, summary.items, origin).wait().await;
+        self.count(signal, summary.items as u64, &result);
+        result
+    }
+
+    fn count(&self, signal: Signal, items: u64, result: &Result<(), Refusal>) {
+        let counter = match result {
+            Ok(()) => self.stats.accepted(),
+            Err(refusal) if refusal.kind == RefusalKind::BadRequest => self.stats.failed(),
+            Err(_) => self.stats.refused(),
+        };
+        counter.add(signal, items);
+    }
+}
+
+/// Who sends on a connection. One value serves all its requests, unless they carry something of their own.
+pub(super) struct Peer {
+    plain: Arc<Origin>,
+}
+
+impl Peer {
+    pub(super) fn new(peer: SocketAddr) -> Self {
+        Self { plain: Arc::new(Origin { peer: Some(peer), ..Origin::default() }) }
+    }
+
+    /// The origin of one request.
+    pub(super) fn origin(&self, headers: &HeaderMap, subject: Option<String>, include_metadata: bool) -> Arc<Origin> {
+        if subject.is_none() && !include_metadata {
+            return self.plain.clone();
+        }
+        let metadata = if include_metadata { metadata(headers) } else { Vec::new() };
+        Arc::new(Origin { subject, metadata, ..(*self.plain).clone() })
+    }
+}
+
+/// Credentials are not metadata: whoever needs them has the subject.
+const NOT_METADATA: [http::HeaderName; 3] =
+    [http::header::AUTHORIZATION, http::header::COOKIE, http::header::PROXY_AUTHORIZATION];
+
+fn metadata(headers: &HeaderMap) -> Vec<(String, String)> {
+    let shown = headers.iter().filter(|(name, _)| !NOT_METADATA.contains(name));
+    shown.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))).collect()
+}

@@ -1,0 +1,213 @@
+//! A collector as a process has it: a document on disk, loaded, watched, reloaded, and stopped.
+//!
+//! *Guarantees.* A document that does not load, or whose components cannot be built, changes nothing: the one before
+//! stays in force, and the refusal with its reasons is in the log, in the metrics and in `/status`. Files that the
+//! document refers to (certificates, tokens, `${file:…}`) are part of it: a change in one of them is a reload.
+
+mod console;
+mod watcher;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+
+use self::{console::Console, watcher::Watcher};
+use crate::{
+    components,
+    engine::{ApplyError, Engine, Options},
+    telemetry::{Phase, Process, RefusedRevision, Revision, Telemetry},
+};
+
+/// Why a document is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What it says is wrong.
+    #[error("{0}")]
+    Document(#[from] Errors),
+    /// What it says cannot be had here and now: a busy port, a certificate that is not there.
+    #[error("{}", lines(.0))]
+    Apply(Vec<ApplyError>),
+}
+
+fn lines(errors: &[ApplyError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl LoadError {
+    /// Every reason by itself, on one line.
+    fn reasons(&self) -> Vec<String> {
+        match self {
+            Self::Read { .. } => vec![self.to_string()],
+            Self::Document(errors) => errors.problems().iter().map(|p| format!("{}: {}", p.path, p.message)).collect(),
+            Self::Apply(errors) => errors.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Reads and checks a document, and changes nothing.
+pub fn check(path: &Path) -> Result<Loaded, LoadError> {
+    read(path).and_then(|text| Ok(kubewake_config::load(&text, &SystemSources)?))
+}
+
+fn read(path: &Path) -> Result<String, LoadError> {
+    fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+}
+
+/// A running collector.
+pub struct Service {
+    path: PathBuf,
+    engine: Arc<Engine>,
+    telemetry: Arc<Telemetry>,
+    /// One change at a time; what serves metrics and health is part of it.
+    console: AsyncMutex<Console>,
+    logs: watch::Sender<Logs>,
+    watcher: AsyncMutex<Watcher>,
+    /// The files that the document in force refers to.
+    watched: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Service {
+    /// Loads the document and runs it. The warnings are for whoever started it.
+    pub async fn start(path: &Path, options: Options) -> Result<(Arc<Self>, Vec<Problem>), LoadError> {
+        let watcher = Watcher::new(path);
+        let text = read(path)?;
+        let loaded = kubewake_config::load(&text, &SystemSources)?;
+        let engine = Engine::new(options);
+        let process = Process::start(env!("CARGO_PKG_VERSION"), &loaded.document.service.telemetry.resource);
+        let telemetry = Telemetry::new(engine.registry().clone(), process);
+        let service = Arc::new(Self {
+            path: path.to_owned(),
+            console: AsyncMutex::new(Console::new(telemetry.clone())),
+            engine,
+            telemetry,
+            logs: watch::Sender::default(),
+            watcher: AsyncMutex::new(watcher),
+            watched: Mutex::default(),
+        });
+        let warnings = loaded.warnings.clone();
+        service.apply(loaded, &text).await?;
+        Ok((service, warnings))
+    }
+
+    /// The engine that runs.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The settings of the log, now and whenever they change.
+    pub fn logs(&self) -> watch::Receiver<Logs> {
+        self.logs.subscribe()
+    }
+
+    /// What is known about it.
+    pub fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
+    }
+
+    /// Loads the document again. A refusal is logged, counted and shown; what runs goes on.
+    pub async fn reload(&self) -> Result<(), LoadError> {
+        let text = read(&self.path);
+        let result = match text.and_then(|text| Ok((kubewake_config::load(&text, &SystemSources)?, text))) {
+            Ok((loaded, text)) => {
+                loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.path, warning.message));
+                self.apply(loaded, &text).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &result {
+            self.record_refusal(error);
+        }
+        result
+    }
+
+    /// Reloads whenever the document or one of its files changes. It never ends.
+    pub async fn watch(&self) {
+        let mut watcher = self.watcher.lock().await;
+        loop {
+            watcher.changed(&self.path, || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone()).await;
+            tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
+            // Its error is logged and shown where one looks.
+            let _ = self.reload().await;
+        }
+    }
+
+    /// Closes the receivers, delivers what is held as far as time allows, and ends.
+    pub async fn stop(&self) {
+        self.telemetry.update(|info| info.phase = Phase::Draining);
+        self.engine.stop().await;
+        self.console.lock().await.stop().await;
+    }
+
+    async fn apply(&self, loaded: Loaded, text: &str) -> Result<(), LoadError> {
+        let Loaded { document, files, .. } = loaded;
+        let mut console = self.console.lock().await;
+        let change = console.prepare(&document);
+        let changed = match change {
+            // The engine is asked only when the rest can be had, since it cannot be undone.
+            Ok(change) => self.engine.apply(&document).await.map(|()| change),
+            Err(errors) => Err(errors),
+        };
+        console.commit(changed.map_err(LoadError::Apply)?);
+        drop(console);
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = referred(&document, files);
+        self.logs.send_replace(document.service.telemetry.logs);
+        self.record_success(text);
+        Ok(())
+    }
+
+    fn record_success(&self, text: &str) {
+        let registry = self.engine.registry();
+        let number = registry.reloads_applied.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        let revision = Revision { hash: hash(text), number, loaded_at: SystemTime::now() };
+        let pipelines = self.engine.overview().pipelines.clone();
+        self.telemetry.update(|info| {
+            info.phase = Phase::Ready;
+            info.revision = Some(revision.clone());
+            info.refused = None;
+            info.pipelines = pipelines.clone();
+        });
+        tracing::info!(revision = number, pipelines = pipelines.len(), "the configuration is in force");
+    }
+
+    fn record_refusal(&self, error: &LoadError) {
+        self.engine.registry().reloads_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let reasons = error.reasons();
+        tracing::error!(file = %self.path.display(), reasons = ?reasons,
+            "the new configuration is refused; the one before stays in force");
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let refused = RefusedRevision { hash: hash(&text), refused_at: SystemTime::now(), reasons };
+        self.telemetry.update(|info| info.refused = Some(refused.clone()));
+    }
+}
+
+/// Tells documents apart.
+fn hash(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// All files whose change is a change of the document.
+fn referred(document: &Document, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    files.extend(document.receivers.values().flat_map(components::receiver_files));
+    files.extend(document.exporters.values().flat_map(components::exporter_files));
+    files.extend(document.extensions.values().flat_map(components::extension_files));
+    files
+}

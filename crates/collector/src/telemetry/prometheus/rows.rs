@@ -1,0 +1,184 @@
+//! What components count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kubewake_config::model::Level;
+use kubewake_otlp::Signal;
+
+use super::{
+    bytes, items,
+    page::{Label, Page},
+};
+use crate::core::{Destination, ExporterStats, ProcessorStats, Registry};
+
+const SEND_SIZE: &str = "Number of units in the batch [Development]";
+const SEND_SIZE_BYTES: &str = "Number of bytes in batch that was sent. Only available on detailed level. [Development]";
+
+/// `spans`, `metric points`, `log records`
+fn noun(signal: Signal) -> String {
+    signal.items().replace('_', " ")
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+pub(super) fn receivers(page: &mut Page, registry: &Registry) {
+    let used: Vec<Signal> = registry.pipelines().iter().map(|(id, _)| id.signal).collect();
+    for ((id, transport), stats) in registry.receivers() {
+        let labels = [("receiver", id.as_str()), ("transport", transport.name())];
+        for signal in Signal::ALL {
+            let counts = [stats.accepted().get(signal), stats.refused().get(signal), stats.failed().get(signal)];
+            // A signal that no pipeline carries has nothing to show, unless somebody sends it all the same.
+            if used.contains(&signal) || counts.iter().any(|count| *count > 0) {
+                receiver(page, signal, &labels, counts);
+            }
+        }
+        page.counter(
+            "kubewake_receiver_refused_requests",
+            "Number of requests that were refused before their items could be counted.",
+            &labels,
+            read(&stats.refused_requests),
+        );
+    }
+}
+
+fn receiver(page: &mut Page, signal: Signal, labels: &[Label<'_>], [accepted, refused, failed]: [u64; 3]) {
+    let (items, noun) = (signal.items(), noun(signal));
+    page.counter(
+        &format!("otelcol_receiver_accepted_{items}"),
+        &format!("Number of {noun} successfully pushed into the pipeline. [Alpha]"),
+        labels,
+        accepted,
+    );
+    page.counter(
+        &format!("otelcol_receiver_refused_{items}"),
+        &format!("Number of {noun} that could not be pushed into the pipeline. [Alpha]"),
+        labels,
+        refused,
+    );
+    page.counter(
+        &format!("otelcol_receiver_failed_{items}"),
+        &format!("The number of {noun} that failed to be processed by the receiver due to internal errors. [Alpha]"),
+        labels,
+        failed,
+    );
+}
+
+pub(super) fn processors(page: &mut Page, registry: &Registry, level: Level) {
+    for ((id, signal), stats) in registry.processors() {
+        let labels = [("otel_signal", signal.name()), ("processor", id.as_str())];
+        let help = "Number of items passed to the processor. [Alpha]";
+        page.counter("otelcol_processor_incoming_items", help, &labels, read(&stats.incoming));
+        let help = "Number of items emitted from the processor. [Alpha]";
+        page.counter("otelcol_processor_outgoing_items", help, &labels, read(&stats.outgoing));
+        let labels = [("processor", id.as_str())];
+        match id.kind() {
+            "batch" => batch(page, &labels, &stats, level),
+            "memory_limiter" => memory_limiter(page, signal, &labels, &stats),
+            _ => {}
+        }
+    }
+}
+
+fn batch(page: &mut Page, labels: &[Label<'_>], stats: &ProcessorStats, level: Level) {
+    page.counter(
+        "otelcol_processor_batch_batch_size_trigger_send",
+        "Number of times the batch was sent due to a size trigger [Development]",
+        labels,
+        read(&stats.size_triggers),
+    );
+    page.counter(
+        "otelcol_processor_batch_timeout_trigger_send",
+        "Number of times the batch was sent due to a timeout trigger [Development]",
+        labels,
+        read(&stats.timeout_triggers),
+    );
+    page.gauge(
+        "otelcol_processor_batch_metadata_cardinality",
+        "Number of distinct metadata value combinations being processed [Development]",
+        labels,
+        read(&stats.metadata_cardinality),
+    );
+    if level >= Level::Normal {
+        page.histogram("otelcol_processor_batch_batch_send_size", SEND_SIZE, labels, items(&stats.batch_items));
+    }
+    if level >= Level::Detailed {
+        let name = "otelcol_processor_batch_batch_send_size_bytes";
+        page.histogram(name, SEND_SIZE_BYTES, labels, bytes(&stats.batch_bytes));
+    }
+}
+
+fn memory_limiter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: &ProcessorStats) {
+    let (items, noun) = (signal.items(), noun(signal));
+    page.counter(
+        &format!("otelcol_processor_memory_limiter_accepted_{items}"),
+        &format!("Number of {noun} successfully pushed into the next component in the pipeline. [Alpha]"),
+        labels,
+        read(&stats.outgoing),
+    );
+    page.counter(
+        &format!("otelcol_processor_memory_limiter_refused_{items}"),
+        &format!("Number of {noun} that were rejected by the next component in the pipeline. [Alpha]"),
+        labels,
+        read(&stats.refused),
+    );
+}
+
+pub(super) fn exporters(page: &mut Page, registry: &Registry, level: Level) {
+    for ((id, pipeline, to), stats) in registry.exporters() {
+        let exporter = ("exporter", id.as_str());
+        sent(page, pipeline.signal, exporter, &to, &stats);
+        let help = "Number of items that destinations rejected in requests that they took.";
+        page.counter("kubewake_exporter_rejected_items", help, &[exporter], read(&stats.rejected));
+        let labels = [("data_type", pipeline.signal.name()), exporter];
+        let in_flight = u64::try_from(stats.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
+        page.gauge(
+            "otelcol_exporter_in_flight_requests",
+            "Number of export requests currently in-flight (including retry backoff). [Development]",
+            &labels,
+            in_flight,
+        );
+        if read(&stats.queue_capacity) > 0 {
+            queue(page, &labels, &stats, level);
+        }
+    }
+}
+
+fn sent(page: &mut Page, signal: Signal, exporter: Label<'_>, to: &Destination, stats: &ExporterStats) {
+    let (items, noun) = (signal.items(), noun(signal));
+    let labels = [exporter, ("server_address", &*to.address), ("server_port", &*to.port), ("url_path", &*to.path)];
+    page.counter(
+        &format!("otelcol_exporter_sent_{items}"),
+        &format!("Number of {noun} successfully sent to destination. [Alpha]"),
+        &labels,
+        read(&stats.sent),
+    );
+    page.counter(
+        &format!("otelcol_exporter_send_failed_{items}"),
+        &format!("Number of {noun} in failed attempts to send to destination. [Alpha]"),
+        &labels,
+        read(&stats.send_failed),
+    );
+    page.counter(
+        &format!("otelcol_exporter_enqueue_failed_{items}"),
+        &format!("Number of {noun} failed to be added to the sending queue. [Alpha]"),
+        &[exporter],
+        read(&stats.enqueue_failed),
+    );
+}
+
+fn queue(page: &mut Page, labels: &[Label<'_>; 2], stats: &ExporterStats, level: Level) {
+    let help = "Fixed capacity of the retry queue (in batches). [Alpha]";
+    page.gauge("otelcol_exporter_queue_capacity", help, labels, read(&stats.queue_capacity));
+    let help = "Current size of the retry queue (in batches). [Alpha]";
+    page.gauge("otelcol_exporter_queue_size", help, labels, read(&stats.queue_size));
+    let [_, exporter] = labels;
+    if level >= Level::Normal {
+        page.histogram("otelcol_exporter_queue_batch_send_size", SEND_SIZE, &[*exporter], items(&stats.batch_items));
+    }
+    if level >= Level::Detailed {
+        let name = "otelcol_exporter_queue_batch_send_size_bytes";
+        page.histogram(name, SEND_SIZE_BYTES, &[*exporter], bytes(&stats.batch_bytes));
+    }
+}

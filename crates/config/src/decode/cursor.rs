@@ -1,0 +1,88 @@
+//! A node together with how one got there.
+
+use crate::{
+    problem::crop,
+    yaml::{Entry, Node, Span, Value},
+};
+
+/// A node, its path in the document, and the key that it stands under.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    pub(crate) node: &'a Node,
+    path: String,
+    key: Span,
+}
+
+impl<'a> Cursor<'a> {
+    /// The whole document.
+    pub(crate) fn root(node: &'a Node) -> Self {
+        Self { node, path: String::new(), key: Span::start() }
+    }
+
+    /// The value of one of this map's entries.
+    pub(crate) fn entry(&self, entry: &'a Entry) -> Self {
+        Self { node: &entry.value, path: self.join(&entry.key.text), key: entry.key.span }
+    }
+
+    /// One of this list's items.
+    pub(crate) fn item(&self, index: usize, node: &'a Node) -> Self {
+        Self { node, path: self.join(&index.to_string()), key: node.span }
+    }
+
+    /// The same place with the caret under the key instead of the value.
+    pub(crate) fn key_span(&self) -> Span {
+        self.key
+    }
+
+    /// Where the caret goes: under a scalar itself, under the key of what is larger or empty.
+    pub(crate) fn span(&self) -> Span {
+        match self.node.value {
+            Value::Map(_) | Value::Seq(_) => self.key,
+            Value::Null if self.node.origin.is_none() => self.key,
+            _ => self.node.span,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of a field in here.
+    pub(crate) fn join(&self, field: &str) -> String {
+        let field = crop(field);
+        if self.path.is_empty() { field } else { format!("{}::{field}", self.path) }
+    }
+
+    /// The field's own name.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit("::").next().unwrap_or_default()
+    }
+
+    /// A part of this value for a message. What came from outside the document is not shown, only its reference: it
+    /// may be a secret, whatever the field.
+    pub(crate) fn quote(&self, part: &str) -> String {
+        match &self.node.origin {
+            None => format!("\"{}\"", crop(part)),
+            Some(origin) => format!("in the value of {}", crop(&origin.reference)),
+        }
+    }
+
+    /// The whole value as the subject of a message, shown by the same rule.
+    pub(crate) fn subject(&self, whole: &str) -> String {
+        match &self.node.origin {
+            None => self.quote(whole),
+            Some(origin) => format!("the value of {}", crop(&origin.reference)),
+        }
+    }
+
+    /// The items of a list; `None` if it is none.
+    pub(crate) fn items(&self) -> Option<impl Iterator<Item = Cursor<'a>>> {
+        match &self.node.value {
+            Value::Seq(items) => {
+                let here = self.clone();
+                Some(items.iter().enumerate().map(move |(index, item)| here.item(index, item)))
+            }
+            _ => None,
+        }
+    }
+}

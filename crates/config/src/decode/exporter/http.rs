@@ -1,0 +1,144 @@
+//! `otlphttp`, `otlp_http`.
+
+use std::time::Duration;
+
+use kubewake_otlp::Signal;
+
+use super::sending;
+use crate::{
+    decode::{
+        cursor::Cursor,
+        fields::Fields,
+        network,
+        report::{Report, Side},
+        scalar, tls,
+    },
+    model::{Compression, Encoding, Exporter, OtlpHttpExporter},
+};
+
+/// `otlphttp`, `otlp_http`
+pub(crate) fn http(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
+    let mut fields = Fields::of(at, report);
+    let urls = Urls::read(&mut fields);
+    without_effect(&mut fields);
+    let encodings = [("proto", Encoding::Proto), ("json", Encoding::Json)];
+    let exporter = OtlpHttpExporter {
+        traces_url: urls.traces,
+        metrics_url: urls.metrics,
+        logs_url: urls.logs,
+        encoding: fields.get_or("encoding", Encoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
+        tls: fields.get("tls", tls::client).unwrap_or_default(),
+        compression: fields.get_or("compression", Compression::Gzip, network::compression),
+        headers: fields.get("headers", network::headers).unwrap_or_default(),
+        auth: network::auth(&mut fields, Side::Client),
+        timeout: sending::timeout(&mut fields, Duration::from_secs(30)),
+        retry: sending::retry(&mut fields),
+        queue: sending::queue(&mut fields),
+    };
+    fields.finish();
+    Some(Exporter::OtlpHttp(exporter))
+}
+
+struct Urls {
+    traces: Option<String>,
+    metrics: Option<String>,
+    logs: Option<String>,
+}
+
+const NAMES: [&str; 5] = ["endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint", "profiles_endpoint"];
+
+impl Urls {
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let base = fields.get("endpoint", url);
+        let mut of = |signal: Signal, name| match fields.get(name, url) {
+            Some(url) => Some(url),
+            None => base.as_deref().map(|base| join(base, signal)),
+        };
+        let urls = Self {
+            traces: of(Signal::Traces, "traces_endpoint"),
+            metrics: of(Signal::Metrics, "metrics_endpoint"),
+            logs: of(Signal::Logs, "logs_endpoint"),
+        };
+        fields.ineffective("profiles_endpoint", "profiles are not supported by this build", url);
+        let given = |name: &&str| fields.has(name) && !is_empty(&fields.place(name));
+        if !NAMES.iter().any(given) {
+            let help = "set `endpoint`, such as https://backend.example.com:4318, or one endpoint for each signal";
+            fields.require("endpoint", "the exporter needs at least one endpoint", Some(help.into()));
+        }
+        urls
+    }
+}
+
+fn is_empty(at: &Cursor<'_>) -> bool {
+    scalar::text(at, &Report::default()).is_some_and(|text| text.is_empty())
+}
+
+/// The URL of a signal, made as the Collector makes it.
+fn join(base: &str, signal: Signal) -> String {
+    format!("{}/v1/{signal}", base.strip_suffix('/').unwrap_or(base))
+}
+
+/// A URL that a request can go to; an empty one is none.
+fn url(at: &Cursor<'_>, report: &Report) -> Option<String> {
+    let text = scalar::text(at, report)?;
+    if text.is_empty() {
+        return None;
+    }
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let reason = match rest {
+        None => "does not begin with http:// or https://",
+        Some(_) if text.chars().any(|c| c.is_whitespace() || c.is_control()) => {
+            "has spaces or control characters in it"
+        }
+        Some(rest) => match authority_fault(rest) {
+            Some(reason) => reason,
+            None => return Some(text),
+        },
+    };
+    let help = match rest {
+        None if at.node.origin.is_none() && !text.contains("://") => {
+            format!("write http://{0} or https://{0}", crate::problem::crop(&text))
+        }
+        _ => "write it as a whole URL, such as https://backend.example.com:4318".to_owned(),
+    };
+    report.error(at, format!("`{}` must be a URL: {} {reason}", at.name(), at.subject(&text)), Some(help));
+    None
+}
+
+fn authority_fault(rest: &str) -> Option<&'static str> {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let (name, port) = match host.strip_prefix('[') {
+        Some(inner) => match inner.split_once(']') {
+            Some((name, after)) => (name, after.strip_prefix(':')),
+            None => return Some("has a bracket that is not closed"),
+        },
+        None => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
+    };
+    if name.is_empty() {
+        return Some("names no host");
+    }
+    match port {
+        None | Some("") => None,
+        Some(port) if port.parse::<u16>().is_ok() => None,
+        Some(_) => Some("has an invalid port"),
+    }
+}
+
+fn without_effect(fields: &mut Fields<'_, '_>) {
+    let numbers =
+        ["read_buffer_size", "write_buffer_size", "max_idle_conns", "max_idle_conns_per_host", "max_conns_per_host"];
+    fields.idle(&numbers, scalar::integer);
+    fields.idle(&["idle_conn_timeout", "http2_read_idle_timeout", "http2_ping_timeout"], scalar::nanoseconds);
+    fields.idle(&["force_attempt_http2"], scalar::boolean);
+    if let Some(at) = fields.find("disable_keep_alives")
+        && scalar::boolean(&at, fields.report) == Some(true)
+    {
+        fields.report.warning(&at, "`disable_keep_alives` has no effect: connections are kept", None);
+    }
+    network::compression_params(fields);
+    fields.unsupported(&["proxy_url", "cookies", "middlewares"]);
+}

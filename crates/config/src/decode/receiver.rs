@@ -1,0 +1,142 @@
+//! Receivers.
+
+use super::{
+    cursor::Cursor,
+    fields::Fields,
+    network,
+    report::{Report, Side},
+    scalar, tls,
+};
+use crate::model::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+
+/// `otlp`
+pub(crate) fn otlp(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
+    let mut fields = Fields::of(at, report);
+    let mut receiver = OtlpReceiver::default();
+    let mut declared = false;
+    if let Some(at) = fields.find("protocols") {
+        let mut protocols = Fields::of(&at, report);
+        let (grpc, http) = (protocols.find_even_empty("grpc"), protocols.find_even_empty("http"));
+        declared = grpc.is_some() || http.is_some();
+        receiver.grpc = grpc.and_then(|at| self::grpc(&at, report));
+        receiver.http = http.and_then(|at| self::http(&at, report));
+        protocols.finish();
+    }
+    if receiver.grpc.is_none() && receiver.http.is_none() {
+        let help = match declared {
+            true => "every protocol here is switched off",
+            false => "add `grpc:` or `http:` under `protocols`",
+        };
+        fields.require("protocols", "the receiver needs at least one protocol", Some(help.into()));
+    }
+    fields.finish();
+    Some(Receiver::Otlp(receiver))
+}
+
+fn grpc(at: &Cursor<'_>, report: &Report) -> Option<GrpcServer> {
+    /// The Collector multiplies without looking; more MiB than this it cannot hold either.
+    const MOST_MIB: i64 = i64::MAX >> 20;
+    let default = GrpcServer::default();
+    let mut fields = Fields::of(at, report);
+    let enabled = fields.enabled();
+    let size = fields.get("max_recv_msg_size_mib", |at, report| scalar::within(at, report, 0, MOST_MIB));
+    let streams = fields.get("max_concurrent_streams", scalar::u32);
+    fields.idle(&["read_buffer_size", "write_buffer_size"], |at, report| scalar::within(at, report, 0, i64::MAX));
+    fields.unsupported(&["middlewares"]);
+    let server = GrpcServer {
+        endpoint: network::listen(&mut fields, &default.endpoint),
+        tls: fields.get("tls", tls::server),
+        max_message_bytes: match size {
+            None | Some(0) => default.max_message_bytes,
+            Some(mib) => mib.unsigned_abs() << 20,
+        },
+        max_concurrent_streams: streams.filter(|streams| *streams > 0),
+        keepalive: fields.get("keepalive", network::server_keepalive).unwrap_or_default(),
+        auth: network::auth(&mut fields, Side::Server),
+        include_metadata: fields.flag("include_metadata"),
+    };
+    fields.finish();
+    enabled.then_some(server)
+}
+
+fn http(at: &Cursor<'_>, report: &Report) -> Option<HttpServer> {
+    let default = HttpServer::default();
+    let mut fields = Fields::of(at, report);
+    let enabled = fields.enabled();
+    fields.unsupported(&["middlewares"]);
+    // As in the Collector, nothing and less than nothing stand for the default.
+    let size = fields.get("max_request_body_size", scalar::integer).filter(|size| *size > 0);
+    let timeouts = timeouts(&mut fields, &default);
+    let server = HttpServer {
+        endpoint: network::listen(&mut fields, &default.endpoint),
+        tls: fields.get("tls", tls::server),
+        cors: fields.get("cors", cors),
+        auth: network::auth(&mut fields, Side::Server),
+        max_body_bytes: size.map_or(default.max_body_bytes, i64::unsigned_abs),
+        compression_algorithms: fields
+            .get("compression_algorithms", network::compression_algorithms)
+            .unwrap_or(default.compression_algorithms),
+        include_metadata: fields.flag("include_metadata"),
+        response_headers: fields.get("response_headers", network::headers).unwrap_or_default(),
+        read_header_timeout: timeouts.read_header,
+        read_timeout: timeouts.read,
+        write_timeout: timeouts.write,
+        idle_timeout: timeouts.idle,
+        keep_alives_enabled: fields.get_or("keep_alives_enabled", default.keep_alives_enabled, scalar::boolean),
+        traces_path: fields.get_or("traces_url_path", default.traces_path, path),
+        metrics_path: fields.get_or("metrics_url_path", default.metrics_path, path),
+        logs_path: fields.get_or("logs_url_path", default.logs_path, path),
+    };
+    fields.finish();
+    enabled.then_some(server)
+}
+
+struct Timeouts {
+    read_header: Option<std::time::Duration>,
+    read: Option<std::time::Duration>,
+    write: Option<std::time::Duration>,
+    idle: Option<std::time::Duration>,
+}
+
+/// Zero and less mean "none".
+fn timeouts(fields: &mut Fields<'_, '_>, default: &HttpServer) -> Timeouts {
+    let mut timeout = |name, default: Option<_>| match fields.get(name, scalar::loose_duration) {
+        Some(timeout) => Some(timeout).filter(|timeout| !timeout.is_zero()),
+        None => default,
+    };
+    Timeouts {
+        read_header: timeout("read_header_timeout", default.read_header_timeout),
+        read: timeout("read_timeout", default.read_timeout),
+        write: timeout("write_timeout", default.write_timeout),
+        idle: timeout("idle_timeout", default.idle_timeout),
+    }
+}
+
+fn cors(at: &Cursor<'_>, report: &Report) -> Option<Cors> {
+    let mut fields = Fields::of(at, report);
+    let enabled = fields.enabled();
+    let cors = Cors {
+        allowed_origins: fields.get("allowed_origins", scalar::texts).unwrap_or_default(),
+        allowed_headers: fields.get("allowed_headers", scalar::texts).unwrap_or_default(),
+        exposed_headers: fields.get("exposed_headers", scalar::texts).unwrap_or_default(),
+        max_age: fields.get_or("max_age", 0, scalar::u32),
+    };
+    for origin in cors.allowed_origins.iter().filter(|origin| origin.matches('*').count() > 1) {
+        let place = fields.place("allowed_origins");
+        report.error(&place, format!("the origin {} has more than one `*`", place.quote(origin)), None);
+    }
+    fields.finish();
+    // Without origins there is nothing to allow, and the Collector switches CORS off.
+    Some(cors).filter(|cors| enabled && !cors.allowed_origins.is_empty())
+}
+
+/// A path of a request; one that does not begin with `/` gets it.
+fn path(at: &Cursor<'_>, report: &Report) -> Option<String> {
+    let text = scalar::text(at, report)?;
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        report.error(at, format!("the path {} has spaces or control characters in it", at.quote(&text)), None);
+        return None;
+    }
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    Some(if path.starts_with('/') { path.to_owned() } else { format!("/{path}") })
+}

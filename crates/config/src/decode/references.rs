@@ -1,0 +1,141 @@
+//! What can be checked only when the whole document was read: that everything named exists, and is used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubewake_otlp::Signal;
+
+use super::{
+    component::Section,
+    pipeline::{Reference, Wiring},
+    report::{AuthUse, Report, Side, finding},
+    suggest,
+};
+use crate::{
+    ComponentId, PipelineId,
+    model::{BasicAuth, Exporter, Extension, Processor, Receiver},
+    problem::crop,
+    yaml::Span,
+};
+
+/// The parts of a document that refer to each other.
+pub(crate) struct Parts<'a> {
+    pub(crate) receivers: &'a Section<Receiver>,
+    pub(crate) processors: &'a Section<Processor>,
+    pub(crate) exporters: &'a Section<Exporter>,
+    pub(crate) extensions: &'a Section<Extension>,
+    pub(crate) pipelines: &'a BTreeMap<PipelineId, Wiring>,
+    /// `service::extensions`
+    pub(crate) running: &'a [Reference],
+}
+
+/// Checks all references.
+pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
+    let mut used = Used::default();
+    for (id, wiring) in parts.pipelines {
+        let lists = [
+            ("receiver", &wiring.receivers, &parts.receivers.declared, &mut used.receivers),
+            ("processor", &wiring.processors, &parts.processors.declared, &mut used.processors),
+            ("exporter", &wiring.exporters, &parts.exporters.declared, &mut used.exporters),
+        ];
+        for (noun, references, declared, used) in lists {
+            resolve(report, noun, references, declared);
+            used.extend(references.iter().map(|reference| reference.id.clone()));
+        }
+        endpoints(report, id.signal, &wiring.exporters, parts.exporters);
+    }
+    resolve(report, "extension", parts.running, &parts.extensions.declared);
+    used.extensions.extend(parts.running.iter().map(|reference| reference.id.clone()));
+    for auth in report.take_auth() {
+        authenticator(report, &auth, parts.extensions, &used.extensions);
+    }
+    unused(report, "receiver", &parts.receivers.declared, &used.receivers);
+    unused(report, "processor", &parts.processors.declared, &used.processors);
+    unused(report, "exporter", &parts.exporters.declared, &used.exporters);
+    unused(report, "extension", &parts.extensions.declared, &used.extensions);
+}
+
+#[derive(Default)]
+struct Used {
+    receivers: BTreeSet<ComponentId>,
+    processors: BTreeSet<ComponentId>,
+    exporters: BTreeSet<ComponentId>,
+    extensions: BTreeSet<ComponentId>,
+}
+
+fn resolve(report: &Report, noun: &str, references: &[Reference], declared: &BTreeMap<ComponentId, Span>) {
+    for reference in references.iter().filter(|reference| !declared.contains_key(&reference.id)) {
+        let (message, help) = dangling(noun, &reference.id, declared);
+        report.add_error(finding(reference.path.clone(), reference.span, message, help));
+    }
+}
+
+fn dangling(noun: &str, id: &ComponentId, declared: &BTreeMap<ComponentId, Span>) -> (String, String) {
+    let known: Vec<&str> = declared.keys().map(ComponentId::as_str).take(suggest::MAX_KNOWN + 1).collect();
+    let help = match known.as_slice() {
+        [] => format!("define it under `{noun}s`"),
+        known => suggest::help(id.as_str(), known, &format!("configured {noun}s")),
+    };
+    (format!("the {noun} `{}` is not configured", crop(id.as_str())), help)
+}
+
+/// An exporter that has endpoints for other signals only.
+fn endpoints(report: &Report, signal: Signal, references: &[Reference], exporters: &Section<Exporter>) {
+    for reference in references {
+        let Some(Exporter::OtlpHttp(exporter)) = exporters.components.get(&reference.id) else { continue };
+        let urls = [&exporter.traces_url, &exporter.metrics_url, &exporter.logs_url];
+        let url = match signal {
+            Signal::Traces => &exporter.traces_url,
+            Signal::Metrics => &exporter.metrics_url,
+            Signal::Logs => &exporter.logs_url,
+        };
+        // Without any it was reported where it is defined.
+        if url.is_none() && urls.into_iter().any(Option::is_some) {
+            let message = format!("the exporter `{}` has no endpoint for {signal}", reference.id);
+            let help = format!("set its `endpoint` or `{signal}_endpoint`");
+            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        }
+    }
+}
+
+/// An authenticator must be defined, run, and serve the right end of the connection.
+fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension>, running: &BTreeSet<ComponentId>) {
+    let refuse = |message: String, help: String| {
+        report.add_error(finding(auth.path.clone(), auth.span, message, help));
+    };
+    let id = &auth.id;
+    if !extensions.declared.contains_key(id) {
+        let (message, help) = dangling("extension", id, &extensions.declared);
+        return refuse(message, help);
+    }
+    if !running.contains(id) {
+        refuse(format!("the extension `{id}` does not run"), format!("add `{id}` to `service::extensions`"));
+    }
+    let Some(extension) = extensions.components.get(id) else { return };
+    let (server, client) = match extension {
+        Extension::HealthCheck(_) => (false, false),
+        Extension::BasicAuth(BasicAuth::Server(_)) => (true, false),
+        Extension::BasicAuth(BasicAuth::Client(_)) | Extension::OAuth2Client(_) => (false, true),
+        Extension::BearerTokenAuth(_) => (true, true),
+    };
+    match auth.side {
+        Side::Server if !server => refuse(
+            format!("the extension `{id}` cannot authenticate those who call"),
+            "a server takes `basicauth` with `htpasswd`, or `bearertokenauth`".into(),
+        ),
+        Side::Client if !client => refuse(
+            format!("the extension `{id}` cannot authenticate us towards others"),
+            "a client takes `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into(),
+        ),
+        _ => {}
+    }
+}
+
+fn unused(report: &Report, noun: &str, declared: &BTreeMap<ComponentId, Span>, used: &BTreeSet<ComponentId>) {
+    for (id, span) in declared.iter().filter(|(id, _)| !used.contains(id)) {
+        let message = match noun {
+            "extension" => format!("the extension `{id}` is not listed in `service::extensions` and does not run"),
+            noun => format!("the {noun} `{id}` is in no pipeline and does not run"),
+        };
+        report.add_warning(finding(format!("{noun}s::{id}"), *span, message, None));
+    }
+}

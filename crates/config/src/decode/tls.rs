@@ -1,0 +1,136 @@
+//! `tls` of servers and clients.
+
+use std::path::PathBuf;
+
+use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
+use crate::{
+    Secret,
+    model::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion},
+};
+
+/// `tls` of a server. As in the Collector, an empty section is none, and any other needs a certificate and its key.
+pub(crate) fn server(at: &Cursor<'_>, report: &Report) -> Option<ServerTls> {
+    let mut fields = Fields::of(at, report);
+    let enabled = fields.enabled();
+    let before = report.errors();
+    let common = Common::read(&mut fields);
+    let client_ca = fields.text("client_ca_file").map(PathBuf::from).map(PemSource::File);
+    fields.idle(&["client_ca_file_reload"], scalar::boolean);
+    for name in ["ca_file", "ca_pem"] {
+        if fields.has(name) {
+            let help = "clients are checked against `client_ca_file`".to_owned();
+            report.warning(&fields.place(name), format!("`{name}` has no effect on a server"), help);
+        }
+    }
+    if enabled && common.identity.is_none() && report.errors() == before {
+        fields.require("cert_file", "`tls` of a server needs a certificate and its key", Some(IDENTITY_HELP.into()));
+    }
+    fields.finish();
+    let identity = common.identity.filter(|_| enabled)?;
+    Some(ServerTls { identity, client_ca, min_version: common.min_version, reload_interval: common.reload_interval })
+}
+
+/// `tls` of a client.
+pub(crate) fn client(at: &Cursor<'_>, report: &Report) -> Option<ClientTls> {
+    let mut fields = Fields::of(at, report);
+    let common = Common::read(&mut fields);
+    let mut insecure = fields.flag("insecure");
+    if insecure && common.ca.is_some() {
+        insecure = false;
+        let message = "`insecure` has no effect beside a certificate authority: TLS is used";
+        report.warning(&fields.place("insecure"), message, None);
+    }
+    let tls = ClientTls {
+        insecure,
+        insecure_skip_verify: fields.flag("insecure_skip_verify"),
+        server_name_override: fields.text("server_name_override"),
+        ca: common.ca,
+        include_system_roots: common.include_system_roots,
+        identity: common.identity,
+        min_version: common.min_version,
+        reload_interval: common.reload_interval,
+    };
+    fields.finish();
+    Some(tls)
+}
+
+const IDENTITY_HELP: &str = "set `cert_file` and `key_file`, or `cert_pem` and `key_pem`";
+
+/// What both have.
+struct Common {
+    ca: Option<PemSource>,
+    include_system_roots: bool,
+    identity: Option<KeyPair>,
+    min_version: TlsVersion,
+    reload_interval: Option<std::time::Duration>,
+}
+
+impl Common {
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let ca = pem(fields, "ca_file", "ca_pem");
+        let cert = pem(fields, "cert_file", "cert_pem");
+        let key = pem(fields, "key_file", "key_pem");
+        let identity = match (cert, key) {
+            (Some(cert), Some(key)) => Some(KeyPair { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => half(fields, "key_file", "there is a certificate, but no key for it"),
+            (None, Some(_)) => half(fields, "cert_file", "there is a key, but no certificate for it"),
+        };
+        fields.unsupported(&["cipher_suites", "curve_preferences", "include_insecure_cipher_suites", "tpm"]);
+        let min_version = fields.get_or("min_version", TlsVersion::V1_2, min_version);
+        max_version(fields, min_version);
+        Self {
+            ca,
+            include_system_roots: fields.flag("include_system_ca_certs_pool"),
+            identity,
+            min_version,
+            reload_interval: fields
+                .get("reload_interval", scalar::loose_duration)
+                .filter(|interval| !interval.is_zero()),
+        }
+    }
+}
+
+fn half(fields: &Fields<'_, '_>, missing: &str, message: &str) -> Option<KeyPair> {
+    fields.require(missing, message, Some(IDENTITY_HELP.into()));
+    None
+}
+
+/// A certificate or key, by file or in the document, but not both.
+fn pem(fields: &mut Fields<'_, '_>, file: &'static str, inline: &'static str) -> Option<PemSource> {
+    let path = fields.text(file);
+    let text = fields.get(inline, scalar::secret).filter(|text: &Secret| !text.is_empty());
+    match (path, text) {
+        (Some(_), Some(_)) => {
+            let message = format!("`{file}` and `{inline}` cannot both be set");
+            fields.report.error(&fields.place(inline), message, Some("keep one of the two".into()));
+            None
+        }
+        (Some(path), None) => Some(PemSource::File(path.into())),
+        (None, text) => text.map(PemSource::Inline),
+    }
+}
+
+fn min_version(at: &Cursor<'_>, report: &Report) -> Option<TlsVersion> {
+    let known =
+        [("1.2", Some(TlsVersion::V1_2)), ("1.3", Some(TlsVersion::V1_3)), ("1.0", None), ("1.1", None), ("", None)];
+    let version = scalar::keyword(at, report, &known)?;
+    if version.is_none() && scalar::text(at, report).is_some_and(|text| !text.is_empty()) {
+        report.warning(at, "versions of TLS below 1.2 are not spoken; 1.2 is the least", None);
+    }
+    version
+}
+
+/// Newer versions cannot be switched off, so a maximum below the newest is refused rather than ignored.
+fn max_version(fields: &mut Fields<'_, '_>, least: TlsVersion) {
+    let Some(at) = fields.find("max_version") else { return };
+    let known = [("1.3", None), ("", None), ("1.2", Some(TlsVersion::V1_2)), ("1.1", None), ("1.0", None)];
+    let Some(most) = scalar::keyword(&at, fields.report, &known) else { return };
+    let text = scalar::text(&at, fields.report).unwrap_or_default();
+    if matches!(text.as_str(), "1.0" | "1.1") || most.is_some_and(|most| most < least) {
+        fields.report.error(&at, "`min_version` is greater than `max_version`", None);
+    } else if most.is_some() {
+        let help = "remove it: TLS 1.3 is used with peers that have it";
+        fields.report.error(&at, "`max_version` below 1.3 is not supported by this build", Some(help.into()));
+    }
+}

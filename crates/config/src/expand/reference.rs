@@ -1,0 +1,99 @@
+//! One reference: how it is found and what it names.
+
+use std::{io, ops::Range, path::PathBuf};
+
+use thiserror::Error;
+
+use crate::problem::crop;
+
+/// What a reference names.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reference<'t> {
+    Env { name: &'t str, default: Option<&'t str> },
+    File(&'t str),
+}
+
+/// Why a reference has no value.
+#[derive(Debug, Error)]
+pub(super) enum ReferenceError {
+    #[error("the scheme `{0}` is not supported")]
+    Scheme(String),
+    #[error("`{0}` is not a reference to a value")]
+    Malformed(String),
+    #[error("`{0}` is not the name of an environment variable")]
+    Name(String),
+    #[error("`{0}` has a `$` in it")]
+    Dollar(String),
+    #[error("cannot read the file {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the references never come to an end: one of them leads back to itself")]
+    Circle,
+    #[error("the references bring in more than a document can hold")]
+    TooLarge,
+}
+
+impl ReferenceError {
+    pub(super) fn help(&self) -> Option<String> {
+        match self {
+            Self::Scheme(_) | Self::Malformed(_) => Some(
+                "the known references are ${env:NAME}, ${env:NAME:-default} and ${file:path}; $$ is a dollar".into(),
+            ),
+            Self::Name(_) => Some("a name is made of letters, digits and `_`, and does not begin with a digit".into()),
+            Self::Dollar(_) => Some("write $${ for text that is not a reference".into()),
+            Self::File { .. } | Self::Circle | Self::TooLarge => None,
+        }
+    }
+}
+
+/// The first innermost reference that is complete and not escaped.
+pub(super) fn find(text: &str) -> Option<Range<usize>> {
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let close = from + rest.find('}')?;
+        let before = text.get(from..close)?;
+        if let Some(open) = before.rfind("${").map(|open| from + open) {
+            let dollars = text.get(..open)?.bytes().rev().take_while(|byte| *byte == b'$').count();
+            if dollars % 2 == 0 {
+                return Some(open..close + 1);
+            }
+        }
+        from = close + 1;
+    }
+}
+
+impl<'t> Reference<'t> {
+    /// Reads `${…}`.
+    pub(super) fn parse(written: &'t str) -> Result<Self, ReferenceError> {
+        let inner = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+        let (scheme, opaque) = match inner.split_once(':') {
+            Some((scheme, opaque)) => (scheme, opaque),
+            None => ("env", inner),
+        };
+        let valid = scheme.len() >= 2
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+        if !valid {
+            return Err(ReferenceError::Malformed(crop(written)));
+        }
+        if opaque.contains('$') {
+            return Err(ReferenceError::Dollar(crop(written)));
+        }
+        match scheme {
+            "env" => Self::env(opaque),
+            "file" => Ok(Self::File(opaque)),
+            other => Err(ReferenceError::Scheme(crop(other))),
+        }
+    }
+
+    fn env(opaque: &'t str) -> Result<Self, ReferenceError> {
+        let (name, default) = match opaque.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (opaque, None),
+        };
+        let valid = !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if valid { Ok(Self::Env { name, default }) } else { Err(ReferenceError::Name(crop(name))) }
+    }
+}

@@ -1,0 +1,169 @@
+//! What is wrong with a document, and how it is told.
+
+mod mask;
+mod render;
+
+#[cfg(test)]
+mod tests;
+
+use std::{error, fmt, sync::Arc};
+
+pub(crate) use mask::Masked;
+use render::Snippet;
+
+use crate::{decode::Findings, yaml::Span};
+
+/// A place in the text. Both count from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// How much a problem weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The document is refused.
+    Error,
+    /// The document is taken, but does not do what it may seem to do.
+    Warning,
+}
+
+/// One thing that is wrong with a document.
+///
+/// Its [`Display`](fmt::Display) shows the line with a caret under it. Values of secret fields, and values that came
+/// from the environment or a file, are neither in the message nor in the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How much it weighs.
+    pub severity: Severity,
+    /// Where in the document: `exporters::otlp/backend::sending_queue::queue_size`. Empty for the document itself.
+    pub path: String,
+    /// Where in the text.
+    pub position: Position,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it, if that can be said.
+    pub help: Option<String>,
+    file: Option<Arc<str>>,
+    snippet: Snippet,
+}
+
+impl Problem {
+    /// The same problem, shown with the name of the file that it is in.
+    #[must_use]
+    pub fn in_file(mut self, name: &str) -> Self {
+        self.file = Some(name.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        render::problem(self, f)
+    }
+}
+
+/// Everything that is wrong with a refused document: at least one problem, in the order of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors {
+    problems: Vec<Problem>,
+    /// How many more there were than are kept.
+    more: usize,
+}
+
+impl Errors {
+    /// The problems, in the order of the text.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The same errors, shown with the name of the file that they are in.
+    #[must_use]
+    pub fn in_file(mut self, name: &str) -> Self {
+        self.problems = self.problems.into_iter().map(|problem| problem.in_file(name)).collect();
+        self
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{problem}\n")?;
+        }
+        match self.problems.len() + self.more {
+            1 => f.write_str("1 error"),
+            count => write!(f, "{count} errors"),
+        }?;
+        if self.more > 0 {
+            write!(f, ", the first {} are shown", self.problems.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl error::Error for Errors {}
+
+/// A problem before it is shown: where and what, without the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// So many problems are kept; whoever has more begins with these.
+const MAX_KEPT: usize = 1000;
+
+/// Findings as problems that show their line, in the order of the text.
+pub(crate) fn show(mut findings: Vec<Finding>, severity: Severity, text: &Masked<'_>) -> Vec<Problem> {
+    findings.sort_by_key(|finding| (finding.span.line, finding.span.column));
+    findings.truncate(MAX_KEPT);
+    findings.into_iter().map(|finding| shown(finding, severity, text)).collect()
+}
+
+fn shown(finding: Finding, severity: Severity, text: &Masked<'_>) -> Problem {
+    Problem {
+        severity,
+        path: finding.path,
+        position: Position { line: finding.span.line, column: finding.span.column },
+        message: finding.message,
+        help: finding.help,
+        file: None,
+        snippet: Snippet::cut(text, finding.span),
+    }
+}
+
+/// Findings as errors; there must be at least one.
+pub(crate) fn refuse(findings: Findings, text: &Masked<'_>) -> Errors {
+    let more = findings.errors.len().saturating_sub(MAX_KEPT) + findings.more;
+    Errors { problems: show(findings.errors, Severity::Error, text), more }
+}
+
+/// Text from the document for a message: one line, not too long, and without the credentials of a URL.
+pub(crate) fn crop(text: &str) -> String {
+    /// Long enough for any endpoint or name that a person wrote.
+    const MAX: usize = 100;
+    if has_credentials(text) {
+        return "***".to_owned();
+    }
+    let mut short: String = text.chars().take(MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if short.len() < text.len() && text.chars().nth(MAX).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Whether a text may be a URL with a user and password in it.
+fn has_credentials(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
+}

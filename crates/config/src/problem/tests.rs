@@ -1,0 +1,94 @@
+use super::*;
+use crate::yaml;
+
+fn refuse(errors: Vec<Finding>, text: &Masked<'_>) -> Errors {
+    super::refuse(Findings { errors, more: 0, warnings: Vec::new() }, text)
+}
+
+fn shown(text: &str, line: usize, column: usize, width: usize) -> String {
+    let tree = yaml::parse(text, &mut Vec::new());
+    let masked = Masked::new(text, tree.as_ref());
+    let span = Span { line, column, width, last_line: line };
+    let finding = Finding { path: "a::b".into(), span, message: "it is wrong".into(), help: Some("mend it".into()) };
+    refuse(vec![finding], &masked).to_string()
+}
+
+#[test]
+fn a_problem_shows_its_line_with_a_caret() {
+    let expected = "\
+error: it is wrong
+ --> 2:6 a::b
+  |
+2 |   b: wrong
+  |      ^^^^^
+  = help: mend it
+
+1 error";
+    assert_eq!(shown("a:\n  b: wrong\n", 2, 6, 5), expected);
+}
+
+#[test]
+fn a_problem_can_name_its_file() {
+    let masked = Masked::new("", None);
+    let finding = Finding { path: String::new(), span: Span::start(), message: "m".into(), help: None };
+    let errors = refuse(vec![finding], &masked).in_file("config.yaml");
+    assert_eq!(errors.to_string(), "error: m\n --> config.yaml:1:1\n\n1 error");
+}
+
+#[test]
+fn secrets_are_masked_wherever_the_problem_is() {
+    let cases = [
+        ("{token: s3cret, colour: red}", 17),
+        ("{colour: red, password: s3cret}", 2),
+        ("{headers: {x: s3cret}, colour: red}", 24),
+        ("{headers: [{name: x, value: s3cret}], colour: red}", 39),
+        ("{client_secret: 's3cret', colour: red}", 27),
+        ("{tokens: [s3cret, s3cret], colour: red}", 28),
+        ("{my_api_key: s3cret, colour: red}", 23),
+        ("{endpoint: 'http://user:s3cret@host', colour: red}", 39),
+        ("key_pem: |\n  s3cret\n", 1),
+        ("token: s3cret: s3cret", 1),
+        ("token: [s3cret", 1),
+        ("a: 1\npassword: >\ns3cret\n\t- s3cret", 1),
+    ];
+    for (text, column) in cases {
+        for line in 1..=text.lines().count() {
+            let message = shown(text, line, column, 6);
+            assert!(!message.contains("s3cret"), "{text:?} line {line}:\n{message}");
+        }
+    }
+}
+
+#[test]
+fn the_caret_moves_with_the_mask() {
+    let message = shown("{token: very-long-secret, colour: red}", 1, 27, 6);
+    let expected = "1 | {token: ***, colour: red}\n  |              ^^^^^^\n";
+    assert!(message.contains(expected), "{message}");
+    let message = shown("{token: very-long-secret}", 1, 9, 16);
+    let expected = "1 | {token: ***}\n  |         ^^^\n";
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
+fn a_reference_is_shown() {
+    let message = shown("{token: \"${env:TOKEN}\"}", 1, 2, 5);
+    assert!(message.contains("${env:TOKEN}"), "{message}");
+}
+
+#[test]
+fn a_long_line_is_cut_around_the_caret() {
+    let text = format!("a: {}X{}", "b".repeat(5000), "c".repeat(5000));
+    let message = shown(&text, 1, 5004, 1);
+    assert!(message.len() < 600, "{}", message.len());
+    let lines: Vec<&str> = message.lines().collect();
+    let caret = lines[4].find('^').unwrap();
+    assert_eq!(lines[3].as_bytes()[caret], b'X');
+}
+
+#[test]
+fn there_is_an_end_to_what_is_shown() {
+    let finding = Finding { path: String::new(), span: Span::start(), message: "m".into(), help: None };
+    let errors = refuse(vec![finding; 5000], &Masked::new("a", None));
+    assert_eq!(errors.problems().len(), 1000);
+    assert!(errors.to_string().ends_with("5000 errors, the first 1000 are shown"));
+}

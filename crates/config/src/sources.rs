@@ -1,0 +1,79 @@
+//! Where `${env:…}` and `${file:…}` are read.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use crate::yaml::MAX_BYTES;
+
+/// The world outside the document, so that reading a document touches nothing that the caller did not give.
+pub trait Sources {
+    /// The value of an environment variable, if it is set.
+    fn env(&self, name: &str) -> Option<String>;
+
+    /// The content of a file. A relative path is relative to wherever the implementation reads.
+    fn read(&self, path: &Path) -> io::Result<String>;
+}
+
+/// The environment and the files of this process.
+///
+/// A variable that is not UTF-8 counts as not set. A file that is longer than a document may be is an error, so that
+/// naming an endless one does no harm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemSources;
+
+impl Sources for SystemSources {
+    fn env(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let mut content = String::new();
+        let read = File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_string(&mut content)?;
+        if read > MAX_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_BYTES} bytes")));
+        }
+        Ok(content)
+    }
+}
+
+/// Variables and files that are given, and none beside them: for tests, and for documents whose surroundings are known.
+#[derive(Clone, Default)]
+pub struct FixedSources {
+    env: BTreeMap<String, String>,
+    files: BTreeMap<PathBuf, String>,
+}
+
+impl FixedSources {
+    /// No variables and no files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// And this variable.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// And this file.
+    #[must_use]
+    pub fn with_file(mut self, path: impl Into<PathBuf>, content: impl Into<String>) -> Self {
+        self.files.insert(path.into(), content.into());
+        self
+    }
+}
+
+impl Sources for FixedSources {
+    fn env(&self, name: &str) -> Option<String> {
+        self.env.get(name).cloned()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}

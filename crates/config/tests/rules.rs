@@ -1,0 +1,411 @@
+//! What is refused, where, and in which words.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use kubewake_config::{FixedSources, load};
+
+const RECEIVERS: &str = "receivers:\n  otlp: {protocols: {grpc: }}\n";
+const EXPORTERS: &str = "exporters:\n  nop:\n";
+const PIPELINES: &str = "  pipelines: {traces: {receivers: [otlp], exporters: [nop]}}\n";
+
+/// A document in which one thing is written by the case and everything else is right.
+fn document(section: &str, written: &str) -> String {
+    let indented = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let own = indented(written);
+    match section {
+        "receivers" => format!("{RECEIVERS}{own}{EXPORTERS}service:\n{PIPELINES}"),
+        "exporters" => format!("{RECEIVERS}{EXPORTERS}{own}service:\n{PIPELINES}"),
+        "service" => format!("{RECEIVERS}{EXPORTERS}service:\n{own}{PIPELINES}"),
+        "pipelines" => format!("{RECEIVERS}{EXPORTERS}service:\n  pipelines:\n{}", indented(&own)),
+        "" => written.to_owned(),
+        other => format!("{RECEIVERS}{EXPORTERS}{other}:\n{own}service:\n{PIPELINES}"),
+    }
+}
+
+/// Each case: where, what, then path and words of the one error that there must be.
+fn refused(cases: &[(&str, &str, &str, &str)]) {
+    let sources =
+        FixedSources::new().with_env("BAD", "s3cret value").with_env("MAP", "{a: 1}").with_env("LIST", "[s3cret");
+    for (section, written, path, words) in cases {
+        let text = document(section, written);
+        let errors = match load(&text, &sources) {
+            Ok(_) => panic!("taken: {written}"),
+            Err(errors) => errors,
+        };
+        let problems = errors.problems();
+        assert_eq!(problems.len(), 1, "{written}\n{errors}");
+        assert_eq!(problems[0].path, *path, "{written}\n{errors}");
+        assert!(problems[0].to_string().contains(words), "{written}\nlacks {words:?}\n{errors}");
+        assert!(!errors.to_string().contains("s3cret"), "{errors}");
+    }
+}
+
+#[test]
+fn types_are_strict() {
+    let timeout = "exporters::otlp::timeout";
+    refused(&[
+        ("exporters", "otlp: {endpoint: 4317}", "exporters::otlp::endpoint", "must be text, not a number"),
+        ("exporters", "otlp: {endpoint: [a]}", "exporters::otlp::endpoint", "must be text, not a list"),
+        ("exporters", "otlp: {endpoint: 'a:1', timeout: true}", timeout, "must be a duration, not a boolean"),
+        ("exporters", "otlp: {endpoint: 'a:1', timeout: 5d}", timeout, "\"5d\" has an unknown unit"),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', timeout: '${env:BAD}'}",
+            timeout,
+            "the value of ${env:BAD} is not a duration",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', tls: {insecure: 1}}",
+            "exporters::otlp::tls::insecure",
+            "must be a boolean",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', tls: '${env:BAD}'}",
+            "exporters::otlp::tls",
+            "must be a map, not the value of ${env:BAD}",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', tls: '${env:LIST}'}",
+            "exporters::otlp::tls",
+            "cannot be read as YAML: line",
+        ),
+        ("exporters", "otlp: nothing", "exporters::otlp", "must be a map, not text"),
+        ("exporters", "otlp: {endpoint: 'a:1', headers: {x: 5}}", "exporters::otlp::headers::x", "put it in quotes"),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', headers: 5}",
+            "exporters::otlp::headers",
+            "must be a map of names and values",
+        ),
+        ("exporters", "debug: '${env:MAP}'", "exporters::debug::a", "unknown field `a`"),
+        ("processors", "batch: {send_batch_size: -1}", "processors::batch::send_batch_size", "must not be negative"),
+        (
+            "processors",
+            "batch: {send_batch_size: 5000000000}",
+            "processors::batch::send_batch_size",
+            "must be at most 4294967295",
+        ),
+        ("receivers", "otlp/x: {protocols: [grpc]}", "receivers::otlp/x::protocols", "must be a map, not a list"),
+    ]);
+}
+
+#[test]
+fn endpoints_must_be_usable() {
+    let grpc = "exporters::otlp::endpoint";
+    let http = "exporters::otlphttp::endpoint";
+    refused(&[
+        ("exporters", "otlp: {endpoint: host}", grpc, "missing port"),
+        ("exporters", "otlp: {endpoint: 'host:'}", grpc, "invalid port \"\""),
+        ("exporters", "otlp: {endpoint: 'host:99999'}", grpc, "invalid port \"99999\""),
+        ("exporters", "otlp: {endpoint: '::1:4317'}", grpc, "in brackets"),
+        ("exporters", "otlp: {endpoint: 'https://host:4317/'}", grpc, "invalid port"),
+        ("exporters", "otlp: {endpoint: 'unix:///run/x.sock'}", grpc, "not supported by this build"),
+        ("exporters", "otlp: {endpoint: 'xds:///host:1'}", grpc, "not supported by this build"),
+        ("exporters", "otlp: {endpoint: '${env:NOBODY}'}", grpc, "the value of ${env:NOBODY} is empty"),
+        ("exporters", "otlp: {endpoint: '${env:BAD}'}", grpc, "the value of ${env:BAD} has no port"),
+        ("exporters", "otlphttp: {endpoint: 'localhost:4318'}", http, "write http://localhost:4318 or https://"),
+        ("exporters", "otlphttp: {endpoint: 'ftp://localhost'}", http, "must be a URL"),
+        ("exporters", "otlphttp: {endpoint: 'http://'}", http, "names no host"),
+        ("exporters", "otlphttp: {endpoint: 'http://a b'}", http, "spaces"),
+        ("exporters", "otlphttp: {endpoint: 'http://a:b'}", http, "invalid port"),
+        ("exporters", "otlphttp: {endpoint: 'http://u:s3cret@:x'}", http, "names no host"),
+        ("exporters", "otlphttp: {endpoint: '${env:BAD}'}", http, "the value of ${env:BAD} does not begin"),
+        ("exporters", "otlphttp: {traces_endpoint: x}", "exporters::otlphttp::traces_endpoint", "must be a URL"),
+        ("exporters", "otlphttp: {endpoint: ''}", http, "at least one endpoint"),
+    ]);
+}
+
+#[test]
+fn queues_and_retries_have_rules() {
+    let queue = |settings: &str| format!("otlp: {{endpoint: 'a:1', sending_queue: {settings}}}");
+    let retry = |settings: &str| format!("otlp: {{endpoint: 'a:1', retry_on_failure: {settings}}}");
+    let cases = [
+        (queue("{num_consumers: 0}"), "sending_queue::num_consumers", "must be positive"),
+        (queue("{queue_size: 0}"), "sending_queue::queue_size", "must be positive"),
+        (queue("{storage: file_storage}"), "sending_queue::storage", "not supported by this build"),
+        (queue("{enabled: maybe}"), "sending_queue::enabled", "must be a boolean"),
+        (queue("{batch: {sizer: requests}}"), "sending_queue::batch::sizer", "not requests"),
+        (queue("{batch: {flush_timeout: 0}}"), "sending_queue::batch::flush_timeout", "must be positive"),
+        (queue("{batch: {max_size: 10}}"), "sending_queue::batch::max_size", "8192 is the default"),
+        (
+            queue("{batch: {partition: {metadata_keys: [a]}}}"),
+            "sending_queue::batch::partition::metadata_keys",
+            "not supported",
+        ),
+        (queue("{sizer: items, queue_size: 10, batch: {}}"), "sending_queue::batch", "greater than `queue_size`"),
+        (queue("{enabled: false, depth: 1}"), "sending_queue::depth", "unknown field"),
+        (retry("{initial_interval: -1s}"), "retry_on_failure::initial_interval", "must not be negative"),
+        (retry("{randomization_factor: 2}"), "retry_on_failure::randomization_factor", "between 0 and 1"),
+        (
+            retry("{max_elapsed_time: 40s, max_interval: 1m}"),
+            "retry_on_failure::max_elapsed_time",
+            "less than `max_interval`",
+        ),
+        (retry("{max_intervall: 1m}"), "retry_on_failure::max_intervall", "did you mean `max_interval`?"),
+    ];
+    for (written, path, words) in &cases {
+        refused(&[("exporters", written, &format!("exporters::otlp::{path}"), words)]);
+    }
+}
+
+#[test]
+fn tls_and_headers_have_rules() {
+    let tls = |settings: &str| format!("otlp: {{endpoint: 'a:1', tls: {settings}}}");
+    let server = |settings: &str| format!("otlp/x: {{protocols: {{grpc: {{tls: {settings}}}}}}}");
+    let cases = [
+        ("exporters", tls("{cert_file: /c}"), "exporters::otlp::tls::key_file", "no key"),
+        ("exporters", tls("{key_pem: s3cret}"), "exporters::otlp::tls::cert_file", "no certificate"),
+        ("exporters", tls("{ca_file: /a, ca_pem: s3cret}"), "exporters::otlp::tls::ca_pem", "cannot both be set"),
+        ("exporters", tls("{max_version: '1.2'}"), "exporters::otlp::tls::max_version", "not supported by this build"),
+        (
+            "exporters",
+            tls("{max_version: '1.2', min_version: '1.3'}"),
+            "exporters::otlp::tls::max_version",
+            "greater than",
+        ),
+        (
+            "exporters",
+            tls("{cipher_suites: [X]}"),
+            "exporters::otlp::tls::cipher_suites",
+            "not supported by this build",
+        ),
+        ("exporters", tls("{tpm: {enabled: true}}"), "exporters::otlp::tls::tpm", "not supported by this build"),
+        ("exporters", tls("{insecur: true}"), "exporters::otlp::tls::insecur", "did you mean `insecure`?"),
+        ("receivers", server("{}"), "receivers::otlp/x::protocols::grpc::tls::cert_file", "needs a certificate"),
+        (
+            "receivers",
+            server("{insecure: true, cert_file: /c, key_file: /k}"),
+            "receivers::otlp/x::protocols::grpc::tls::insecure",
+            "unknown field",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', headers: {'a b': x}}".into(),
+            "exporters::otlp::headers::a b",
+            "header name cannot have",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', headers: {a: \"s3cret\\n\"}}".into(),
+            "exporters::otlp::headers::a",
+            "line break",
+        ),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', headers: [{value: s3cret}]}".into(),
+            "exporters::otlp::headers::0::name",
+            "needs a name",
+        ),
+        ("exporters", "otlp: {endpoint: 'a:1', compression: lz4}".into(), "exporters::otlp::compression", "gRPC"),
+        (
+            "exporters",
+            "otlp: {endpoint: 'a:1', compression: gzp}".into(),
+            "exporters::otlp::compression",
+            "did you mean `gzip`?",
+        ),
+    ];
+    for (section, written, path, words) in &cases {
+        refused(&[(section, written, path, words)]);
+    }
+}
+
+#[test]
+fn components_must_exist() {
+    refused(&[
+        ("receivers", "oltp/x: {}", "receivers::oltp/x", "did you mean `otlp`?"),
+        ("receivers", "filelog: {}", "receivers::filelog", "not supported by this build"),
+        ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
+        ("processors", "tail_sampling: {policies: []}", "processors::tail_sampling", "not supported by this build"),
+        ("extensions", "pprof: {}", "extensions::pprof", "not supported by this build"),
+        ("connectors", "forward: {}", "connectors", "not supported by this build"),
+        ("recievers", "x: {}", "recievers", "did you mean `receivers`?"),
+        ("exporters", "' nop': {}", "exporters:: nop", "already defined"),
+    ]);
+}
+
+#[test]
+fn pipelines_have_rules() {
+    let traces = "service::pipelines::traces";
+    refused(&[
+        (
+            "pipelines",
+            "traces: {receivers: [otpl], exporters: [nop]}",
+            "service::pipelines::traces::receivers",
+            "did you mean `otlp`?",
+        ),
+        ("pipelines", "traces: {receivers: [otlp]}", "service::pipelines::traces::exporters", "at least one exporter"),
+        (
+            "pipelines",
+            "traces: {receivers: [5], exporters: [nop]}",
+            "service::pipelines::traces::receivers::0",
+            "must be text",
+        ),
+        (
+            "pipelines",
+            "traces: {receivers: ['/x'], exporters: [nop]}",
+            "service::pipelines::traces::receivers::0",
+            "nothing before",
+        ),
+        (
+            "pipelines",
+            "traces: {receiver: [otlp], receivers: [otlp], exporters: [nop]}",
+            "service::pipelines::traces::receiver",
+            "did you mean `receivers`?",
+        ),
+        ("pipelines", "traces: nothing\nlogs: {receivers: [otlp], exporters: [nop]}", traces, "must be a map"),
+        (
+            "pipelines",
+            "trace: {receivers: [otlp], exporters: [nop]}",
+            "service::pipelines::trace",
+            "did you mean `traces`?",
+        ),
+        (
+            "pipelines",
+            "profiles: {receivers: [otlp], exporters: [nop]}",
+            "service::pipelines::profiles",
+            "not supported by this build",
+        ),
+        ("pipelines", "traces/: {receivers: [otlp], exporters: [nop]}", "service::pipelines::traces/", "nothing after"),
+        ("service", "extensions: [health_check]", "service::extensions", "define it under `extensions`"),
+        ("service", "extensions: health_check", "service::extensions", "must be a list"),
+        (
+            "",
+            "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlphttp: {metrics_endpoint: 'http://a'}}\nservice: {pipelines: {traces: {receivers: [otlp], exporters: [otlphttp]}}}",
+            "service::pipelines::traces::exporters",
+            "no endpoint for traces",
+        ),
+        ("", "- a", "", "the document must be a map, not a list"),
+    ]);
+}
+
+#[test]
+fn telemetry_has_rules() {
+    refused(&[
+        ("service", "telemetry: {logs: {level: loud}}", "service::telemetry::logs::level", "known values"),
+        ("service", "telemetry: {logs: {encoding: xml}}", "service::telemetry::logs::encoding", "console, json"),
+        (
+            "service",
+            "telemetry: {metrics: {readers: []}}",
+            "service::telemetry::metrics::readers",
+            "there must be a reader",
+        ),
+        (
+            "service",
+            "telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: a}}}}]}}",
+            "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port",
+            "must be set",
+        ),
+        ("service", "telemetry: {metrics: {address: nowhere}}", "service::telemetry::metrics::address", "host:port"),
+        (
+            "service",
+            "telemetry: {metrics: {views: [{}]}}",
+            "service::telemetry::metrics::views",
+            "only when `level` is detailed",
+        ),
+        ("service", "telemetry: {logz: {}}", "service::telemetry::logz", "did you mean `logs`?"),
+        ("service", "telemetry: {resource: {a: 5}}", "service::telemetry::resource::a", "must be text"),
+    ]);
+}
+
+#[test]
+fn extensions_have_rules() {
+    refused(&[
+        ("extensions", "basicauth: {}", "extensions::basicauth::htpasswd", "no credentials"),
+        ("extensions", "basicauth: {htpasswd: {}}", "extensions::basicauth::htpasswd::file", "no credentials"),
+        (
+            "extensions",
+            "basicauth: {client_auth: {password: s3cret}}",
+            "extensions::basicauth::client_auth::username",
+            "no user name",
+        ),
+        (
+            "extensions",
+            "basicauth: {htpasswd: {inline: s3cret}, client_auth: {username: a}}",
+            "extensions::basicauth::client_auth",
+            "cannot both",
+        ),
+        ("extensions", "bearertokenauth: {}", "extensions::bearertokenauth::token", "no token"),
+        (
+            "extensions",
+            "bearertokenauth: {token: s3cret, tokens: [s3cret]}",
+            "extensions::bearertokenauth::tokens",
+            "cannot both",
+        ),
+        (
+            "extensions",
+            "oauth2client: {client_id: a, client_secret: s3cret}",
+            "extensions::oauth2client::token_url",
+            "no `token_url`",
+        ),
+        (
+            "extensions",
+            "oauth2client: {client_id: a, client_secret: s3cret, token_url: b, audience: c}",
+            "extensions::oauth2client::audience",
+            "not supported",
+        ),
+        ("extensions", "health_check: {path: health}", "extensions::health_check::path", "must begin with /"),
+        (
+            "extensions",
+            "health_check: {response_body: {healthy: ok}}",
+            "extensions::health_check::response_body",
+            "not supported",
+        ),
+    ]);
+}
+
+#[test]
+fn authenticators_must_be_defined_run_and_fit() {
+    let document = |extension: &str, running: &str, server: &str, client: &str| {
+        format!(
+            "receivers: {{otlp: {{protocols: {{grpc: {{{server}}}}}}}}}\n\
+             exporters: {{otlp: {{endpoint: 'a:1', {client}}}}}\n\
+             extensions: {{{extension}}}\n\
+             service: {{extensions: [{running}], pipelines: {{traces: {{receivers: [otlp], exporters: [otlp]}}}}}}\n"
+        )
+    };
+    let auth = |id: &str| format!("auth: {{authenticator: {id}}}");
+    let server = "receivers::otlp::protocols::grpc::auth::authenticator";
+    let client = "exporters::otlp::auth::authenticator";
+    let basic_client = "basicauth: {client_auth: {username: u}}";
+    let basic_server = "basicauth: {htpasswd: {file: /h}}";
+    let oauth = "oauth2client: {client_id: a, client_secret: b, token_url: c}";
+    let cases = [
+        (document("", "", &auth("basicauth"), ""), server, "not configured"),
+        (document("", "", "", &auth("basicauth")), client, "not configured"),
+        (document(basic_server, "", &auth("basicauth"), ""), server, "does not run"),
+        (document(basic_client, "basicauth", &auth("basicauth"), ""), server, "those who call"),
+        (document(basic_server, "basicauth", "", &auth("basicauth")), client, "us towards others"),
+        (document(oauth, "oauth2client", &auth("oauth2client"), ""), server, "those who call"),
+        (document("health_check: {}", "health_check", "", &auth("health_check")), client, "us towards others"),
+        (document("", "", "auth: {}", ""), server, "names no authenticator"),
+        (
+            document("", "", "auth: {request_params: [a], enabled: false}", ""),
+            "receivers::otlp::protocols::grpc::auth::request_params",
+            "not supported",
+        ),
+    ];
+    for (text, path, words) in &cases {
+        refused(&[("", text, path, words)]);
+    }
+    let valid = [
+        document(basic_server, "basicauth", &auth("basicauth"), ""),
+        document(basic_client, "basicauth", "", &auth("basicauth")),
+        document(oauth, "oauth2client", "", &auth("oauth2client")),
+        document("bearertokenauth: {token: x}", "bearertokenauth", &auth("bearertokenauth"), &auth("bearertokenauth")),
+    ];
+    for text in valid {
+        assert!(load(&text, &FixedSources::new()).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_nothing_uses_is_checked_and_warned_about() {
+    let text = document("exporters", "otlp/unused: {endpoint: 'a:1'}")
+        + "processors: {batch: }\nextensions: {health_check: }\n";
+    let loaded = load(&text, &FixedSources::new()).unwrap();
+    let told: Vec<_> = loaded.warnings.iter().map(|warning| warning.path.as_str()).collect();
+    assert_eq!(told, ["exporters::otlp/unused", "processors::batch", "extensions::health_check"]);
+}

@@ -1,0 +1,128 @@
+//! `kubewake collector`: the data plane as a process.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use clap::Subcommand;
+use kubewake_collector::{
+    engine::Options,
+    service::{self, Service},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::logging;
+
+/// Arguments of `kubewake collector`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  kubewake collector --config collector.yaml            run it; SIGHUP or a change of the file reloads
+  kubewake collector validate --config collector.yaml   only check the file
+  kubewake collector components                         what this build can run"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The configuration: the OpenTelemetry Collector's YAML
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
+    /// How long to go on delivering what is held after SIGTERM, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    drain_seconds: u64,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Checks a configuration and reports every error; exits with 0 or 1
+    Validate(FileArgs),
+    /// Lists the components of this build
+    Components,
+}
+
+#[derive(Debug, clap::Args)]
+struct FileArgs {
+    /// The configuration: the OpenTelemetry Collector's YAML
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+pub(crate) async fn run(args: Args) -> ExitCode {
+    match (args.command, args.config) {
+        (Some(Command::Validate(file)), _) => validate(&file),
+        (None, Some(config)) => {
+            let options = Options { drain_limit: Duration::from_secs(args.drain_seconds), ..Options::default() };
+            serve(&config, options, say_ready).await
+        }
+        // Without a command the parser insists on a file.
+        (Some(Command::Components), _) | (None, None) => {
+            print!("{}", kubewake_collector::components::listing());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn say_ready(service: &Service) {
+    let overview = service.engine().overview();
+    let listeners = overview.listeners.iter().map(|(id, protocol, at)| format!("{id}/{protocol}={at}"));
+    println!("ready {}", listeners.collect::<Vec<_>>().join(" "));
+}
+
+fn validate(file: &FileArgs) -> ExitCode {
+    match service::check(&file.config) {
+        Ok(loaded) => {
+            loaded.warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a document until a signal ends it. `ready` is called once, when everything serves.
+pub(crate) async fn serve(config: &std::path::Path, options: Options, ready: impl FnOnce(&Service)) -> ExitCode {
+    // How log lines look must be known before the first one; whatever else is wrong is told below.
+    let settings = service::check(config).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
+    let logs = logging::start(&settings);
+    let started = Service::start(config, options).await;
+    let (service, warnings) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
+    logs.follow(service.logs());
+    ready(&service);
+    match until_stopped(&service).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn until_stopped(service: &Arc<Service>) -> std::io::Result<()> {
+    let (mut hangup, mut terminate, mut interrupt) =
+        (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let watched = service.clone();
+    let watcher = tokio::spawn(async move { watched.watch().await });
+    loop {
+        tokio::select! {
+            // A refusal is logged, counted and shown by the service.
+            _ = hangup.recv() => drop(service.reload().await),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    watcher.abort();
+    tracing::info!("stopping: receivers close, and what is held is delivered");
+    tokio::select! {
+        () = service.stop() => Ok(()),
+        _ = terminate.recv() => Err(std::io::Error::other("stopped at once by a second signal")),
+        _ = interrupt.recv() => Err(std::io::Error::other("stopped at once by a second signal")),
+    }
+}

@@ -1,0 +1,254 @@
+//! `kubewake load`: sends OTLP and says what became of it.
+//!
+//! A request is encoded once; each one sent is a copy with its own ids and times, so that the generator costs little
+//! beside what it measures. Every item has an id that the sink can check (see [`ids`]).
+
+mod answer;
+mod client;
+pub(crate) mod decode;
+pub(crate) mod encode;
+pub(crate) mod histogram;
+pub(crate) mod ids;
+mod pace;
+mod progress;
+mod report;
+pub(crate) mod shape;
+pub(crate) mod template;
+mod worker;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use kubewake_otlp::Signal;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
+
+pub(crate) use self::answer::GRPC_NAMES;
+use self::{
+    client::{Client, GrpcChannel, HttpChannel, Target},
+    ids::Seed,
+    pace::Schedule,
+    report::{Report, Tally},
+    shape::Shape,
+    template::{Format, Template},
+    worker::Run,
+};
+
+/// Arguments of `kubewake load`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake load --target http://127.0.0.1:4317 --rate 80000 --seconds 20
+  kubewake load --target http://127.0.0.1:4318 --protocol http --compression gzip --requests 1000 --json")]
+pub(crate) struct Args {
+    /// The receiver, as http://host:port
+    #[arg(long, value_name = "URL")]
+    target: String,
+    /// How to speak to it
+    #[arg(long, value_enum, default_value_t = Protocol::Grpc)]
+    protocol: Protocol,
+    /// What to send
+    #[arg(long, value_enum, default_value_t = SignalArg::Traces)]
+    signal: SignalArg,
+    /// Items a second, all connections together; flat out without it
+    #[arg(long, value_name = "N", value_parser = positive)]
+    rate: Option<f64>,
+    /// How long to send (10 s if neither this nor --requests is given)
+    #[arg(long, value_name = "N", value_parser = positive)]
+    seconds: Option<f64>,
+    /// How many requests to send
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// Items in a request: spans, log records or data points
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    spans: u64,
+    /// Traces that the items of a request belong to
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    traces: u64,
+    /// Attributes of each item
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    attributes: usize,
+    /// The share of items that are errors, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    error_share: f64,
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Requests under way on each connection; with HTTP, which carries one at a time, as many connections more
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    in_flight: u32,
+    /// How bodies are compressed
+    #[arg(long, value_enum, default_value_t = Compression::None)]
+    compression: Compression,
+    /// Send again what was refused with a retryable answer, after the time that the receiver names
+    #[arg(long)]
+    retry: bool,
+    /// How long after the end of the run a refused request may still be sent again
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    grace: f64,
+    /// How long to wait for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = positive)]
+    timeout: f64,
+    /// The number of the run, which its ids carry; random without it
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write the acknowledged items here, as lines of `seed first end`: what the sink's /missing takes
+    #[arg(long, value_name = "FILE")]
+    acked_file: Option<PathBuf>,
+    /// Report as one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Protocol {
+    Grpc,
+    Http,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compression {
+    None,
+    Gzip,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SignalArg {
+    Traces,
+    Logs,
+    Metrics,
+}
+
+impl From<SignalArg> for Signal {
+    fn from(signal: SignalArg) -> Self {
+        match signal {
+            SignalArg::Traces => Signal::Traces,
+            SignalArg::Logs => Signal::Logs,
+            SignalArg::Metrics => Signal::Metrics,
+        }
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err("a number above 0 is needed".to_owned()),
+    }
+}
+
+/// Sends, then reports. Fails only when it could not do that; a refused request is a result.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let target = Arc::new(args.target()?);
+    let run = Arc::new(args.plan());
+    stop_on_signal(&run)?;
+    let progress = tokio::spawn(progress::show(Arc::clone(&run), args.expected_items()));
+    let tally = send(&args, &run, &target).await;
+    progress.abort();
+    let mut report = Report {
+        seed: run.seed,
+        items: args.spans,
+        message_bytes: run.template.message_len(),
+        elapsed: run.schedule.elapsed(),
+        worst_lag: run.schedule.worst_lag(),
+        tally,
+        connections: Report::connections(target.connections()),
+    };
+    if let Some(path) = &args.acked_file {
+        report.write_acknowledged(path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if args.json {
+        println!("{}", report.to_json());
+    } else {
+        println!("{report}");
+    }
+    Ok(())
+}
+
+async fn send(args: &Args, run: &Arc<Run>, target: &Arc<Target>) -> Tally {
+    let mut workers = JoinSet::new();
+    for client in args.clients(target) {
+        workers.spawn(worker::work(Arc::clone(run), client));
+    }
+    let mut tally = Tally::default();
+    while let Some(done) = workers.join_next().await {
+        if let Ok(one) = done {
+            tally.merge(one);
+        }
+    }
+    target.finish();
+    tally
+}
+
+/// An interrupted run still reports.
+fn stop_on_signal(run: &Arc<Run>) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let run = Arc::clone(run);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        run.schedule.stop();
+    });
+    Ok(())
+}
+
+impl Args {
+    fn target(&self) -> anyhow::Result<Target> {
+        let timeout = Duration::from_secs_f64(self.timeout);
+        Target::new(&self.target, self.signal.into(), self.format().grpc, self.format().gzip, timeout)
+    }
+
+    fn format(&self) -> Format {
+        Format { grpc: self.protocol == Protocol::Grpc, gzip: self.compression == Compression::Gzip }
+    }
+
+    fn plan(&self) -> Run {
+        let shape = Shape {
+            signal: self.signal.into(),
+            items: self.spans,
+            traces: self.traces.min(self.spans),
+            attributes: self.attributes,
+            error_share: self.error_share.clamp(0.0, 1.0),
+        };
+        let interval = self.rate.map(|rate| Duration::from_secs_f64(self.spans as f64 / rate));
+        Run {
+            seed: Seed::new(self.seed.unwrap_or_else(|| fastrand::u64(..))),
+            shape,
+            template: Template::new(&shape, self.format()),
+            schedule: Schedule::new(interval, self.requests, self.seconds().map(Duration::from_secs_f64)),
+            retry: self.retry.then(|| Duration::from_secs_f64(self.grace.max(0.0))),
+            acknowledged: AtomicU64::new(0),
+        }
+    }
+
+    /// A run has an end even when none is given.
+    fn seconds(&self) -> Option<f64> {
+        if self.requests.is_some() { self.seconds } else { Some(self.seconds.unwrap_or(10.0)) }
+    }
+
+    fn expected_items(&self) -> Option<u64> {
+        let by_time = self.rate.zip(self.seconds()).map(|(rate, seconds)| (rate * seconds) as u64);
+        let by_count = self.requests.map(|requests| requests * self.spans);
+        by_time.into_iter().chain(by_count).min()
+    }
+
+    fn clients(&self, target: &Arc<Target>) -> Vec<Client> {
+        let mut clients = Vec::new();
+        for _ in 0..self.connections {
+            let shared = Arc::new(GrpcChannel::new(Arc::clone(target)));
+            clients.extend((0..self.in_flight).map(|_| match self.protocol {
+                Protocol::Grpc => Client::Grpc(Arc::clone(&shared)),
+                Protocol::Http => Client::Http(HttpChannel::new(Arc::clone(target))),
+            }));
+        }
+        clients
+    }
+}

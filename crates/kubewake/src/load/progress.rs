@@ -1,0 +1,30 @@
+//! Progress on a terminal, and nothing anywhere else.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::worker::Run;
+
+/// Often enough to look alive, too seldom to cost anything.
+const REFRESH: Duration = Duration::from_millis(200);
+
+/// Shows how a run goes until it is dropped. indicatif itself is silent where standard error is no terminal.
+pub(crate) async fn show(run: Arc<Run>, expected_items: Option<u64>) {
+    let bar = ProgressBar::new(expected_items.unwrap_or(0));
+    let template = if expected_items.is_some() { "{bar:40} {pos}/{len} {msg}" } else { "{spinner} {pos} {msg}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let mut last = 0;
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        let now = run.acknowledged.load(Ordering::Relaxed);
+        bar.set_message(format!("{:.0}/s", (now - last) as f64 / REFRESH.as_secs_f64()));
+        bar.set_position(now);
+        last = now;
+    }
+}

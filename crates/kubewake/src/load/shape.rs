@@ -1,0 +1,140 @@
+//! What a request looks like: one resource, one scope, and records as an instrumented web service makes them.
+
+use kubewake_otlp::Signal;
+
+use super::encode::{Fill, Message, Slot};
+
+/// How much of what a request holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Of which signal.
+    pub signal: Signal,
+    /// Records in a request.
+    pub items: u64,
+    /// Traces that they belong to.
+    pub traces: u64,
+    /// Attributes of each record.
+    pub attributes: usize,
+    /// The share of records that are errors.
+    pub error_share: f64,
+}
+
+/// A millisecond, the unit of the durations made up here.
+const MILLISECOND: u64 = 1_000_000;
+
+impl Shape {
+    /// The request's bytes with empty slots.
+    pub(crate) fn encode(&self) -> (Vec<u8>, Vec<Slot>) {
+        let scope = Message::default().text(1, "kubewake.load").text(2, "1.0.0");
+        let records = Message::default().message(1, scope);
+        let records = match self.signal {
+            Signal::Traces => records.each(0..self.items, |scope, i| scope.message(2, self.span(i))),
+            Signal::Logs => records.each(0..self.items, |scope, i| scope.message(2, self.log_record(i))),
+            Signal::Metrics => records.message(2, self.metric()),
+        };
+        let resource = Message::default().message(1, resource()).message(2, records);
+        Message::default().message(1, resource).finish()
+    }
+
+    fn span(&self, i: u64) -> Message {
+        let root = self.first_of_trace(self.trace_of(i));
+        let span = Message::default().slot(1, Fill::Trace(self.trace_of(i))).slot(2, Fill::Item(i));
+        let span = if i == root { span } else { span.slot(4, Fill::Item(root)) };
+        let span = span
+            .text(5, if i == root { "GET /api/v1/orders/{id}" } else { "SELECT shop.orders" })
+            .varint(6, if i == root { 2 } else { 3 })
+            .slot(7, Fill::Time(0))
+            .slot(8, Fill::Time((1 + i % 50) * MILLISECOND));
+        let span = self.with_attributes(span, 9, i);
+        if self.is_error(i) {
+            return span.message(15, Message::default().text(2, "upstream connect error").varint(3, 2));
+        }
+        span
+    }
+
+    fn log_record(&self, i: u64) -> Message {
+        let (number, text) = if self.is_error(i) { (17, "ERROR") } else { (9, "INFO") };
+        let record = Message::default()
+            .slot(1, Fill::Time(0))
+            .varint(2, number)
+            .text(3, text)
+            .message(5, Message::default().text(1, "order accepted, payment is under way"));
+        self.with_attributes(record, 6, i)
+            .slot(9, Fill::Trace(self.trace_of(i)))
+            .slot(10, Fill::Item(i))
+            .slot(11, Fill::Time(0))
+    }
+
+    /// One sum with a point for each item. The exemplar carries the ids, which a point itself has no field for.
+    fn metric(&self) -> Message {
+        let sum = Message::default().each(0..self.items, |sum, i| sum.message(1, self.point(i)));
+        let sum = sum.varint(2, 2).varint(3, 1);
+        Message::default().text(1, "http.server.requests").text(3, "{request}").message(7, sum)
+    }
+
+    fn point(&self, i: u64) -> Message {
+        let exemplar =
+            Message::default().slot(2, Fill::Time(0)).slot(4, Fill::Item(i)).slot(5, Fill::Trace(self.trace_of(i)));
+        let point = Message::default().slot(2, Fill::Time(0)).slot(3, Fill::Time(0)).message(5, exemplar);
+        // The value is the time as well: it only has to be a number that changes.
+        self.with_attributes(point.slot(6, Fill::Time(i)), 7, i)
+    }
+
+    fn with_attributes(&self, record: Message, field: u64, i: u64) -> Message {
+        record.each(0..self.attributes, |record, k| record.message(field, attribute(k, i)))
+    }
+
+    fn trace_of(&self, i: u64) -> u64 {
+        i * self.traces / self.items
+    }
+
+    fn first_of_trace(&self, trace: u64) -> u64 {
+        (trace * self.items).div_ceil(self.traces)
+    }
+
+    /// Errors are spread evenly: the running total steps up at this record.
+    fn is_error(&self, i: u64) -> bool {
+        ((i + 1) as f64 * self.error_share).floor() > (i as f64 * self.error_share).floor()
+    }
+}
+
+fn resource() -> Message {
+    let attributes = [
+        ("service.name", "checkout"),
+        ("service.version", "2.14.3"),
+        ("service.instance.id", "checkout-6c8f7d9b5-x2x7k"),
+        ("k8s.namespace.name", "shop"),
+        ("k8s.pod.name", "checkout-6c8f7d9b5-x2x7k"),
+        ("telemetry.sdk.language", "rust"),
+    ];
+    Message::default().each(attributes, |resource, (key, value)| resource.message(1, pair(key, string(value))))
+}
+
+/// The record's attribute with index `k`: what HTTP instrumentation sets, then numbered ones.
+fn attribute(k: usize, i: u64) -> Message {
+    match k {
+        0 => pair("http.request.method", string("GET")),
+        1 => pair("url.path", string(&format!("/api/v1/orders/{:05}", 10_000 + i * 7))),
+        2 => pair("http.route", string("/api/v1/orders/{id}")),
+        3 => pair("http.response.status_code", integer(200)),
+        4 => pair("server.address", string("checkout.shop.svc.cluster.local")),
+        5 => pair("server.port", integer(8443)),
+        6 => pair("client.address", string(&format!("10.42.{}.{}", i % 16, i % 250))),
+        7 => pair("user_agent.original", string("Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101")),
+        8 => pair("network.protocol.version", string("1.1")),
+        9 => pair("http.response.body.size", integer(512 + i * 13)),
+        _ => pair(&format!("app.attribute.{k}"), string("some value of ordinary length")),
+    }
+}
+
+fn pair(key: &str, value: Message) -> Message {
+    Message::default().text(1, key).message(2, value)
+}
+
+fn string(value: &str) -> Message {
+    Message::default().text(1, value)
+}
+
+fn integer(value: u64) -> Message {
+    Message::default().varint(3, value)
+}

@@ -1,0 +1,50 @@
+//! Log lines, on standard error.
+
+use kubewake_config::model::{LogEncoding, LogLevel, Logs};
+use tokio::sync::watch;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt};
+
+/// The running log output, whose level can follow the document's.
+pub(crate) struct Output(Option<reload::Handle<EnvFilter, Registry>>);
+
+/// Starts logging. How lines look stays as it is; what is shown can change.
+pub(crate) fn start(logs: &Logs) -> Output {
+    let (filter, handle) = reload::Layer::new(filter(logs));
+    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = match logs.encoding {
+        LogEncoding::Console => lines.with_ansi(colours()).boxed(),
+        LogEncoding::Json => lines.json().boxed(),
+    };
+    // A second start in one process keeps the first one's output.
+    Output(tracing_subscriber::registry().with(filter).with(lines).try_init().ok().map(|()| handle))
+}
+
+impl Output {
+    /// Takes over the level whenever it changes.
+    pub(crate) fn follow(self, mut settings: watch::Receiver<Logs>) {
+        let Some(handle) = self.0 else { return };
+        tokio::spawn(async move {
+            while settings.changed().await.is_ok() {
+                let filter = filter(&settings.borrow_and_update());
+                drop(handle.reload(filter));
+            }
+        });
+    }
+}
+
+/// `RUST_LOG` wins over the document, for whoever hunts a bug.
+fn filter(logs: &Logs) -> EnvFilter {
+    let level = match logs.level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    };
+    // The libraries below say at `debug` what only their authors want to know.
+    let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn");
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default))
+}
+
+fn colours() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
+}

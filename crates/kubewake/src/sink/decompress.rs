@@ -1,0 +1,30 @@
+//! Every compression that an exporter may use.
+
+use std::io::{Error, ErrorKind, Read, Result};
+
+use bytes::Bytes;
+
+/// What a framed snappy stream begins with.
+const SNAPPY_FRAMED: &[u8] = b"\xff\x06\x00\x00sNaPpY";
+
+/// The bytes behind an encoding, as `content-encoding` and `grpc-encoding` name it.
+pub(super) fn decompress(encoding: &str, bytes: Bytes) -> Result<Bytes> {
+    match encoding {
+        "" | "identity" => Ok(bytes),
+        "gzip" => read(flate2::read::MultiGzDecoder::new(&*bytes)),
+        "deflate" | "zlib" => read(flate2::read::ZlibDecoder::new(&*bytes)),
+        "zstd" => zstd::stream::decode_all(&*bytes).map(Bytes::from),
+        "lz4" => read(lz4_flex::frame::FrameDecoder::new(&*bytes)),
+        "snappy" | "x-snappy-framed" if bytes.starts_with(SNAPPY_FRAMED) => {
+            read(snap::read::FrameDecoder::new(&*bytes))
+        }
+        "snappy" => Ok(snap::raw::Decoder::new().decompress_vec(&bytes)?.into()),
+        _ => Err(Error::new(ErrorKind::Unsupported, format!("unknown encoding {encoding:?}"))),
+    }
+}
+
+fn read(mut decoder: impl Read) -> Result<Bytes> {
+    let mut decoded = Vec::new();
+    decoder.read_to_end(&mut decoded)?;
+    Ok(decoded.into())
+}

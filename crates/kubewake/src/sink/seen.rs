@@ -1,0 +1,138 @@
+//! Which items arrived.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::load::ids::{Seed, recognise};
+
+/// Ids are kept in bitmaps of this many words: 4 KiB, 32 768 ids.
+const WORDS: usize = 512;
+const IDS: u64 = WORDS as u64 * 64;
+/// At most 256 MiB of bitmaps, 2 billion ids.
+const MAX_BITMAPS: usize = 65_536;
+/// Ids that the generator did not make cost about 50 bytes each.
+const MAX_OTHERS: usize = 1_000_000;
+
+/// The ids seen so far, in bounded memory.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    runs: HashMap<Seed, RunSeen>,
+    bitmaps: usize,
+    others: HashSet<([u8; 16], [u8; 8])>,
+    /// Seen once.
+    pub distinct: u64,
+    /// Seen again.
+    pub duplicates: u64,
+    /// Without ids, or beyond what fits.
+    pub untracked: u64,
+}
+
+#[derive(Debug, Default)]
+struct RunSeen {
+    bitmaps: HashMap<u64, Box<[u64; WORDS]>>,
+    distinct: u64,
+    duplicates: u64,
+}
+
+impl Seen {
+    /// Notes an item. Whether the generator made it.
+    pub(super) fn note(&mut self, trace_id: &[u8], span_id: &[u8]) -> bool {
+        let (ours, new) = match recognise(trace_id, span_id) {
+            Some((seed, number)) => (true, self.note_ours(seed, number)),
+            None => (false, self.note_other(trace_id, span_id)),
+        };
+        match new {
+            Some(true) => self.distinct += 1,
+            Some(false) => self.duplicates += 1,
+            None => self.untracked += 1,
+        }
+        ours
+    }
+
+    fn note_ours(&mut self, seed: Seed, number: u64) -> Option<bool> {
+        let run = self.runs.entry(seed).or_default();
+        let index = number / IDS;
+        if !run.bitmaps.contains_key(&index) {
+            if self.bitmaps >= MAX_BITMAPS {
+                return None;
+            }
+            self.bitmaps += 1;
+        }
+        let bitmap = run.bitmaps.entry(index).or_insert_with(|| Box::new([0; WORDS]));
+        let word = bitmap.get_mut((number % IDS / 64) as usize)?;
+        let bit = 1 << (number % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        if new {
+            run.distinct += 1;
+        } else {
+            run.duplicates += 1;
+        }
+        Some(new)
+    }
+
+    fn note_other(&mut self, trace_id: &[u8], span_id: &[u8]) -> Option<bool> {
+        let id = (trace_id.try_into().ok()?, span_id.try_into().ok()?);
+        if self.others.contains(&id) {
+            return Some(false);
+        }
+        if self.others.len() >= MAX_OTHERS {
+            return None;
+        }
+        Some(self.others.insert(id))
+    }
+
+    /// The numbers from `first` to before `end` that have not arrived: how many, and the first few.
+    pub(super) fn missing(&self, seed: Seed, first: u64, end: u64, some: &mut Vec<u64>) -> u64 {
+        let run = self.runs.get(&seed);
+        let missing = (first..end).filter(|number| !run.is_some_and(|run| run.has(*number)));
+        let mut count = 0;
+        for number in missing {
+            count += 1;
+            if some.len() < 10 {
+                some.push(number);
+            }
+        }
+        count
+    }
+
+    /// What each run has brought, by its number: distinct items and duplicates.
+    pub(super) fn runs(&self) -> BTreeMap<u64, (u64, u64)> {
+        self.runs.iter().map(|(seed, run)| (seed.number(), (run.distinct, run.duplicates))).collect()
+    }
+}
+
+impl RunSeen {
+    fn has(&self, number: u64) -> bool {
+        let word = self.bitmaps.get(&(number / IDS)).and_then(|bitmap| bitmap.get((number % IDS / 64) as usize));
+        word.is_some_and(|word| word & (1 << (number % 64)) != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::ids::span_id;
+
+    #[test]
+    fn what_arrived_twice_and_what_never_did() {
+        let (seed, mut seen) = (Seed::new(5), Seen::default());
+        for number in [0, 1, 2, 2, 40_000] {
+            assert!(seen.note(&seed.trace_id(1), &span_id(number)));
+        }
+        assert_eq!((seen.distinct, seen.duplicates), (4, 1));
+        let mut some = Vec::new();
+        assert_eq!(seen.missing(seed, 0, 5, &mut some), 2);
+        assert_eq!(some, [3, 4]);
+        assert_eq!(seen.missing(seed, 40_000, 40_001, &mut some), 0);
+        assert_eq!(seen.missing(Seed::new(6), 0, 3, &mut some), 3);
+    }
+
+    #[test]
+    fn ids_of_others_are_told_apart() {
+        let mut seen = Seen::default();
+        assert!(!seen.note(&[1; 16], &[1; 8]));
+        assert!(!seen.note(&[1; 16], &[1; 8]));
+        assert!(!seen.note(&[], &[]));
+        assert_eq!((seen.distinct, seen.duplicates, seen.untracked), (1, 1, 1));
+    }
+}

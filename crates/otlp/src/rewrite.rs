@@ -1,0 +1,142 @@
+//! Attributes and trace states, changed in place.
+
+mod apply;
+mod edits;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use edits::{Edit, Edits, Rules};
+pub use value::Value;
+
+use bytes::Bytes;
+
+use crate::Signal;
+use crate::edit::{Place, Walk, copy, edit, replace};
+use crate::level::is_child;
+use crate::numbers::{
+    exponential_point, histogram_point, log, number_point, resource, resource_entry, span, summary_point,
+};
+use crate::plan::Plan;
+use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
+use crate::wire::{Field, Fields};
+use apply::Target;
+
+/// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
+/// `edits`; it sees everything as it was before any change.
+pub trait Editor {
+    /// A resource. An entry that has none is asked for too, as an empty one, and gets one if an attribute is set.
+    fn resource(&mut self, resource: Resource<'_>, edits: &mut Edits) {
+        let _ = (resource, edits);
+    }
+
+    /// A span or a log record.
+    fn record(&mut self, record: &RecordRef<'_>, edits: &mut Edits) {
+        let _ = (record, edits);
+    }
+
+    /// A data point of a metric.
+    fn point(&mut self, metric: &RecordRef<'_>, point: &Point<'_>, edits: &mut Edits) {
+        let _ = (metric, point, edits);
+    }
+}
+
+/// Changes what an editor says.
+///
+/// Guaranteed for bytes that [`scan`](crate::scan) accepted: what is not edited is copied as it stands, unknown fields included, and
+/// if nothing changes the same bytes are returned. Changed attributes keep their place, new ones come last. A metric's
+/// points are edited in each of its data messages, though only the last message counts.
+///
+/// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
+/// with the same key are made one only where that key is edited.
+pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
+    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), scratch: Vec::new() })
+}
+
+struct Rewriter<'e, E> {
+    signal: Signal,
+    editor: &'e mut E,
+    edits: Edits,
+    /// The message that is being written; kept for its memory.
+    scratch: Vec<u8>,
+}
+
+impl<E: Editor> Walk for Rewriter<'_, E> {
+    fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
+        let resource = entry.resource();
+        self.edits.clear();
+        self.editor.resource(resource, &mut self.edits);
+        let target = Target { attributes: resource::ATTRIBUTES, trace_state: None };
+        self.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target)
+    }
+
+    fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
+        let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
+        let target = match self.signal {
+            Signal::Traces => Target { attributes: span::ATTRIBUTES, trace_state: Some(span::TRACE_STATE) },
+            Signal::Logs => Target { attributes: log::ATTRIBUTES, trace_state: None },
+            Signal::Metrics => return self.metric(plan, place, &record, field),
+        };
+        self.edits.clear();
+        self.editor.record(&record, &mut self.edits);
+        self.message(plan, field.number, field.value, target)
+    }
+}
+
+impl<E: Editor> Rewriter<'_, E> {
+    fn metric(&mut self, plan: &mut Plan, place: &Place<'_>, record: &RecordRef<'_>, field: &Field<'_>) -> bool {
+        replace(plan, field, |plan| {
+            let mut changed = false;
+            let mut fields = Fields::new(field.value);
+            for inner in fields.by_ref() {
+                changed |=
+                    is_child(3, &inner) && self.data(plan, place, record, &inner) || copy(plan, place.source, &inner);
+            }
+            plan.run(place.source, fields.rest());
+            changed
+        })
+    }
+
+    fn data(&mut self, plan: &mut Plan, place: &Place<'_>, record: &RecordRef<'_>, data: &Field<'_>) -> bool {
+        replace(plan, data, |plan| {
+            let mut changed = false;
+            let mut fields = Fields::new(data.value);
+            for inner in fields.by_ref() {
+                changed |= is_child(4, &inner) && self.point(plan, record, data.number, &inner)
+                    || copy(plan, place.source, &inner);
+            }
+            plan.run(place.source, fields.rest());
+            changed
+        })
+    }
+
+    fn point(&mut self, plan: &mut Plan, metric: &RecordRef<'_>, data: u32, field: &Field<'_>) -> bool {
+        let Some(point) = MetricKind::of(data).map(|kind| Point::new(kind, field.value)) else { return false };
+        let attributes = match point {
+            Point::Number(_) => number_point::ATTRIBUTES,
+            Point::Histogram(_) => histogram_point::ATTRIBUTES,
+            Point::ExponentialHistogram(_) => exponential_point::ATTRIBUTES,
+            Point::Summary(_) => summary_point::ATTRIBUTES,
+        };
+        self.edits.clear();
+        self.editor.point(metric, &point, &mut self.edits);
+        self.message(plan, field.number, field.value, Target { attributes, trace_state: None })
+    }
+
+    /// Writes the message with the edits applied, if that makes a difference.
+    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target) -> bool {
+        if self.edits.is_empty() {
+            return false;
+        }
+        self.scratch.clear();
+        apply::apply(self.edits.as_slice(), content, target, &mut self.scratch);
+        if self.scratch == content {
+            return false;
+        }
+        plan.open(number);
+        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
+        plan.close();
+        true
+    }
+}

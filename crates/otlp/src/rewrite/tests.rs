@@ -1,0 +1,102 @@
+use super::*;
+use crate::view::{AnyValue, Span, resources};
+use crate::wire::{put_bytes, put_uint};
+
+fn field(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, number, content);
+    out
+}
+
+/// A request of one span in one scope, whose entry has no resource.
+fn request(span: &[u8]) -> Bytes {
+    Bytes::from(field(1, &field(2, &field(2, span))))
+}
+
+fn only_span(request: &Bytes) -> Span<'_> {
+    resources(request).next().unwrap().scopes().next().unwrap().spans().next().unwrap()
+}
+
+/// Does this to every record.
+fn edited(request: &Bytes, edits: impl IntoIterator<Item = Edit>) -> Bytes {
+    rewrite(Signal::Traces, request, &mut Rules { records: edits.into_iter().collect(), ..Rules::default() })
+}
+
+#[test]
+fn every_kind_of_value_reads_back() {
+    let list = Value::KeyValueList(vec![("k".to_owned(), Value::Int(-1))]);
+    let edits = [
+        Edit::set("string", "text"),
+        Edit::set("bool", true),
+        Edit::set("int", -7),
+        Edit::set("double", 1.5),
+        Edit::set("bytes", Value::Bytes(Bytes::from_static(b"\xff"))),
+        Edit::set("array", Value::Array(vec![Value::Int(1), "two".into()])),
+        Edit::set("list", list.clone()),
+        Edit::set("encoded", Value::Encoded(list.encoded())),
+    ];
+    let bytes = edited(&request(&[]), edits);
+    let attributes = only_span(&bytes).attributes();
+    assert_eq!(attributes.get("string").unwrap().as_str(), Some("text"));
+    assert!(matches!(attributes.get("bool"), Some(AnyValue::Bool(true))));
+    assert!(matches!(attributes.get("int"), Some(AnyValue::Int(-7))));
+    assert!(matches!(attributes.get("double"), Some(AnyValue::Double(1.5))));
+    assert!(matches!(attributes.get("bytes"), Some(AnyValue::Bytes(b"\xff"))));
+    assert!(matches!(attributes.get("array"), Some(AnyValue::Array(values)) if values.count() == 2));
+    for key in ["list", "encoded"] {
+        let Some(AnyValue::KeyValueList(mut pairs)) = attributes.get(key) else { panic!("{key} is a list") };
+        assert!(matches!(pairs.next().unwrap().value(), AnyValue::Int(-1)));
+    }
+}
+
+#[test]
+fn a_trace_state_is_set_replaced_and_removed() {
+    let span = [field(3, b"old=1"), field(5, b"name"), field(3, b"old=2")].concat();
+    let set = edited(&request(&span), [Edit::trace_state("ot=th:8")]);
+    assert_eq!(only_span(&set).trace_state(), b"ot=th:8");
+    assert_eq!(only_span(&set).name(), b"name");
+    let removed = edited(&set, [Edit::trace_state("")]);
+    assert_eq!(removed, request(&field(5, b"name")));
+}
+
+#[test]
+fn an_entry_without_a_resource_gets_one_when_an_attribute_is_set() {
+    let request = request(&field(5, b"name"));
+    let mut rules = Rules { resources: vec![Edit::remove("x"), Edit::update("x", 1)], ..Rules::default() };
+    assert_eq!(rewrite(Signal::Traces, &request, &mut rules).as_ptr(), request.as_ptr(), "nothing to do");
+    rules.resources.push(Edit::insert("service.name", "shop"));
+    let bytes = rewrite(Signal::Traces, &request, &mut rules);
+    let entry = resources(&bytes).next().unwrap();
+    assert_eq!(entry.resource().attributes().text("service.name"), Some(&b"shop"[..]));
+    assert_eq!(only_span(&bytes).name(), b"name");
+}
+
+#[test]
+fn a_renamed_attribute_keeps_its_value_its_place_and_its_unknown_fields() {
+    let mut pair = [field(1, b"from"), field(2, &field(1, b"v"))].concat();
+    put_uint(&mut pair, 77, 5);
+    let span = [field(9, &field(1, b"to")), field(9, &pair), field(9, &field(1, b"last"))].concat();
+    let bytes = edited(&request(&span), [Edit::rename("from", "to")]);
+    let span = only_span(&bytes);
+    let keys: Vec<_> = span.attributes().iter().map(|pair| pair.key()).collect();
+    assert_eq!(keys, [&b"to"[..], b"last"]);
+    let renamed = span.attributes().iter().next().unwrap();
+    assert_eq!(renamed.value().as_str(), Some("v"));
+    assert_eq!(Fields::new(renamed.as_bytes()).last_of(77).unwrap().as_varint(), Some(5));
+}
+
+#[test]
+fn an_editor_chooses_by_what_it_sees() {
+    struct OnlySlow;
+    impl Editor for OnlySlow {
+        fn record(&mut self, record: &RecordRef<'_>, edits: &mut Edits) {
+            if record.span().is_some_and(|span| span.name() == b"slow") {
+                edits.push(Edit::set("kept", true));
+            }
+        }
+    }
+    let fast = request(&field(5, b"fast"));
+    assert_eq!(rewrite(Signal::Traces, &fast, &mut OnlySlow).as_ptr(), fast.as_ptr());
+    let slow = rewrite(Signal::Traces, &request(&field(5, b"slow")), &mut OnlySlow);
+    assert!(matches!(only_span(&slow).attributes().get("kept"), Some(AnyValue::Bool(true))));
+}

@@ -1,0 +1,249 @@
+//! One pass over a request: is it one, and what is in it?
+//!
+//! Guaranteed after [`scan`] accepted bytes for a signal: down to the record (span, log record, metric, its data and its
+//! data points) every field is well formed, lies within its parent and has the wire type that OTLP gives it; trace ids
+//! have 0 or 16 bytes, span and parent span ids 0 or 8. Every operation of this crate does its work on such bytes.
+//!
+//! Not done: nothing inside a resource, a scope, an attribute, an event, a link, a status, a body or an exemplar is
+//! looked at; only their length is. Text is not checked for UTF-8, enums not for their range. Unknown fields pass, and
+//! so do the numbers that OTLP gave up (`instrumentation_library_*`, metric labels): they are skipped as unknown ones.
+//!
+//! A metric should have one data message. Where it has more, all are checked and the last one counts, as in the Collector.
+
+mod error;
+mod index;
+mod metrics;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{ScanError, ScanErrorKind};
+pub use index::{Index, IndexedRecord, index};
+
+use std::ops::Range;
+
+use crate::Signal;
+use crate::numbers::{log, request, resource_entry, scope_entry, span};
+use crate::wire::{WireError, read_tag, skip_value};
+use error::Fault;
+use shape::Shape;
+
+/// What is in a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Spans, log records or data points: what limits, counters and receipts speak of.
+    pub items: usize,
+    /// Spans, log records or metrics: what [`retain`](crate::retain) decides on.
+    pub records: usize,
+    /// `ResourceSpans`, `ResourceLogs` or `ResourceMetrics`.
+    pub resources: usize,
+    /// `ScopeSpans`, `ScopeLogs` or `ScopeMetrics`.
+    pub scopes: usize,
+    /// Whether a span or log record has a trace, span or parent id of zeroes alone, which means that it has none.
+    /// [`clear_zero_ids`](crate::clear_zero_ids) drops them.
+    pub zero_ids: bool,
+}
+
+/// Who wants to see the entries and records while they are scanned. Ranges are offsets of message contents, without
+/// tag and length. What was seen counts only when the scan succeeds.
+pub trait Visitor {
+    /// A `ResourceSpans`, `ResourceLogs` or `ResourceMetrics` begins.
+    #[inline]
+    fn resource(&mut self, range: Range<usize>) {
+        let _ = range;
+    }
+
+    /// A `ScopeSpans`, `ScopeLogs` or `ScopeMetrics` begins; it belongs to the resource seen last.
+    #[inline]
+    fn scope(&mut self, range: Range<usize>) {
+        let _ = range;
+    }
+
+    /// A span, log record or metric of the scope seen last. The trace id is empty where there is none; `items` is 1, or
+    /// the number of data points.
+    #[inline]
+    fn record(&mut self, range: Range<usize>, trace_id: &[u8], items: usize) {
+        let _ = (range, trace_id, items);
+    }
+}
+
+/// Sees nothing, and costs nothing.
+impl Visitor for () {}
+
+/// Checks a request and counts what is in it. Empty bytes are a request of nothing.
+pub fn scan(signal: Signal, bytes: &[u8]) -> Result<Summary, ScanError> {
+    scan_with(signal, bytes, &mut ())
+}
+
+/// As [`scan`], and shows the entries and records to a visitor on the way.
+pub fn scan_with<V: Visitor>(signal: Signal, bytes: &[u8], visitor: &mut V) -> Result<Summary, ScanError> {
+    let mut scanner = Scanner { origin: bytes.as_ptr().addr(), summary: Summary::default(), visitor };
+    let result = match signal {
+        Signal::Traces => scanner.request(bytes, scan_span),
+        Signal::Logs => scanner.request(bytes, scan_log_record),
+        Signal::Metrics => scanner.request(bytes, metrics::scan_metric),
+    };
+    match result {
+        Ok(()) => Ok(scanner.summary),
+        Err(fault) => Err(fault.within(bytes)),
+    }
+}
+
+/// What was found in a record.
+struct Record<'a> {
+    trace_id: &'a [u8],
+    items: usize,
+    zero_ids: bool,
+}
+
+struct Scanner<'v, V> {
+    /// The address of the first byte, to tell visitors offsets.
+    origin: usize,
+    summary: Summary,
+    visitor: &'v mut V,
+}
+
+impl<V: Visitor> Scanner<'_, V> {
+    #[inline(always)]
+    fn request<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        record: impl Fn(&'a [u8]) -> Result<Record<'a>, Fault> + Copy,
+    ) -> Result<(), Fault> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (number, content) = next_field(&mut rest, &shape::REQUEST)?;
+            if number == request::RESOURCE_ENTRIES {
+                self.summary.resources += 1;
+                self.visitor.resource(self.range(content));
+                self.resource_entry(content, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn resource_entry<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        record: impl Fn(&'a [u8]) -> Result<Record<'a>, Fault> + Copy,
+    ) -> Result<(), Fault> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (number, content) = next_field(&mut rest, &shape::RESOURCE_ENTRY)?;
+            if number == resource_entry::SCOPE_ENTRIES {
+                self.summary.scopes += 1;
+                self.visitor.scope(self.range(content));
+                self.scope_entry(content, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn scope_entry<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        record: impl Fn(&'a [u8]) -> Result<Record<'a>, Fault> + Copy,
+    ) -> Result<(), Fault> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (number, content) = next_field(&mut rest, &shape::SCOPE_ENTRY)?;
+            if number == scope_entry::RECORDS {
+                let found = record(content)?;
+                self.summary.records += 1;
+                self.summary.items += found.items;
+                self.summary.zero_ids |= found.zero_ids;
+                self.visitor.record(self.range(content), found.trace_id, found.items);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn range(&self, content: &[u8]) -> Range<usize> {
+        let start = content.as_ptr().addr() - self.origin;
+        start..start + content.len()
+    }
+}
+
+/// Reads a field that the shape allows: its number, and its content if it has a length. `rest` is not empty.
+#[inline(always)]
+fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
+    let start = *rest;
+    let (number, wire) = read_tag(rest).map_err(|error| Fault::new(error, start))?;
+    if !shape.allows(number, wire) {
+        return Err(refuse(number, wire, start));
+    }
+    match skip_value(rest, wire) {
+        Ok(value) => Ok((number, value)),
+        Err(error) => Err(Fault::new(error, start)),
+    }
+}
+
+/// Says which of the reasons it was that the shape did not allow a tag.
+#[cold]
+fn refuse(number: u32, wire: u8, start: &[u8]) -> Fault {
+    match (number, wire) {
+        (0, _) => Fault::new(WireError::FieldZero, start),
+        (_, 3 | 4 | 6 | 7) => Fault::new(WireError::WireType(wire), start),
+        _ => Fault::new(ScanErrorKind::FieldType { number, wire }, start),
+    }
+}
+
+#[inline]
+fn scan_span(bytes: &[u8]) -> Result<Record<'_>, Fault> {
+    let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let start = rest;
+        let (number, content) = next_field(&mut rest, &shape::SPAN)?;
+        match number {
+            span::TRACE_ID => {
+                record.zero_ids |= is_zero_trace_id(content, start)?;
+                record.trace_id = content;
+            }
+            span::SPAN_ID | span::PARENT_SPAN_ID => record.zero_ids |= is_zero_span_id(content, start)?,
+            _ => {}
+        }
+    }
+    Ok(record)
+}
+
+#[inline]
+fn scan_log_record(bytes: &[u8]) -> Result<Record<'_>, Fault> {
+    let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let start = rest;
+        let (number, content) = next_field(&mut rest, &shape::LOG_RECORD)?;
+        match number {
+            log::TRACE_ID => {
+                record.zero_ids |= is_zero_trace_id(content, start)?;
+                record.trace_id = content;
+            }
+            log::SPAN_ID => record.zero_ids |= is_zero_span_id(content, start)?,
+            _ => {}
+        }
+    }
+    Ok(record)
+}
+
+#[inline(always)]
+fn is_zero_trace_id(content: &[u8], field: &[u8]) -> Result<bool, Fault> {
+    match <[u8; 16]>::try_from(content) {
+        Ok(id) => Ok(u128::from_ne_bytes(id) == 0),
+        Err(_) if content.is_empty() => Ok(false),
+        Err(_) => Err(Fault::new(ScanErrorKind::TraceId(content.len()), field)),
+    }
+}
+
+#[inline(always)]
+fn is_zero_span_id(content: &[u8], field: &[u8]) -> Result<bool, Fault> {
+    match <[u8; 8]>::try_from(content) {
+        Ok(id) => Ok(u64::from_ne_bytes(id) == 0),
+        Err(_) if content.is_empty() => Ok(false),
+        Err(_) => Err(Fault::new(ScanErrorKind::SpanId(content.len()), field)),
+    }
+}

@@ -1,0 +1,31 @@
+//! Borrowed views of what is in a request.
+//!
+//! A view is a slice with a name: nothing is decoded when it is made, and each method finds its field by a walk over the
+//! message. Of a field that is not repeated the last one counts, as protobuf says; an absent one reads as its default.
+//! Whoever needs many fields of the same message pays a walk for each; these messages are small.
+//!
+//! Guaranteed: no method panics or allocates, whatever the bytes (except the two that say so: [`lossy`], and an entry
+//! whose resource or scope was sent in several parts). Iterators end where a message stops being well formed; fields with
+//! a wire type that is not theirs are absent; unknown fields are passed over. Text is bytes, because the Collector does not ask for
+//! UTF-8 either. Not done: a message inside a record that comes in parts is not merged, the last one counts.
+
+mod common;
+mod log;
+mod message;
+mod metric;
+mod point;
+mod span;
+mod value;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use common::{Attributes, KeyValue, Resource, Scope};
+pub use log::LogRecord;
+pub use message::{Repeated, View, lossy};
+pub use metric::{Data, Metric, MetricKind, Point, Temporality};
+pub use point::{Buckets, Doubles, ExponentialHistogram, Fixed64s, Histogram, Number, Quantile, SummaryPoint, Varints};
+pub use span::{Event, Link, Span, Status};
+pub use value::AnyValue;
+pub use walk::{RecordRef, RecordView, ResourceEntry, ScopeEntry, resources};

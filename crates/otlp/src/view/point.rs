@@ -1,0 +1,283 @@
+//! Data points.
+
+use super::message::{Repeated, content, double, fixed64, sint32, uint32, view};
+use super::{Attributes, View};
+use crate::numbers::{exponential_point, histogram_point, number_point, point, summary_point};
+use crate::wire::{Field, Fields, I64, LEN, VARINT, read_varint};
+
+view! {
+    /// A point of a gauge or a sum: the content of a `NumberDataPoint`.
+    Number
+}
+
+impl<'a> Number<'a> {
+    /// What tells its series from the others.
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.0, number_point::ATTRIBUTES)
+    }
+
+    /// The value as a floating point number, also if it was sent as an integer; `None` if there is none.
+    pub fn value(&self) -> Option<f64> {
+        let field = self.value_field()?;
+        if field.number == number_point::AS_INT {
+            return field.as_fixed64().map(|bits| bits as i64 as f64);
+        }
+        field.as_double()
+    }
+
+    /// The value if it was sent as an integer.
+    pub fn int_value(&self) -> Option<i64> {
+        let field = self.value_field().filter(|field| field.number == number_point::AS_INT)?;
+        field.as_fixed64().map(|bits| bits as i64)
+    }
+
+    /// 1 says that there is no recorded value.
+    pub fn flags(&self) -> u32 {
+        uint32(self.0, number_point::FLAGS)
+    }
+
+    fn value_field(&self) -> Option<Field<'a>> {
+        let is_value = |number| matches!(number, number_point::AS_DOUBLE | number_point::AS_INT);
+        Fields::new(self.0).filter(|field| field.wire == I64 && is_value(field.number)).last()
+    }
+}
+
+view! {
+    /// A point of a histogram: the content of a `HistogramDataPoint`.
+    Histogram
+}
+
+impl<'a> Histogram<'a> {
+    /// What tells its series from the others.
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.0, histogram_point::ATTRIBUTES)
+    }
+
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
+        fixed64(self.0, point::COUNT)
+    }
+
+    /// Their sum, if it is known.
+    pub fn sum(&self) -> Option<f64> {
+        double(self.0, point::SUM)
+    }
+
+    /// The smallest, if it is known.
+    pub fn min(&self) -> Option<f64> {
+        double(self.0, histogram_point::MIN)
+    }
+
+    /// The largest, if it is known.
+    pub fn max(&self) -> Option<f64> {
+        double(self.0, histogram_point::MAX)
+    }
+
+    /// How many values each bucket has; one more than there are bounds.
+    pub fn bucket_counts(&self) -> Fixed64s<'a> {
+        Fixed64s::new(self.0, histogram_point::BUCKET_COUNTS)
+    }
+
+    /// The upper bounds of the buckets.
+    pub fn bounds(&self) -> Doubles<'a> {
+        Doubles(Fixed64s::new(self.0, histogram_point::BOUNDS))
+    }
+
+    /// 1 says that there is no recorded value.
+    pub fn flags(&self) -> u32 {
+        uint32(self.0, histogram_point::FLAGS)
+    }
+}
+
+view! {
+    /// A point of an exponential histogram: the content of an `ExponentialHistogramDataPoint`.
+    ExponentialHistogram
+}
+
+impl<'a> ExponentialHistogram<'a> {
+    /// What tells its series from the others.
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.0, exponential_point::ATTRIBUTES)
+    }
+
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
+        fixed64(self.0, point::COUNT)
+    }
+
+    /// Their sum, if it is known.
+    pub fn sum(&self) -> Option<f64> {
+        double(self.0, point::SUM)
+    }
+
+    /// The smallest, if it is known.
+    pub fn min(&self) -> Option<f64> {
+        double(self.0, exponential_point::MIN)
+    }
+
+    /// The largest, if it is known.
+    pub fn max(&self) -> Option<f64> {
+        double(self.0, exponential_point::MAX)
+    }
+
+    /// The resolution: a bucket grows by `2^(2^-scale)`.
+    pub fn scale(&self) -> i32 {
+        sint32(self.0, exponential_point::SCALE)
+    }
+
+    /// How many values were zero, or as near as the threshold says.
+    pub fn zero_count(&self) -> u64 {
+        fixed64(self.0, exponential_point::ZERO_COUNT)
+    }
+
+    /// What counts as zero.
+    pub fn zero_threshold(&self) -> f64 {
+        double(self.0, exponential_point::ZERO_THRESHOLD).unwrap_or_default()
+    }
+
+    /// The buckets of positive values.
+    pub fn positive(&self) -> Option<Buckets<'a>> {
+        content(self.0, exponential_point::POSITIVE).map(Buckets::new)
+    }
+
+    /// The buckets of negative values.
+    pub fn negative(&self) -> Option<Buckets<'a>> {
+        content(self.0, exponential_point::NEGATIVE).map(Buckets::new)
+    }
+
+    /// 1 says that there is no recorded value.
+    pub fn flags(&self) -> u32 {
+        uint32(self.0, exponential_point::FLAGS)
+    }
+}
+
+view! {
+    /// Buckets of an exponential histogram.
+    Buckets
+}
+
+impl<'a> Buckets<'a> {
+    /// The index of the first bucket.
+    pub fn offset(&self) -> i32 {
+        sint32(self.0, exponential_point::BUCKETS_OFFSET)
+    }
+
+    /// How many values each bucket has.
+    pub fn counts(&self) -> Varints<'a> {
+        Varints { fields: Fields::new(self.0), number: exponential_point::BUCKETS_COUNTS, packed: &[] }
+    }
+}
+
+view! {
+    /// A point of a summary: the content of a `SummaryDataPoint`.
+    SummaryPoint
+}
+
+impl<'a> SummaryPoint<'a> {
+    /// What tells its series from the others.
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.0, summary_point::ATTRIBUTES)
+    }
+
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
+        fixed64(self.0, point::COUNT)
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        double(self.0, point::SUM).unwrap_or_default()
+    }
+
+    /// The quantiles.
+    pub fn quantiles(&self) -> Repeated<'a, Quantile<'a>> {
+        Repeated::new(self.0, summary_point::QUANTILES)
+    }
+
+    /// 1 says that there is no recorded value.
+    pub fn flags(&self) -> u32 {
+        uint32(self.0, summary_point::FLAGS)
+    }
+}
+
+view! {
+    /// A quantile and the value there.
+    Quantile
+}
+
+impl Quantile<'_> {
+    /// From 0 to 1.
+    pub fn quantile(&self) -> f64 {
+        double(self.0, summary_point::QUANTILE).unwrap_or_default()
+    }
+
+    /// The value at the quantile.
+    pub fn value(&self) -> f64 {
+        double(self.0, summary_point::VALUE).unwrap_or_default()
+    }
+}
+
+/// The numbers of a repeated fixed64, packed or not. Ends where the message stops being well formed.
+#[derive(Clone, Debug)]
+pub struct Fixed64s<'a> {
+    fields: Fields<'a>,
+    number: u32,
+    packed: &'a [u8],
+}
+
+impl<'a> Fixed64s<'a> {
+    fn new(message: &'a [u8], number: u32) -> Self {
+        Self { fields: Fields::new(message), number, packed: &[] }
+    }
+}
+
+impl Iterator for Fixed64s<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            if let Some((value, rest)) = self.packed.split_first_chunk() {
+                self.packed = rest;
+                return Some(u64::from_le_bytes(*value));
+            }
+            let field = self.fields.find(|field| field.number == self.number && matches!(field.wire, LEN | I64))?;
+            self.packed = field.value;
+        }
+    }
+}
+
+/// The numbers of a repeated double, packed or not. Ends where the message stops being well formed.
+#[derive(Clone, Debug)]
+pub struct Doubles<'a>(Fixed64s<'a>);
+
+impl Iterator for Doubles<'_> {
+    type Item = f64;
+
+    fn next(&mut self) -> Option<f64> {
+        self.0.next().map(f64::from_bits)
+    }
+}
+
+/// The numbers of a repeated uint64, packed or not. Ends where the message stops being well formed.
+#[derive(Clone, Debug)]
+pub struct Varints<'a> {
+    fields: Fields<'a>,
+    number: u32,
+    packed: &'a [u8],
+}
+
+impl Iterator for Varints<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            match read_varint(&mut self.packed) {
+                Ok(value) => return Some(value),
+                Err(_) if !self.packed.is_empty() => return None,
+                Err(_) => {}
+            }
+            let field = self.fields.find(|field| field.number == self.number && matches!(field.wire, LEN | VARINT))?;
+            self.packed = field.value;
+        }
+    }
+}

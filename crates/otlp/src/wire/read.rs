@@ -1,0 +1,173 @@
+//! Reading: varints, tags and fields.
+
+use super::{I32, I64, LEN, VARINT, WireError};
+
+/// Reads a varint and moves `rest` behind it. On an error `rest` is where it was.
+#[inline(always)]
+pub fn read_varint(rest: &mut &[u8]) -> Result<u64, WireError> {
+    match **rest {
+        [byte, ref tail @ ..] if byte < 0x80 => {
+            *rest = tail;
+            Ok(u64::from(byte))
+        }
+        [low, high, ref tail @ ..] if high < 0x80 => {
+            *rest = tail;
+            Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+        }
+        _ => read_long_varint(rest),
+    }
+}
+
+/// A varint of three bytes or more: the general case, out of line so that the short ones stay small.
+#[inline(never)]
+fn read_long_varint(rest: &mut &[u8]) -> Result<u64, WireError> {
+    let mut value = 0u64;
+    for (index, &byte) in rest.iter().take(10).enumerate() {
+        // The tenth byte holds bit 63 alone.
+        if index == 9 && byte > 1 {
+            return Err(WireError::VarintOverflow);
+        }
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            *rest = rest.get(index + 1..).unwrap_or_default();
+            return Ok(value);
+        }
+    }
+    Err(WireError::Truncated)
+}
+
+/// Reads a tag: its field number and its wire type, which may be one that does not exist.
+#[inline(always)]
+pub fn read_tag(rest: &mut &[u8]) -> Result<(u32, u8), WireError> {
+    let mut ahead = *rest;
+    let tag = u32::try_from(read_varint(&mut ahead)?).map_err(|_| WireError::TagOverflow)?;
+    *rest = ahead;
+    Ok((tag >> 3, (tag & 7) as u8))
+}
+
+/// Moves `rest` behind a value of the wire type. Returns the content of a `LEN`, the encoded bytes of any other.
+#[inline(always)]
+pub fn skip_value<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireError> {
+    let mut ahead = *rest;
+    let size = match wire {
+        LEN => {
+            let size = read_varint(&mut ahead)?;
+            let (value, tail) =
+                usize::try_from(size).ok().and_then(|size| ahead.split_at_checked(size)).ok_or(WireError::Length)?;
+            *rest = tail;
+            return Ok(value);
+        }
+        VARINT => {
+            read_varint(&mut ahead)?;
+            rest.len() - ahead.len()
+        }
+        I64 => 8,
+        I32 => 4,
+        other => return Err(WireError::WireType(other)),
+    };
+    let (value, tail) = rest.split_at_checked(size).ok_or(WireError::Truncated)?;
+    *rest = tail;
+    Ok(value)
+}
+
+/// One field of a message, borrowed from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The field number, never 0.
+    pub number: u32,
+    /// [`VARINT`], [`I64`], [`LEN`] or [`I32`].
+    pub wire: u8,
+    /// The whole field as it stands: tag, length if any, and value.
+    pub raw: &'a [u8],
+    /// The content of a `LEN`; of any other wire type the encoded value.
+    pub value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    /// Reads one field and moves `rest` behind it. On an error `rest` is where it was.
+    #[inline(always)]
+    pub fn read(rest: &mut &'a [u8]) -> Result<Self, WireError> {
+        let start = *rest;
+        let mut ahead = start;
+        let (number, wire) = read_tag(&mut ahead)?;
+        if number == 0 {
+            return Err(WireError::FieldZero);
+        }
+        let value = skip_value(&mut ahead, wire)?;
+        let (raw, tail) = start.split_at_checked(start.len() - ahead.len()).ok_or(WireError::Truncated)?;
+        *rest = tail;
+        Ok(Self { number, wire, raw, value })
+    }
+
+    /// Whether it is field `number` with a length, as strings, bytes and messages have.
+    #[inline]
+    pub fn is_len(&self, number: u32) -> bool {
+        self.number == number && self.wire == LEN
+    }
+
+    /// The number in a varint; `None` for another wire type.
+    pub fn as_varint(&self) -> Option<u64> {
+        let mut value = self.value;
+        (self.wire == VARINT).then(|| read_varint(&mut value).ok()).flatten()
+    }
+
+    /// The number in eight bytes; `None` for another wire type.
+    pub fn as_fixed64(&self) -> Option<u64> {
+        (self.wire == I64).then(|| self.value.try_into().ok().map(u64::from_le_bytes)).flatten()
+    }
+
+    /// The number in four bytes; `None` for another wire type.
+    pub fn as_fixed32(&self) -> Option<u32> {
+        (self.wire == I32).then(|| self.value.try_into().ok().map(u32::from_le_bytes)).flatten()
+    }
+
+    /// The floating point number in eight bytes; `None` for another wire type.
+    pub fn as_double(&self) -> Option<f64> {
+        self.as_fixed64().map(f64::from_bits)
+    }
+
+    /// The content of a `LEN`; `None` for another wire type.
+    pub fn as_len(&self) -> Option<&'a [u8]> {
+        (self.wire == LEN).then_some(self.value)
+    }
+}
+
+/// The fields of a message in the order in which they stand.
+///
+/// The iterator ends at the first byte that is not a field; [`Fields::rest`] is then what it did not read, and is empty
+/// exactly when the whole message was well formed.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of the message that these bytes are.
+    #[inline]
+    pub fn new(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    /// What was not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The last field of that number, which is the one that counts where a field is not repeated.
+    pub fn last_of(self, number: u32) -> Option<Field<'a>> {
+        self.filter(|field| field.number == number).last()
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Field<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        Field::read(&mut self.rest).ok()
+    }
+}

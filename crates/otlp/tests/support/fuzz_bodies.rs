@@ -1,0 +1,217 @@
+//! What must hold for any bytes: the bodies of the fuzz targets, which the corpus test replays too.
+//!
+//! The first byte of an input chooses the signal and whatever else there is to choose; the rest is the request.
+
+use std::num::NonZeroUsize;
+
+use bytes::Bytes;
+use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, View};
+use kubewake_otlp::{Edit, Editor, Edits, Limit, Signal, Summary};
+
+/// The signal, the other choices, and the request.
+fn parts(data: &[u8]) -> Option<(Signal, usize, Bytes)> {
+    let (&choice, request) = data.split_first()?;
+    let signal = Signal::ALL[usize::from(choice) % 3];
+    Some((signal, usize::from(choice) / 3, Bytes::copy_from_slice(request)))
+}
+
+/// `scan` ends, `index` and the views agree with it, and ids of zeroes can be cleared.
+pub(crate) fn scan(data: &[u8]) {
+    let Some((signal, _, request)) = parts(data) else { return };
+    let summary = kubewake_otlp::scan(signal, &request);
+    let index = kubewake_otlp::index(signal, &request);
+    assert_eq!(index.as_ref().map(|index| index.summary), summary.as_ref().map(|summary| *summary));
+    let seen = see_all(signal, &request);
+    let cleared = kubewake_otlp::clear_zero_ids(signal, &request);
+    kubewake_otlp::group_by_trace(&request).for_each(drop);
+    match (summary, index) {
+        (Ok(summary), Ok(index)) => {
+            assert_eq!(index.records.len(), summary.records);
+            assert_eq!(seen, Summary { zero_ids: false, ..summary });
+            assert_eq!(index.records.iter().map(|record| record.items).sum::<usize>(), summary.items);
+            let after = kubewake_otlp::scan(signal, &cleared).expect("a request without zero ids is a request");
+            assert_eq!(after, Summary { zero_ids: false, ..summary });
+            grouped(signal, &request, summary);
+        }
+        (Err(error), _) => assert!(error.offset <= request.len(), "{error}"),
+        _ => {}
+    }
+}
+
+fn grouped(signal: Signal, request: &Bytes, summary: Summary) {
+    if signal != Signal::Traces {
+        return;
+    }
+    let groups: Vec<_> = kubewake_otlp::group_by_trace(request).collect();
+    assert_eq!(groups.iter().map(|group| group.items).sum::<usize>(), summary.items);
+    for group in groups {
+        let index = kubewake_otlp::index(signal, &group.bytes).expect("a group is a request");
+        assert_eq!(index.summary.items, group.items);
+        assert!(index.records.iter().all(|record| record.trace_id == group.trace_id));
+    }
+}
+
+/// The pieces are requests within the limit, and hold what was there.
+pub(crate) fn split(data: &[u8]) {
+    let Some((signal, choice, request)) = parts(data) else { return };
+    let size = NonZeroUsize::MIN.saturating_add(choice / 2 * if choice % 2 == 0 { 1 } else { 8 });
+    let limit = if choice % 2 == 0 { Limit::Items(size) } else { Limit::Bytes(size) };
+    let pieces: Vec<_> = kubewake_otlp::split(signal, &request, limit).collect();
+    let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
+    let mut records = 0;
+    for piece in &pieces {
+        let part = kubewake_otlp::scan(signal, &piece.bytes).expect("a piece is a request");
+        assert_eq!(part.items, piece.items);
+        records += part.records;
+        let within = match limit {
+            Limit::Items(limit) => piece.items <= limit.get(),
+            Limit::Bytes(limit) => piece.bytes.len() <= limit.get(),
+        };
+        // What is larger cannot be cut, and is alone: a record, or an entry of little else than headers.
+        assert!(within || part.records <= 1 || part.resources <= 1, "{limit:?} {part:?}");
+    }
+    assert_eq!(pieces.iter().map(|piece| piece.items).sum::<usize>(), summary.items);
+    assert!(records >= summary.records);
+}
+
+/// What is kept and what is not are together what was there.
+pub(crate) fn retain(data: &[u8]) {
+    let Some((signal, choice, request)) = parts(data) else { return };
+    let chosen = |record: &RecordRef<'_>| {
+        let text = record.resource().attributes().iter().count() + record.scope().name().len();
+        (text + record.as_bytes().iter().map(|&byte| usize::from(byte)).sum::<usize>() + choice).is_multiple_of(3)
+    };
+    let kept = kubewake_otlp::retain(signal, &request, chosen);
+    let others = kubewake_otlp::retain(signal, &request, |record| !chosen(record));
+    let all = kubewake_otlp::retain(signal, &request, |_| true);
+    let none = kubewake_otlp::retain(signal, &request, |_| false);
+    assert_eq!(all.bytes.as_ptr(), request.as_ptr());
+    let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
+    assert_eq!((kept.items, kept.dropped), (others.dropped, others.items));
+    assert_eq!(all.items, summary.items);
+    let scanned = |bytes: &Bytes| kubewake_otlp::scan(signal, bytes).expect("what is left is a request");
+    assert_eq!(scanned(&none.bytes).records, 0);
+    assert_eq!(scanned(&kept.bytes).items, kept.items);
+    assert_eq!(scanned(&kept.bytes).records + scanned(&others.bytes).records, summary.records);
+}
+
+/// Edits keep a request a request, do what they say, and do nothing the second time.
+pub(crate) fn rewrite(data: &[u8]) {
+    let Some((signal, choice, request)) = parts(data) else { return };
+    let mut editor = FuzzEditor { choice };
+    let once = kubewake_otlp::rewrite(signal, &request, &mut editor);
+    let twice = kubewake_otlp::rewrite(signal, &once, &mut editor);
+    assert_eq!(once, twice);
+    let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
+    assert_eq!(kubewake_otlp::scan(signal, &once), Ok(summary));
+}
+
+struct FuzzEditor {
+    choice: usize,
+}
+
+impl FuzzEditor {
+    fn push(&self, edits: &mut Edits) {
+        let all = [
+            Edit::remove("gone"),
+            Edit::rename("a", "b"),
+            Edit::set("service.name", "set"),
+            Edit::insert("inserted", 7),
+            Edit::update("b", true),
+            Edit::trace_state("ot=th:8"),
+        ];
+        let chosen = all.into_iter().enumerate().filter(|(bit, _)| self.choice >> bit & 1 == 1);
+        edits.extend(chosen.map(|(_, edit)| edit));
+    }
+}
+
+impl Editor for FuzzEditor {
+    fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+        self.push(edits);
+    }
+
+    fn record(&mut self, _: &RecordRef<'_>, edits: &mut Edits) {
+        self.push(edits);
+    }
+
+    fn point(&mut self, _: &RecordRef<'_>, _: &Point<'_>, edits: &mut Edits) {
+        self.push(edits);
+    }
+}
+
+/// Reads every field of every view, and counts.
+fn see_all(signal: Signal, request: &[u8]) -> Summary {
+    let mut seen = Summary::default();
+    for resource in view::resources(request) {
+        seen.resources += 1;
+        see_attributes(resource.resource().attributes());
+        for scope in resource.scopes() {
+            seen.scopes += 1;
+            see_attributes(scope.scope().attributes());
+            let records: Vec<RecordView<'_>> = match signal {
+                Signal::Traces => scope.spans().map(RecordView::Span).collect(),
+                Signal::Logs => scope.log_records().map(RecordView::Log).collect(),
+                Signal::Metrics => scope.metrics().map(RecordView::Metric).collect(),
+            };
+            seen.records += records.len();
+            seen.items += records.iter().map(see_record).sum::<usize>();
+        }
+    }
+    seen
+}
+
+fn see_record(record: &RecordView<'_>) -> usize {
+    match record {
+        RecordView::Span(span) => {
+            see_attributes(span.attributes());
+            span.events().for_each(|event| see_attributes(event.attributes()));
+            span.links().for_each(|link| see_attributes(link.attributes()));
+            let _ = (span.trace_id(), span.kind(), span.start(), span.flags(), span.status().code());
+            1
+        }
+        RecordView::Log(record) => {
+            see_attributes(record.attributes());
+            see_value(record.body(), 8);
+            let _ = (record.time(), record.severity_number(), record.trace_id(), record.event_name());
+            1
+        }
+        RecordView::Metric(metric) => {
+            let Some(data) = metric.data() else { return 0 };
+            let _ = (data.temporality(), data.is_monotonic());
+            data.points().inspect(see_point).count()
+        }
+    }
+}
+
+fn see_point(point: &Point<'_>) {
+    see_attributes(point.attributes());
+    let _ = (point.start(), point.time());
+    match point {
+        Point::Number(number) => _ = (number.value(), number.int_value()),
+        Point::Histogram(histogram) => _ = (histogram.bucket_counts().count(), histogram.bounds().count()),
+        Point::ExponentialHistogram(histogram) => {
+            for buckets in [histogram.positive(), histogram.negative()].into_iter().flatten() {
+                let _ = (buckets.offset(), buckets.counts().count());
+            }
+        }
+        Point::Summary(summary) => summary.quantiles().for_each(|at| _ = (at.quantile(), at.value())),
+    }
+}
+
+fn see_attributes(attributes: Attributes<'_>) {
+    for attribute in attributes {
+        let _ = (attribute.key(), attribute.as_bytes());
+        see_value(attribute.value(), 8);
+    }
+}
+
+fn see_value(value: AnyValue<'_>, depth: usize) {
+    if depth == 0 {
+        return;
+    }
+    match value {
+        AnyValue::Array(values) => values.for_each(|value| see_value(AnyValue::new(value), depth - 1)),
+        AnyValue::KeyValueList(pairs) => pairs.for_each(|pair| see_value(pair.value(), depth - 1)),
+        _ => {}
+    }
+}

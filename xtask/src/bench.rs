@@ -1,0 +1,142 @@
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress.
+//!
+//! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
+//! checked; a promise that does not hold makes the command fail, after all results are written.
+
+mod check;
+mod config;
+mod document;
+mod http;
+mod idle;
+mod isolation;
+mod load;
+mod machine;
+mod overload;
+mod process;
+mod reload;
+mod sink;
+mod throughput;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::ensure;
+use clap::ValueEnum;
+
+use self::check::Section;
+use crate::{
+    steps::{Steps, cargo, run as run_command},
+    target,
+};
+
+/// Arguments of `cargo xtask bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to run; everything without it
+    #[arg(value_enum)]
+    scenarios: Vec<Scenario>,
+    /// Short runs, to see that it works; nothing is written
+    #[arg(long)]
+    quick: bool,
+    /// Spans a second
+    #[arg(long, value_name = "N", default_value_t = 80_000)]
+    rate: u64,
+    /// How often relay and collector take turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Use the binaries that are there
+    #[arg(long)]
+    no_build: bool,
+    /// Print only, and leave docs/benchmarks.md as it is
+    #[arg(long)]
+    no_write: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// CPU for each span and memory, beside the relay
+    Throughput,
+    /// Memory without load
+    Idle,
+    /// The backend hangs and senders go flat out
+    Overload,
+    /// One of two backends hangs
+    Isolation,
+    /// The configuration changes under load
+    Reload,
+}
+
+/// How long and how hard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub rate: u64,
+    pub rounds: usize,
+    /// Sent and not measured, so that caches and pools are as in daily life.
+    pub warm_up: Duration,
+    pub measured: Duration,
+    pub overload: Duration,
+    pub isolation: Duration,
+    pub reloads: u32,
+}
+
+impl Plan {
+    fn new(args: &Args) -> Self {
+        let seconds = |full, quick| Duration::from_secs(if args.quick { quick } else { full });
+        Self {
+            rate: args.rate,
+            rounds: if args.quick { 1 } else { args.rounds },
+            warm_up: seconds(3, 1),
+            measured: seconds(20, 5),
+            overload: seconds(60, 10),
+            isolation: seconds(30, 8),
+            reloads: if args.quick { 40 } else { 200 },
+        }
+    }
+}
+
+/// Measures, prints, writes, and fails if a promise does not hold.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    if !args.no_build {
+        let build = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay"];
+        steps.step("build", || run_command(cargo().args(build)))?;
+    }
+    std::fs::create_dir_all(directory())?;
+    let plan = Plan::new(args);
+    let mut broken = 0;
+    for scenario in Scenario::value_variants() {
+        if !args.scenarios.is_empty() && !args.scenarios.contains(scenario) {
+            continue;
+        }
+        let section = steps.step(&format!("{scenario:?}").to_lowercase(), || scenario.run(&plan))?;
+        println!("\n{section}");
+        broken += section.broken();
+        if !args.quick && !args.no_write {
+            document::write(*scenario, &section)?;
+        }
+    }
+    ensure!(broken == 0, "{broken} promises do not hold");
+    Ok(())
+}
+
+impl Scenario {
+    fn run(self, plan: &Plan) -> anyhow::Result<Section> {
+        match self {
+            Scenario::Throughput => throughput::run(plan),
+            Scenario::Idle => idle::run(plan),
+            Scenario::Overload => overload::run(plan),
+            Scenario::Isolation => isolation::run(plan),
+            Scenario::Reload => reload::run(plan),
+        }
+    }
+}
+
+/// Where configurations, logs and lists of ids go.
+fn directory() -> PathBuf {
+    target().join("bench")
+}
+
+/// A program that was built for the bench.
+fn program(name: &str) -> PathBuf {
+    target().join("release").join(name)
+}

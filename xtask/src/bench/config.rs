@@ -1,0 +1,78 @@
+//! The collector under test and its configurations.
+
+use std::{fs, net::TcpListener, path::PathBuf, process::Command};
+
+use anyhow::Context;
+
+use super::{directory, process::Process, program};
+
+/// A collector's configuration file, and where it listens.
+#[derive(Debug)]
+pub(crate) struct Config {
+    name: String,
+    pub grpc: String,
+    pub http: String,
+    pub path: PathBuf,
+}
+
+/// The parts of a document that scenarios choose, each as YAML at the depth where it belongs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub processors: String,
+    pub exporters: String,
+    pub pipelines: String,
+}
+
+impl Config {
+    /// A configuration with free ports and no file yet.
+    pub(crate) fn new(name: &str) -> anyhow::Result<Self> {
+        let path = directory().join(format!("{name}.yaml"));
+        Ok(Self { name: name.to_owned(), grpc: free_address()?, http: free_address()?, path })
+    }
+
+    /// Writes the file as Kubernetes does: a new one takes the place of the old one at once.
+    pub(crate) fn write(&self, parts: &Parts) -> anyhow::Result<()> {
+        self.write_text(&format!(
+            "receivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: {}\n      http:\n        endpoint: {}\n\
+             processors:\n{}exporters:\n{}service:\n  telemetry:\n    metrics:\n      level: none\n  pipelines:\n{}",
+            self.grpc, self.http, parts.processors, parts.exporters, parts.pipelines
+        ))
+    }
+
+    /// Writes any text, also what is no configuration.
+    pub(crate) fn write_text(&self, text: &str) -> anyhow::Result<()> {
+        let new = self.path.with_extension("new");
+        fs::write(&new, text).with_context(|| format!("cannot write {}", new.display()))?;
+        fs::rename(&new, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Starts a collector with it.
+    pub(crate) fn start(&self) -> anyhow::Result<Process> {
+        let mut command = Command::new(program("kubewake"));
+        Process::start(&self.name, command.arg("collector").arg("--config").arg(&self.path))
+    }
+}
+
+/// `otlp → batch → otlp` over gRPC.
+pub(crate) fn forward(backend: &str, gzip: bool) -> Parts {
+    Parts {
+        processors: "  batch:\n".to_owned(),
+        exporters: exporter("otlp", backend, if gzip { "    compression: gzip\n" } else { "    compression: none\n" }),
+        pipelines: pipeline("traces", "batch", "otlp"),
+    }
+}
+
+/// An OTLP exporter to a backend on this machine, with more settings.
+pub(crate) fn exporter(id: &str, backend: &str, more: &str) -> String {
+    format!("  {id}:\n    endpoint: {backend}\n    tls:\n      insecure: true\n{more}")
+}
+
+/// A pipeline from the one receiver.
+pub(crate) fn pipeline(id: &str, processors: &str, exporter: &str) -> String {
+    format!("    {id}:\n      receivers: [otlp]\n      processors: [{processors}]\n      exporters: [{exporter}]\n")
+}
+
+/// An address that nobody uses. Another program may take it before ours does; then ours says so.
+pub(crate) fn free_address() -> anyhow::Result<String> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+}

@@ -1,0 +1,37 @@
+//! As much HTTP as the sink's pages need.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+/// Gets a JSON document.
+pub(crate) fn get(address: &str, path: &str) -> anyhow::Result<Value> {
+    call(address, "GET", path, &[])
+}
+
+/// Posts bytes and gets a JSON document.
+pub(crate) fn post(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
+    call(address, "POST", path, body)
+}
+
+fn call(address: &str, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
+    let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no body")?;
+    let status = head.lines().next().unwrap_or_default();
+    ensure!(status.contains(" 200 "), "{method} {path} was answered with {status}: {body}");
+    serde_json::from_str(body).with_context(|| format!("{method} {path} gave no JSON"))
+}

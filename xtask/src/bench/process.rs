@@ -1,0 +1,120 @@
+//! A program under test, or one that helps.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+
+use super::directory;
+use crate::steps::output;
+
+/// Linux counts the CPU time that it shows to users in hundredths of a second, on every architecture.
+const TICK: Duration = Duration::from_millis(10);
+/// A program that takes longer to start is stuck.
+const START: Duration = Duration::from_secs(20);
+/// The collector drains its queues before it ends.
+const STOP: Duration = Duration::from_secs(30);
+
+/// A running program. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    /// The line in which it said that it is ready.
+    ready: String,
+}
+
+/// Resident memory in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub now: u64,
+    pub peak: u64,
+}
+
+impl Process {
+    /// Starts a program and waits for its line `ready …`. What it says on standard error goes to a file.
+    pub(crate) fn start(name: &str, command: &mut Command) -> anyhow::Result<Self> {
+        let log = directory().join(format!("{name}.log"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let lines = child.stdout.take().map(watch);
+        let mut process = Self { name: name.to_owned(), child, ready: String::new() };
+        let ready = lines.and_then(|lines| lines.recv_timeout(START).ok());
+        process.ready = ready.with_context(|| format!("{name} did not get ready, see {}", log.display()))?;
+        Ok(process)
+    }
+
+    /// The address in the line `ready NAME on ADDRESS`.
+    pub(crate) fn address(&self) -> anyhow::Result<String> {
+        let word = self.ready.split_whitespace().last().unwrap_or_default();
+        ensure!(word.contains(':'), "{} said {:?}, without an address", self.name, self.ready);
+        Ok(word.to_owned())
+    }
+
+    /// CPU time used so far, in user space and in the kernel.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program stands in parentheses and may hold anything, so count from its end.
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).context("/proc/PID/stat has no name")?;
+        let ticks: Vec<u32> = fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse().ok()).collect();
+        ensure!(ticks.len() == 2, "/proc/PID/stat has no times");
+        Ok(TICK * ticks.iter().sum())
+    }
+
+    /// Resident memory, now and at most.
+    pub(crate) fn memory(&self) -> anyhow::Result<Memory> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<u64>().ok());
+            kib.map(|kib| kib * 1024).with_context(|| format!("/proc/PID/status has no {name}"))
+        };
+        Ok(Memory { now: field("VmRSS:")?, peak: field("VmHWM:")? })
+    }
+
+    /// Sends a signal, by its short name.
+    pub(crate) fn signal(&self, name: &str) -> anyhow::Result<()> {
+        output("kill", &[&format!("-{name}"), &self.child.id().to_string()]).map(drop)
+    }
+
+    /// Asks the program to end and waits until it has, with success.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.signal("TERM")?;
+        let deadline = Instant::now() + STOP;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "{} ended with {status}", self.name);
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("{} did not end within {} s of SIGTERM", self.name, STOP.as_secs())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already if all went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads what a program prints, so that it never waits for a reader, and passes the line on that says `ready`.
+fn watch(stdout: ChildStdout) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if line.starts_with("ready") {
+                // Nobody waits for a second one.
+                let _ = sender.send(line);
+            }
+        }
+    });
+    receiver
+}

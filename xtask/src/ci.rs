@@ -1,0 +1,15 @@
+//! What continuous integration runs, in one command.
+
+use crate::{
+    steps::{Steps, cargo, run as run_command},
+    test,
+};
+
+/// Format, lints, tests.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    steps.step("format", || run_command(cargo().args(["fmt", "--check"])))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    steps.step("lints", || run_command(cargo().args(clippy)))?;
+    test::run_in(&mut steps)
+}
