@@ -10,13 +10,13 @@ mod receive;
 mod settings;
 mod upstream;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use tokio::{
     net::TcpListener,
+    runtime,
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
 };
 
 #[global_allocator]
@@ -31,21 +31,21 @@ struct Args {
     join: usize,
     /// Inflate what comes in and deflate what goes out, as whoever joins compressed requests has to.
     gzip: bool,
-    /// 0: everything on one thread.
-    threads: usize,
+    /// Threads of the runtime, 0 for none beside the main one. Without it those of the collector: one for each core.
+    threads: Option<usize>,
 }
 
 impl Args {
     fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Self> {
         let (mut listen, mut upstream) = (None, None);
-        let (mut join, mut gzip, mut threads) = (82, false, 2);
+        let (mut join, mut gzip, mut threads) = (82, false, None);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--listen" => listen = Some(value()?.parse()?),
                 "--upstream" => upstream = Some(value()?),
                 "--join" => join = value()?.parse()?,
-                "--threads" => threads = value()?.parse()?,
+                "--threads" => threads = Some(value()?.parse()?),
                 "--gzip" => gzip = true,
                 _ => bail!("{word} is unknown\n{USAGE}"),
             }
@@ -56,25 +56,27 @@ impl Args {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse(std::env::args().skip(1))?;
-    let runtime = match args.threads {
-        0 => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
-        threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?,
+    let mut builder = match args.threads {
+        Some(0) => runtime::Builder::new_current_thread(),
+        _ => runtime::Builder::new_multi_thread(),
     };
+    if let Some(threads) = args.threads.filter(|threads| *threads > 0) {
+        builder.worker_threads(threads);
+    }
+    let runtime = builder.enable_all().build()?;
     runtime.block_on(run(args))
 }
 
 async fn run(args: Args) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let upstream = upstream::Upstream::new(args.upstream, args.gzip);
-    let (sender, receiver) = mpsc::channel(settings::WAITING);
-    let joiner = tokio::spawn(join::join(receiver, args.join, args.gzip, upstream));
+    let joiner = join::Joiner::new(args.join, args.gzip, upstream);
     let mut terminate = signal(SignalKind::terminate())?;
     println!("ready relay on {}", listener.local_addr()?);
     tokio::select! {
-        () = receive::accept(listener, sender, args.gzip) => {}
+        () = receive::accept(listener, Arc::clone(&joiner), args.gzip) => {}
         _ = terminate.recv() => {}
     }
-    // What was joined so far still leaves; connections that stay open keep the joiner from ending by itself.
-    let _ = tokio::time::timeout(Duration::from_secs(1), joiner).await;
+    let _ = tokio::time::timeout(Duration::from_secs(5), joiner.finish()).await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -12,28 +13,25 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
-};
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::{gzip, settings};
+use crate::{gzip, join::Joiner, settings};
 
 /// The frames of one message, without the prefix.
 pub(crate) type Message = Vec<Bytes>;
 
 /// Serves connections until it is dropped.
-pub(crate) async fn accept(listener: TcpListener, joiner: mpsc::Sender<Message>, inflate: bool) {
+pub(crate) async fn accept(listener: TcpListener, joiner: Arc<Joiner>, inflate: bool) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, joiner.clone(), inflate));
+            tokio::spawn(serve(stream, Arc::clone(&joiner), inflate));
         }
     }
 }
 
-async fn serve(stream: TcpStream, joiner: mpsc::Sender<Message>, inflate: bool) {
+async fn serve(stream: TcpStream, joiner: Arc<Joiner>, inflate: bool) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| take(request, joiner.clone(), inflate));
+    let service = service_fn(|request| take(request, Arc::clone(&joiner), inflate));
     let _ = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(settings::STREAM_WINDOW)
         .initial_connection_window_size(settings::CONNECTION_WINDOW)
@@ -42,13 +40,12 @@ async fn serve(stream: TcpStream, joiner: mpsc::Sender<Message>, inflate: bool) 
         .await;
 }
 
-async fn take(
-    request: Request<Incoming>,
-    joiner: mpsc::Sender<Message>,
-    inflate: bool,
-) -> Result<Response<Empty>, Infallible> {
+async fn take(request: Request<Incoming>, joiner: Arc<Joiner>, inflate: bool) -> Result<Response<Empty>, Infallible> {
     let taken = match read(request.into_body(), inflate).await {
-        Some(message) => joiner.send(message).await.is_ok(),
+        Some(message) => {
+            joiner.add(message).await;
+            true
+        }
         None => false,
     };
     let status = if taken { "0" } else { "13" };

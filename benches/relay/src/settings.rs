@@ -12,5 +12,3 @@ pub(crate) const FRAME: u32 = 1 << 20;
 pub(crate) const FLUSH: Duration = Duration::from_millis(200);
 /// Requests to the backend under way at once: the default of the collector's `num_consumers`.
 pub(crate) const UNDER_WAY: usize = 10;
-/// Requests that wait to be joined. Enough that receiving does not stop while a batch is made.
-pub(crate) const WAITING: usize = 256;

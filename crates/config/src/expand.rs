@@ -15,7 +15,7 @@ use reference::{Reference, ReferenceError};
 
 use crate::{
     decode::Report,
-    problem::{Finding, crop},
+    problem::{Finding, crop, label},
     sources::Sources,
     yaml::{self, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Origin, Span, Value},
 };
@@ -52,7 +52,7 @@ enum Outcome {
 
 impl Expansion<'_> {
     fn node(&mut self, node: &mut Node, path: &str, depth: usize) {
-        let join = |name: &str| if path.is_empty() { crop(name) } else { format!("{path}::{}", crop(name)) };
+        let join = |name: &str| if path.is_empty() { label(name) } else { format!("{path}::{}", label(name)) };
         match &mut node.value {
             Value::Map(entries) => {
                 for entry in entries {
@@ -73,12 +73,12 @@ impl Expansion<'_> {
     }
 
     fn string(&mut self, node: &mut Node, text: String, path: &str, depth: usize) {
-        let whole = text.clone();
+        let shown = reference::shown(&text);
         match self.resolve(text, node.span, path) {
             Ok((Outcome::Text(text), changed)) => {
                 node.value = Value::String(unescape(&text));
                 if changed && node.origin.is_none() {
-                    node.origin = Some(Arc::new(Origin { reference: whole, text: None, syntax: None }));
+                    node.origin = Some(Arc::new(Origin { reference: shown, text: None, syntax: None }));
                 }
             }
             Ok((Outcome::Node(value, origin), _)) => {
@@ -123,7 +123,7 @@ impl Expansion<'_> {
                 whole = None;
                 continue;
             }
-            whole = Some(whole.unwrap_or(written));
+            whole = Some(whole.unwrap_or_else(|| reference::shown(&written)));
             text = value;
             if let (value, None) = parsed(&text)
                 && !matches!(value, Value::String(_))

@@ -9,7 +9,9 @@
 //!
 //! - A [`Document`] that [`load`] returns has passed every check.
 //! - Nothing that a document says is ignored in silence: it is understood, or warned about, or refused.
-//! - Secrets are in [`Secret`]s, and in no message. Nor is anything that came from the environment or a file.
+//! - Secrets are in [`Secret`]s, and in no message. Nor is anything that came from the environment or a file. A line of
+//!   the document is shown with all masked but its keys and values that are known to be no secrets. What is not
+//!   recognised: a secret that was written where a key or a public value belongs.
 //! - No text makes [`load`] panic, run on, or take memory beyond a fixed multiple of its length.
 //!
 //! The crate reads the world only through [`Sources`].

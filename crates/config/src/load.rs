@@ -34,16 +34,21 @@ pub fn load(text: &str, sources: &dyn Sources) -> Result<Loaded, Errors> {
     let report = Report::default();
     let mut faults = Vec::new();
     let tree = yaml::parse(text, &mut faults);
-    let masked = Masked::new(text, tree.as_ref());
     for yaml::Fault { path, span, message, help } in faults {
+        // What can be named by its path is a key.
+        if !path.is_empty() {
+            report.show(span);
+        }
         report.add_error(Finding { path: path.join("::"), span, message, help });
     }
     let Some(mut tree) = tree else {
-        return Err(problem::refuse(report.into_findings(), &masked));
+        return Err(problem::refuse(report.into_findings(), &Masked::unread(text)));
     };
+    let written = tree.clone();
     let files = expand::expand(&mut tree, sources, &report);
     let document = decode::document(&tree, &report);
     let findings = report.into_findings();
+    let masked = Masked::new(text, &written, &findings.public);
     if !findings.errors.is_empty() {
         return Err(problem::refuse(findings, &masked));
     }

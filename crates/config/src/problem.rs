@@ -8,7 +8,7 @@ mod tests;
 
 use std::{error, fmt, sync::Arc};
 
-pub(crate) use mask::Masked;
+pub(crate) use mask::{Masked, label_span};
 use render::Snippet;
 
 use crate::{decode::Findings, yaml::Span};
@@ -39,8 +39,9 @@ pub enum Severity {
 
 /// One thing that is wrong with a document.
 ///
-/// Its [`Display`](fmt::Display) shows the line with a caret under it. Values of secret fields, and values that came
-/// from the environment or a file, are neither in the message nor in the line.
+/// Its [`Display`](fmt::Display) shows the line with a caret under it. Of that line only keys and values that are known
+/// to be no secrets are shown. Values of secret fields, and values that came from the environment or a file, are in
+/// neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// How much it weighs.
@@ -104,7 +105,7 @@ impl fmt::Display for Errors {
             count => write!(f, "{count} errors"),
         }?;
         if self.more > 0 {
-            write!(f, ", the first {} are shown", self.problems.len())?;
+            write!(f, ", of which {} are shown", self.problems.len())?;
         }
         Ok(())
     }
@@ -121,13 +122,9 @@ pub(crate) struct Finding {
     pub(crate) help: Option<String>,
 }
 
-/// So many problems are kept; whoever has more begins with these.
-const MAX_KEPT: usize = 1000;
-
 /// Findings as problems that show their line, in the order of the text.
 pub(crate) fn show(mut findings: Vec<Finding>, severity: Severity, text: &Masked<'_>) -> Vec<Problem> {
     findings.sort_by_key(|finding| (finding.span.line, finding.span.column));
-    findings.truncate(MAX_KEPT);
     findings.into_iter().map(|finding| shown(finding, severity, text)).collect()
 }
 
@@ -145,8 +142,7 @@ fn shown(finding: Finding, severity: Severity, text: &Masked<'_>) -> Problem {
 
 /// Findings as errors; there must be at least one.
 pub(crate) fn refuse(findings: Findings, text: &Masked<'_>) -> Errors {
-    let more = findings.errors.len().saturating_sub(MAX_KEPT) + findings.more;
-    Errors { problems: show(findings.errors, Severity::Error, text), more }
+    Errors { problems: show(findings.errors, Severity::Error, text), more: findings.more }
 }
 
 /// Text from the document for a message: one line, not too long, and without the credentials of a URL.
@@ -163,7 +159,14 @@ pub(crate) fn crop(text: &str) -> String {
     short
 }
 
+/// The key of an entry for a message or a path: its name, without a value that a missing space made a part of it.
+pub(crate) fn label(key: &str) -> String {
+    let length = mask::label_length(key);
+    let name: String = key.chars().take(length).collect();
+    if length < key.chars().count() { format!("{}***", crop(&name)) } else { crop(&name) }
+}
+
 /// Whether a text may be a URL with a user and password in it.
-fn has_credentials(text: &str) -> bool {
+pub(crate) fn has_credentials(text: &str) -> bool {
     text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
 }

@@ -43,19 +43,13 @@ fn a_document_prints_none() {
     assert!(!printed.contains("s3cret"), "{printed}");
 }
 
-/// Breaks the document in every way that one changed character can break it.
+/// Puts something in at every place of the document, also between a secret and its name.
 #[test]
 fn an_error_shows_none_wherever_it_is() {
     let sources = sources();
     for (at, _) in DOCUMENT.char_indices() {
         for put in ["[", "\n", "'", "x: ", "5"] {
             let mut text = DOCUMENT.to_owned();
-            // Inside a secret or its name, what is left of it is no longer known to be one.
-            let line = text.get(..at).unwrap().rsplit('\n').next().unwrap().to_owned();
-            let rest = text.get(at..).unwrap();
-            if line.contains("s3cret") || rest.lines().next().unwrap_or_default().contains("s3cret") {
-                continue;
-            }
             text.insert_str(at, put);
             if let Err(errors) = load(&text, &sources) {
                 let message = format!("{errors} {errors:?}");

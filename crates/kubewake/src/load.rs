@@ -175,10 +175,11 @@ async fn send(args: &Args, run: &Arc<Run>, target: &Arc<Target>) -> Tally {
     for client in args.clients(target) {
         workers.spawn(worker::work(Arc::clone(run), client));
     }
-    let mut tally = Tally::default();
+    let (mut tally, mut clients) = (Tally::default(), Vec::new());
     while let Some(done) = workers.join_next().await {
-        if let Ok(one) = done {
+        if let Ok((one, client)) = done {
             tally.merge(one);
+            clients.push(client);
         }
     }
     target.finish();

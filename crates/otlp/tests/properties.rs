@@ -279,7 +279,7 @@ macro_rules! properties {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig::with_cases(4000))]
+                #![proptest_config(ProptestConfig::with_cases(192))]
 
                 #[test]
                 fn scan_counts(request in requests::$signal(), choices: u64) {

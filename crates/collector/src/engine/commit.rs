@@ -99,14 +99,16 @@ impl Change<'_> {
             let existing = old.as_mut().and_then(|old| take(&mut old.outlets, |o| o.id == *id));
             let plan = self.outlets.remove(&(pipeline.clone(), id.clone()));
             match (plan, existing) {
-                (Some(OutletPlan::Set(built, identity)), Some(existing)) => {
+                (Some(OutletPlan::Set(set)), Some(existing)) => {
+                    let (built, identity) = *set;
                     let destination = built.destination.clone();
-                    existing.outlet.reconfigure(self.settings(id, pipeline, *built));
+                    existing.outlet.reconfigure(self.settings(id, pipeline, built));
                     out.push(RunningOutlet { identity, destination, ..existing });
                 }
-                (Some(OutletPlan::Set(built, identity)), None) => {
+                (Some(OutletPlan::Set(set)), None) => {
+                    let (built, identity) = *set;
                     let destination = built.destination.clone();
-                    let settings = self.settings(id, pipeline, *built);
+                    let settings = self.settings(id, pipeline, built);
                     let progress = self.registry.pipeline(pipeline);
                     let outlet = Outlet::new(id.clone(), pipeline.clone(), progress, settings);
                     out.push(RunningOutlet { id: id.clone(), identity, destination, outlet });
@@ -183,10 +185,11 @@ fn set_receivers(
     let gone: Vec<_> = running.receivers.keys().filter(|id| !plans.contains_key(id)).cloned().collect();
     retired.receivers.extend(gone.iter().filter_map(|id| running.receivers.remove(id)).map(|r| r.receiver));
     for (id, plan) in plans {
-        let ReceiverPlan::Set(prepared, identity) = plan else {
+        let ReceiverPlan::Set(set) = plan else {
             running.receivers.get(&id).inspect(|kept| point(&kept.intake, &id, running, pipelines));
             continue;
         };
+        let (prepared, identity) = *set;
         let (old, intake) = match running.receivers.remove(&id) {
             Some(old) => (Some(old.receiver), old.intake),
             None => (None, Arc::new(Intake::default())),

@@ -21,7 +21,7 @@ pub(super) enum OutletPlan {
     /// It stays as it is.
     Keep,
     /// It is new, or takes new settings.
-    Set(Box<BuiltExporter>, Identity<model::Exporter>),
+    Set(Box<(BuiltExporter, Identity<model::Exporter>)>),
 }
 
 /// What is to happen to a receiver.
@@ -29,7 +29,7 @@ pub(super) enum ReceiverPlan {
     /// It stays as it is.
     Keep,
     /// It is new, or takes new settings.
-    Set(Box<PreparedReceiver>, Identity<model::Receiver>),
+    Set(Box<(PreparedReceiver, Identity<model::Receiver>)>),
 }
 
 pub(super) struct Plan {
@@ -129,7 +129,7 @@ impl Planner<'_> {
         }
         let auth = auth_id.map(|id| self.client_auth(id)).transpose()?;
         let built = components::build_exporter(settings, pipeline.signal, auth)?;
-        Ok(OutletPlan::Set(Box::new(built), identity))
+        Ok(OutletPlan::Set(Box::new((built, identity))))
     }
 
     fn receivers(&mut self) -> BTreeMap<ComponentId, ReceiverPlan> {
@@ -158,7 +158,7 @@ impl Planner<'_> {
         }
         let find = |id: &ComponentId| self.server_auth(id);
         let prepared = components::prepare_receiver(settings, old.map(|o| &o.receiver), &find)?;
-        Ok(ReceiverPlan::Set(Box::new(prepared), identity))
+        Ok(ReceiverPlan::Set(Box::new((prepared, identity))))
     }
 
     /// The budgets of the limiters in use. A step that this build lacks is found here.

@@ -34,6 +34,9 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Deflate cannot shrink by more than this factor, so that a larger promise in a gzip trailer is a lie.
 const DEFLATE_MAX_RATIO: usize = 1032;
 
+/// How a body of Snappy frames begins. One without this is a single block: the name `snappy` is used for both.
+const SNAPPY_FRAMES: &[u8] = b"\xff\x06\x00\x00sNaPpY";
+
 /// The algorithm that a `content-encoding` or `grpc-encoding` names.
 pub fn algorithm(name: &str) -> Option<Compression> {
     Some(match name {
@@ -72,9 +75,27 @@ pub fn decompress(
             decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(corrupt("zstd"))?;
             fill(decoder, first, max, reserve, "zstd")
         }
-        Compression::Snappy => fill(snap::read::FrameDecoder::new(input), first, max, reserve, "snappy"),
+        Compression::Snappy if input.starts_with(SNAPPY_FRAMES) => {
+            fill(snap::read::FrameDecoder::new(input), first, max, reserve, "snappy")
+        }
+        Compression::Snappy => snappy_block(input, max, reserve),
         Compression::Lz4 => fill(lz4_flex::frame::FrameDecoder::new(input), first, max, reserve, "lz4"),
     }
+}
+
+/// A block names its size at its beginning.
+fn snappy_block(
+    input: &[u8],
+    max: usize,
+    reserve: &mut dyn FnMut(usize) -> Result<(), Refusal>,
+) -> Result<Vec<u8>, DecodeError> {
+    let corrupt = |error: snap::Error| DecodeError::Corrupt { algorithm: "snappy", source: error.into() };
+    let size = snap::raw::decompress_len(input).map_err(corrupt)?;
+    if size > max {
+        return Err(DecodeError::TooLarge(max));
+    }
+    reserve(size)?;
+    snap::raw::Decoder::new().decompress_vec(input).map_err(corrupt)
 }
 
 /// The size that the trailer of a gzip body of one member names.

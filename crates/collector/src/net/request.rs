@@ -3,6 +3,9 @@
 #[cfg(feature = "extension-auth")]
 pub(crate) mod credential;
 
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};

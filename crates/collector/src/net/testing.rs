@@ -1,1 +1,200 @@
+//! Destinations for tests: real sockets on the loopback address that answer by script, and certificates for them.
 
+mod certificates;
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kubewake_otlp::Signal;
+use rustls::ServerConfig;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    task::AbortHandle,
+};
+use tokio_rustls::TlsAcceptor;
+
+pub(crate) use certificates::Authority;
+
+use crate::core::{Batch, Charge, Part};
+
+/// A batch of requests with these bytes.
+pub(crate) fn batch(signal: Signal, requests: &[&[u8]]) -> Batch {
+    let mut batch = Batch::empty(signal);
+    for bytes in requests {
+        let charge = Arc::new(Charge::free());
+        batch.push(Part { bytes: Bytes::copy_from_slice(bytes), items: 1, origin: Arc::default(), charge });
+    }
+    batch
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) uri: Uri,
+    pub(crate) version: Version,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Seen {
+    /// A header as text; empty if it is not there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// What to answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reply {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    trailers: HeaderMap,
+    delay: Duration,
+}
+
+fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
+}
+
+impl Reply {
+    /// An HTTP answer.
+    pub(crate) fn http(status: u16, headers: &[(&'static str, &str)], body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: map(headers), body: body.into(), ..Self::default() }
+    }
+
+    /// A gRPC answer that ends with trailers.
+    pub(crate) fn grpc(message: &[u8], trailers: &[(&'static str, &str)]) -> Self {
+        let mut body = vec![0];
+        body.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        body.extend_from_slice(message);
+        let headers = map(&[("content-type", "application/grpc")]);
+        Self { status: 200, headers, body, trailers: map(trailers), ..Self::default() }
+    }
+
+    /// The same answer, this long after the request.
+    pub(crate) fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    fn response(self) -> Response<BoxBody<Bytes, Infallible>> {
+        let body = Full::new(Bytes::from(self.body));
+        let body = match self.trailers.is_empty() {
+            true => body.boxed(),
+            false => body.with_trailers(std::future::ready(Some(Ok(self.trailers)))).boxed(),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status.try_into().unwrap();
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+/// What the server speaks where TLS does not decide it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Http1,
+    Http2,
+}
+
+type Script = dyn Fn(&Seen, usize) -> Reply + Send + Sync;
+
+/// A destination.
+#[derive(Clone)]
+pub(crate) struct Backend {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    connections: Arc<Mutex<Vec<AbortHandle>>>,
+    script: Arc<Script>,
+}
+
+impl Backend {
+    /// Starts a server that answers each request by `script`, which is told how many came before.
+    pub(crate) async fn start(
+        speaks: Speaks,
+        tls: Option<Arc<ServerConfig>>,
+        script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let backend = Self { address, seen: Arc::default(), connections: Arc::default(), script: Arc::new(script) };
+        tokio::spawn(backend.clone().accept(listener, speaks, tls));
+        backend
+    }
+
+    /// Everything that arrived so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The only request that arrived.
+    pub(crate) fn only(&self) -> Seen {
+        let seen = self.seen();
+        assert_eq!(seen.len(), 1);
+        seen[0].clone()
+    }
+
+    /// How many connections were made so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.lock().unwrap().len()
+    }
+
+    /// Closes all connections without a word.
+    pub(crate) fn hang_up(&self) {
+        self.connections.lock().unwrap().iter().for_each(AbortHandle::abort);
+    }
+
+    async fn accept(self, listener: TcpListener, speaks: Speaks, tls: Option<Arc<ServerConfig>>) {
+        loop {
+            let (tcp, _) = listener.accept().await.unwrap();
+            tcp.set_nodelay(true).unwrap();
+            let (backend, tls) = (self.clone(), tls.clone());
+            let connection = tokio::spawn(async move {
+                let Some(config) = tls else { return backend.serve(tcp, speaks).await };
+                // A client that does not trust us, or that we do not trust, goes away here.
+                let Ok(stream) = TlsAcceptor::from(config).accept(tcp).await else { return };
+                let speaks = match stream.get_ref().1.alpn_protocol() {
+                    Some(b"h2") => Speaks::Http2,
+                    _ => Speaks::Http1,
+                };
+                backend.serve(stream, speaks).await;
+            });
+            self.connections.lock().unwrap().push(connection.abort_handle());
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, speaks: Speaks) {
+        let service = service_fn(|request| self.clone().answer(request));
+        let io = TokioIo::new(stream);
+        let _ = match speaks {
+            Speaks::Http1 => hyper::server::conn::http1::Builder::new().serve_connection(io, service).await,
+            Speaks::Http2 => {
+                hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await
+            }
+        };
+    }
+
+    async fn answer(self, request: Request<Incoming>) -> hyper::Result<Response<BoxBody<Bytes, Infallible>>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let seen = Seen { uri: head.uri, version: head.version, headers: head.headers, body };
+        let before = {
+            let mut all = self.seen.lock().unwrap();
+            all.push(seen.clone());
+            all.len() - 1
+        };
+        let reply = (self.script)(&seen, before);
+        tokio::time::sleep(reply.delay).await;
+        Ok(reply.response())
+    }
+}

@@ -44,7 +44,7 @@ fn pipelines(page: &mut Page, registry: &Registry) {
         let delivered = stats.delivered.load(Ordering::Relaxed);
         page.counter(
             "kubewake_pipeline_delivered_items",
-            "Number of items that destinations took.",
+            "Number of items that destinations took, each destination counted by itself.",
             &labels,
             delivered,
         );

@@ -1,9 +1,9 @@
 //! A small HTTP/1.1 server for what the collector says of itself.
 //!
-//! *Guarantees.* Only `GET` and `HEAD` are answered, and no body is read. A client that is slow to send its head or to
-//! take the answer is cut off. Memory is bounded for each connection, and the number of connections too. New
-//! routes and certificates come into force without closing the socket. *Does not* know who asks: bind it to an address that
-//! only those can reach who may see metrics.
+//! *Guarantees.* Only `GET` and `HEAD` are answered, and no body is read. A client that is slow to send its head is cut
+//! off. Memory is bounded for each connection, and the number of connections is too. New routes and certificates
+//! come into force without closing the socket. *Does not* know who asks: bind it to an address that only those can reach
+//! who may see metrics.
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +39,8 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// What a connection may use as buffers. The head of a scrape is a few hundred bytes.
 const BUFFER: usize = 16 * 1024;
 
-/// Connections at once: a few scrapers and probes. Further ones wait.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections at once: far more than scrapers and probes need, and 4 MiB of buffers at worst. Further ones wait.
+const MAX_CONNECTIONS: usize = 256;
 
 /// How long connections get to end after [`Server::stop`].
 const STOP_LIMIT: Duration = Duration::from_secs(2);

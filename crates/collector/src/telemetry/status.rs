@@ -137,7 +137,7 @@ pub struct PipelineStatus {
     pub state: State,
     /// Items that came in.
     pub received: u64,
-    /// Items that destinations took.
+    /// Items that destinations took, each destination counted by itself.
     pub delivered: u64,
     /// Items that were lost, by reason.
     pub dropped: BTreeMap<&'static str, u64>,

@@ -7,12 +7,12 @@ use super::{
     cursor::Cursor,
     exporter, extension, id, processor, receiver,
     report::{Report, finding},
-    scalar, suggest,
+    scalar,
 };
 use crate::{
     ComponentId,
     model::{Exporter, Extension, Processor, Receiver},
-    problem::crop,
+    problem::label,
     yaml::{Span, Value},
 };
 
@@ -82,7 +82,10 @@ impl<T> Section<T> {
 pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Section<T> {
     let mut section = Section::empty();
     let entries = match &at.node.value {
-        Value::Map(entries) => entries.as_slice(),
+        Value::Map(entries) => {
+            report.has_public_keys(entries);
+            entries.as_slice()
+        }
         Value::Null | Value::Bad => return section,
         _ => {
             scalar::wrong_type::<()>(at, report, "a map", None);
@@ -91,16 +94,19 @@ pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Se
     };
     for entry in entries {
         let (name, span) = (entry.key.text.as_str(), entry.key.span);
-        let refuse = |message, help| report.add_error(finding(at.join(name), span, message, Some(help)));
+        let refuse = |message, help| report.add_error(finding(at.join(name), span, message, help));
         let id = match id::component(name) {
             Ok(id) => id,
             Err(error) => {
-                refuse(format!("the id \"{}\" {error}", crop(name)), id::HELP.to_owned());
+                refuse(format!("the id \"{}\" {error}", label(name)), Some(id::HELP.to_owned()));
                 continue;
             }
         };
         if section.declared.insert(id.clone(), span).is_some() {
-            refuse(format!("the {} `{id}` is already defined", kind.noun), "give one of them another name".into());
+            refuse(
+                format!("the {} `{id}` is already defined", kind.noun),
+                Some("give one of them another name".into()),
+            );
             continue;
         }
         match kind.types.iter().find(|(name, _)| *name == id.kind()) {
@@ -110,7 +116,7 @@ pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Se
                 }
             }
             None => {
-                let (message, help) = unknown(kind, id.kind());
+                let (message, help) = unknown(kind, id.kind(), report);
                 refuse(message, help);
             }
         }
@@ -118,12 +124,12 @@ pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Se
     section
 }
 
-fn unknown<T>(kind: &Kind<T>, name: &str) -> (String, String) {
+fn unknown<T>(kind: &Kind<T>, name: &str, report: &Report) -> (String, Option<String>) {
     let known: Vec<&str> = kind.types.iter().map(|(name, _)| *name).collect();
-    let (noun, label) = (kind.noun, format!("known {}", kind.section));
+    let (noun, all) = (kind.noun, format!("known {}", kind.section));
     if kind.elsewhere.split_whitespace().any(|other| other == name) {
         let message = format!("the {noun} `{name}` is not supported by this build");
-        return (message, suggest::help("", &known, &label));
+        return (message, report.suggest("", &known, &all));
     }
-    (format!("unknown {noun} `{}`", crop(name)), suggest::help(name, &known, &label))
+    (format!("unknown {noun} `{}`", label(name)), report.suggest(name, &known, &all))
 }

@@ -1,7 +1,7 @@
 //! A node together with how one got there.
 
 use crate::{
-    problem::crop,
+    problem::{crop, label},
     yaml::{Entry, Node, Span, Value},
 };
 
@@ -49,13 +49,18 @@ impl<'a> Cursor<'a> {
 
     /// The path of a field in here.
     pub(crate) fn join(&self, field: &str) -> String {
-        let field = crop(field);
+        let field = label(field);
         if self.path.is_empty() { field } else { format!("{}::{field}", self.path) }
     }
 
     /// The field's own name.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit("::").next().unwrap_or_default()
+    }
+
+    /// Whether this is a URL with a user and password in it.
+    pub(crate) fn holds_credentials(&self) -> bool {
+        matches!(&self.node.value, Value::String(text) if crate::problem::has_credentials(text))
     }
 
     /// A part of this value for a message. What came from outside the document is not shown, only its reference: it

@@ -200,6 +200,7 @@ fn endpoint_params(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, Stri
     let crate::yaml::Value::Map(entries) = &at.node.value else {
         return scalar::wrong_type(at, report, "a map", None);
     };
+    report.has_public_keys(entries);
     let mut params = Vec::new();
     for entry in entries {
         let values = scalar::texts(&at.entry(entry), report).unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{cursor::Cursor, report::Report, scalar, suggest};
+use super::{cursor::Cursor, report::Report, scalar};
 use crate::{
-    problem::crop,
+    problem::label,
     yaml::{Entry, Value},
 };
 
@@ -23,7 +23,10 @@ impl<'a, 'r> Fields<'a, 'r> {
     pub(crate) fn of(at: &Cursor<'a>, report: &'r Report) -> Self {
         let errors = report.errors();
         let left = match &at.node.value {
-            Value::Map(entries) => entries.iter().map(|entry| (entry.key.text.as_str(), entry)).collect(),
+            Value::Map(entries) => {
+                report.has_public_keys(entries);
+                entries.iter().map(|entry| (entry.key.text.as_str(), entry)).collect()
+            }
             Value::Null | Value::Bad => HashMap::new(),
             _ => {
                 scalar::wrong_type::<()>(at, report, "a map", None);
@@ -155,12 +158,12 @@ impl<'a, 'r> Fields<'a, 'r> {
         let Value::Map(entries) = &self.at.node.value else { return };
         for entry in entries.iter().filter(|entry| self.left.contains_key(entry.key.text.as_str())) {
             let name = &entry.key.text;
-            let help = suggest::help(name, &self.known, "known fields");
+            let help = self.report.suggest(name, &self.known, "known fields");
             self.report.add_error(super::report::finding(
                 self.at.join(name),
                 entry.key.span,
-                format!("unknown field `{}`", crop(name)),
-                Some(help),
+                format!("unknown field `{}`", label(name)),
+                help,
             ));
         }
     }

@@ -51,6 +51,7 @@ pub(crate) fn headers(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, S
     let mut headers = Vec::new();
     match &at.node.value {
         Value::Map(entries) => {
+            report.has_public_keys(entries);
             for entry in entries {
                 let value = at.entry(entry);
                 if let Some(secret) = scalar::secret(&value, report) {

@@ -9,11 +9,11 @@ use super::{
     fields::Fields,
     id::{self, IdError},
     report::{Report, finding},
-    scalar, suggest,
+    scalar,
 };
 use crate::{
     ComponentId, PipelineId,
-    problem::crop,
+    problem::{crop, label},
     yaml::{Span, Value},
 };
 
@@ -36,7 +36,10 @@ pub(crate) struct Wiring {
 pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId, Wiring> {
     let mut pipelines = BTreeMap::new();
     let entries = match &at.node.value {
-        Value::Map(entries) => entries.as_slice(),
+        Value::Map(entries) => {
+            report.has_public_keys(entries);
+            entries.as_slice()
+        }
         Value::Null | Value::Bad => return pipelines,
         _ => {
             scalar::wrong_type::<()>(at, report, "a map", None);
@@ -54,28 +57,28 @@ pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId
                 pipelines.insert(id, wiring);
             }
             Err(error) => {
-                let (message, help) = bad_id(&entry.key.text, error);
-                refuse(message, Some(help));
+                let (message, help) = bad_id(&entry.key.text, error, report);
+                refuse(message, help);
             }
         }
     }
     pipelines
 }
 
-fn bad_id(text: &str, error: IdError) -> (String, String) {
+fn bad_id(text: &str, error: IdError, report: &Report) -> (String, Option<String>) {
     let signals = Signal::ALL.map(Signal::name);
     let kind = text.split('/').next().unwrap_or_default().trim();
     match error {
         IdError::UnknownSignal if kind == "profiles" => (
             "the signal `profiles` is not supported by this build".into(),
-            suggest::help("", &signals, "known signals"),
+            report.suggest("", &signals, "known signals"),
         ),
         IdError::UnknownSignal => {
-            (format!("unknown signal `{}`", crop(kind)), suggest::help(kind, &signals, "known signals"))
+            (format!("unknown signal `{}`", label(kind)), report.suggest(kind, &signals, "known signals"))
         }
         _ => (
-            format!("the id \"{}\" {error}", crop(text)),
-            "a pipeline is called `signal` or `signal/name`, such as `traces` or `traces/backend`".into(),
+            format!("the id \"{}\" {error}", label(text)),
+            Some("a pipeline is called `signal` or `signal/name`, such as `traces` or `traces/backend`".into()),
         ),
     }
 }
@@ -98,6 +101,7 @@ fn wiring(at: &Cursor<'_>, report: &Report) -> Wiring {
 
 pub(crate) fn references(at: &Cursor<'_>, report: &Report) -> Option<Vec<Reference>> {
     let Some(items) = at.items() else {
+        report.is_public(at);
         let help = match (&at.node.value, &at.node.origin) {
             (Value::String(text), None) => Some(format!("write it as a list: [{}]", crop(text))),
             _ => None,

@@ -64,16 +64,21 @@ struct Used {
 
 fn resolve(report: &Report, noun: &str, references: &[Reference], declared: &BTreeMap<ComponentId, Span>) {
     for reference in references.iter().filter(|reference| !declared.contains_key(&reference.id)) {
-        let (message, help) = dangling(noun, &reference.id, declared);
+        let (message, help) = dangling(report, noun, &reference.id, declared);
         report.add_error(finding(reference.path.clone(), reference.span, message, help));
     }
 }
 
-fn dangling(noun: &str, id: &ComponentId, declared: &BTreeMap<ComponentId, Span>) -> (String, String) {
+fn dangling(
+    report: &Report,
+    noun: &str,
+    id: &ComponentId,
+    declared: &BTreeMap<ComponentId, Span>,
+) -> (String, Option<String>) {
     let known: Vec<&str> = declared.keys().map(ComponentId::as_str).take(suggest::MAX_KNOWN + 1).collect();
     let help = match known.as_slice() {
-        [] => format!("define it under `{noun}s`"),
-        known => suggest::help(id.as_str(), known, &format!("configured {noun}s")),
+        [] => Some(format!("define it under `{noun}s`")),
+        known => report.suggest(id.as_str(), known, &format!("configured {noun}s")),
     };
     (format!("the {noun} `{}` is not configured", crop(id.as_str())), help)
 }
@@ -99,16 +104,16 @@ fn endpoints(report: &Report, signal: Signal, references: &[Reference], exporter
 
 /// An authenticator must be defined, run, and serve the right end of the connection.
 fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension>, running: &BTreeSet<ComponentId>) {
-    let refuse = |message: String, help: String| {
+    let refuse = |message: String, help: Option<String>| {
         report.add_error(finding(auth.path.clone(), auth.span, message, help));
     };
     let id = &auth.id;
     if !extensions.declared.contains_key(id) {
-        let (message, help) = dangling("extension", id, &extensions.declared);
+        let (message, help) = dangling(report, "extension", id, &extensions.declared);
         return refuse(message, help);
     }
     if !running.contains(id) {
-        refuse(format!("the extension `{id}` does not run"), format!("add `{id}` to `service::extensions`"));
+        refuse(format!("the extension `{id}` does not run"), Some(format!("add `{id}` to `service::extensions`")));
     }
     let Some(extension) = extensions.components.get(id) else { return };
     let (server, client) = match extension {
@@ -120,11 +125,11 @@ fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension
     match auth.side {
         Side::Server if !server => refuse(
             format!("the extension `{id}` cannot authenticate those who call"),
-            "a server takes `basicauth` with `htpasswd`, or `bearertokenauth`".into(),
+            Some("a server takes `basicauth` with `htpasswd`, or `bearertokenauth`".into()),
         ),
         Side::Client if !client => refuse(
             format!("the extension `{id}` cannot authenticate us towards others"),
-            "a client takes `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into(),
+            Some("a client takes `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into()),
         ),
         _ => {}
     }

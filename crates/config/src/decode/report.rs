@@ -3,7 +3,11 @@
 use std::cell::{Cell, RefCell};
 
 use super::{cursor::Cursor, suggest};
-use crate::{ComponentId, problem::Finding, yaml::Span};
+use crate::{
+    ComponentId,
+    problem::{Finding, label_span},
+    yaml::{Entry, Span, Value},
+};
 
 /// Which end of a connection an authenticator serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +32,11 @@ pub(crate) struct Report {
     /// How many errors there were that are not kept.
     more: Cell<usize>,
     auth: RefCell<Vec<AuthUse>>,
+    public: RefCell<Vec<Span>>,
 }
 
-/// So many findings of each kind are kept; what a hostile document holds beyond that is only counted.
-const MAX_FOUND: usize = 2000;
+/// So many findings of each kind are kept; whoever has more begins with these, and the rest is only counted.
+const MAX_FOUND: usize = 1000;
 
 impl Report {
     /// An error at a value.
@@ -70,6 +75,24 @@ impl Report {
         }
     }
 
+    /// Remembers that a value was read as something that is no secret, so that its line may show it.
+    pub(crate) fn is_public(&self, at: &Cursor<'_>) {
+        let scalar = !matches!(at.node.value, Value::Map(_) | Value::Seq(_) | Value::Bad);
+        if scalar && at.node.origin.is_none() && !at.holds_credentials() {
+            self.public.borrow_mut().push(at.node.span);
+        }
+    }
+
+    /// Remembers a place that lines may show.
+    pub(crate) fn show(&self, span: Span) {
+        self.public.borrow_mut().push(span);
+    }
+
+    /// Remembers that a map was read as one, so that lines may show its keys. Where text was expected they are values.
+    pub(crate) fn has_public_keys(&self, entries: &[Entry]) {
+        self.public.borrow_mut().extend(entries.iter().map(|entry| label_span(&entry.key)));
+    }
+
     /// Remembers a reference to an authenticator.
     pub(crate) fn uses_auth(&self, auth: AuthUse) {
         self.auth.borrow_mut().push(auth);
@@ -99,7 +122,12 @@ impl Report {
 
     /// What was found.
     pub(crate) fn into_findings(self) -> Findings {
-        Findings { errors: self.errors.into_inner(), more: self.more.get(), warnings: self.warnings.into_inner() }
+        Findings {
+            errors: self.errors.into_inner(),
+            more: self.more.get(),
+            warnings: self.warnings.into_inner(),
+            public: self.public.into_inner(),
+        }
     }
 }
 
@@ -109,6 +137,8 @@ pub(crate) struct Findings {
     /// How many errors there were beyond these.
     pub(crate) more: usize,
     pub(crate) warnings: Vec<Finding>,
+    /// Where values stand that are no secrets.
+    pub(crate) public: Vec<Span>,
 }
 
 pub(crate) fn finding(

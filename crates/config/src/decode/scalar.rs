@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use super::{cursor::Cursor, duration, report::Report, suggest};
+use super::{cursor::Cursor, duration, report::Report};
 use crate::{Secret, yaml::Value};
 
 /// Text. Of a value that came from outside the document, the text as it was read counts: `0123` stays `0123`.
 pub(crate) fn text(at: &Cursor<'_>, report: &Report) -> Option<String> {
+    report.is_public(at);
+    any_text(at, report)
+}
+
+fn any_text(at: &Cursor<'_>, report: &Report) -> Option<String> {
     let original = at.node.origin.as_ref().and_then(|origin| origin.text.as_deref());
     match (&at.node.value, original) {
         (Value::Bad, _) => None,
@@ -25,11 +30,12 @@ pub(crate) fn text(at: &Cursor<'_>, report: &Report) -> Option<String> {
 
 /// Text that must never be shown.
 pub(crate) fn secret(at: &Cursor<'_>, report: &Report) -> Option<Secret> {
-    text(at, report).map(Secret::new)
+    any_text(at, report).map(Secret::new)
 }
 
 /// `true` or `false`.
 pub(crate) fn boolean(at: &Cursor<'_>, report: &Report) -> Option<bool> {
+    report.is_public(at);
     match at.node.value {
         Value::Bad => None,
         Value::Bool(value) => Some(value),
@@ -40,6 +46,7 @@ pub(crate) fn boolean(at: &Cursor<'_>, report: &Report) -> Option<bool> {
 
 /// A whole number. As in the Collector a fraction is cut off; here that is also said.
 pub(crate) fn integer(at: &Cursor<'_>, report: &Report) -> Option<i64> {
+    report.is_public(at);
     match at.node.value {
         Value::Bad => None,
         Value::Int(value) => Some(value),
@@ -79,6 +86,7 @@ pub(crate) fn u32(at: &Cursor<'_>, report: &Report) -> Option<u32> {
 
 /// A number.
 pub(crate) fn float(at: &Cursor<'_>, report: &Report) -> Option<f64> {
+    report.is_public(at);
     match at.node.value {
         Value::Bad => None,
         Value::Float(value) => Some(value),
@@ -90,6 +98,7 @@ pub(crate) fn float(at: &Cursor<'_>, report: &Report) -> Option<f64> {
 
 /// A duration in nanoseconds, which may be negative: Go's notation, or a plain number of nanoseconds.
 pub(crate) fn nanoseconds(at: &Cursor<'_>, report: &Report) -> Option<i64> {
+    report.is_public(at);
     let Value::String(text) = &at.node.value else {
         return match at.node.value {
             Value::Int(_) | Value::Float(_) | Value::Null | Value::Bad => integer(at, report),
@@ -166,10 +175,10 @@ pub(crate) fn keyword_any_case<T: Copy>(at: &Cursor<'_>, report: &Report, known:
 
 fn unknown_word(at: &Cursor<'_>, report: &Report, word: &str, known: &[&str]) {
     let help = match at.node.origin {
-        None => suggest::help(word, known, "known values"),
-        Some(_) => suggest::help("", known, "known values"),
+        None => report.suggest(word, known, "known values"),
+        Some(_) => report.suggest("", known, "known values"),
     };
-    report.error(at, format!("unknown `{}` {}", at.name(), at.quote(word)), Some(help));
+    report.error(at, format!("unknown `{}` {}", at.name(), at.quote(word)), help);
 }
 
 /// A list of texts. As in the Collector one text is cut at its commas.

@@ -1,7 +1,7 @@
 //! What was probably meant.
 
 /// So many known words are compared and shown; a person reads no more, and a hostile document may define any number.
-pub(crate) const MAX_KNOWN: usize = 100;
+pub(crate) const MAX_KNOWN: usize = 50;
 
 /// Longer words are nobody's typing error, and comparing them would take long.
 const MAX_LENGTH: usize = 64;

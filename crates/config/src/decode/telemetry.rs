@@ -188,6 +188,7 @@ fn resource(at: &Cursor<'_>, report: &Report) -> Option<BTreeMap<String, String>
     let Value::Map(entries) = &at.node.value else {
         return scalar::wrong_type(at, report, "a map", None);
     };
+    report.has_public_keys(entries);
     let mut attributes = BTreeMap::new();
     for entry in entries {
         let value = at.entry(entry);

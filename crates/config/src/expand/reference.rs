@@ -18,12 +18,12 @@ pub(super) enum Reference<'t> {
 pub(super) enum ReferenceError {
     #[error("the scheme `{0}` is not supported")]
     Scheme(String),
-    #[error("`{0}` is not a reference to a value")]
-    Malformed(String),
-    #[error("`{0}` is not the name of an environment variable")]
-    Name(String),
-    #[error("`{0}` has a `$` in it")]
-    Dollar(String),
+    #[error("this is not a reference to a value")]
+    Malformed,
+    #[error("this is not the name of an environment variable")]
+    Name,
+    #[error("the reference has a `$` in it")]
+    Dollar,
     #[error("cannot read the file {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("the references never come to an end: one of them leads back to itself")]
@@ -35,11 +35,11 @@ pub(super) enum ReferenceError {
 impl ReferenceError {
     pub(super) fn help(&self) -> Option<String> {
         match self {
-            Self::Scheme(_) | Self::Malformed(_) => Some(
+            Self::Scheme(_) | Self::Malformed => Some(
                 "the known references are ${env:NAME}, ${env:NAME:-default} and ${file:path}; $$ is a dollar".into(),
             ),
-            Self::Name(_) => Some("a name is made of letters, digits and `_`, and does not begin with a digit".into()),
-            Self::Dollar(_) => Some("write $${ for text that is not a reference".into()),
+            Self::Name => Some("a name is made of letters, digits and `_`, and does not begin with a digit".into()),
+            Self::Dollar => Some("write $${ for text that is not a reference".into()),
             Self::File { .. } | Self::Circle | Self::TooLarge => None,
         }
     }
@@ -62,6 +62,16 @@ pub(super) fn find(text: &str) -> Option<Range<usize>> {
     }
 }
 
+/// The first reference in a text as it may be shown: without a default, and without the text around it.
+pub(super) fn shown(text: &str) -> String {
+    let written = find(text).and_then(|range| text.get(range)).unwrap_or_default();
+    match Reference::parse(written) {
+        Ok(Reference::Env { name, .. }) => format!("${{env:{name}}}"),
+        Ok(Reference::File(path)) => format!("${{file:{path}}}"),
+        Err(_) => "a reference".to_owned(),
+    }
+}
+
 impl<'t> Reference<'t> {
     /// Reads `${…}`.
     pub(super) fn parse(written: &'t str) -> Result<Self, ReferenceError> {
@@ -74,10 +84,10 @@ impl<'t> Reference<'t> {
             && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
         if !valid {
-            return Err(ReferenceError::Malformed(crop(written)));
+            return Err(ReferenceError::Malformed);
         }
         if opaque.contains('$') {
-            return Err(ReferenceError::Dollar(crop(written)));
+            return Err(ReferenceError::Dollar);
         }
         match scheme {
             "env" => Self::env(opaque),
@@ -94,6 +104,6 @@ impl<'t> Reference<'t> {
         let valid = !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if valid { Ok(Self::Env { name, default }) } else { Err(ReferenceError::Name(crop(name))) }
+        if valid { Ok(Self::Env { name, default }) } else { Err(ReferenceError::Name) }
     }
 }

@@ -1,168 +1,192 @@
 //! The text of a document without its secrets.
 //!
 //! A problem shows the line that it is on, and that line may hold a secret: its own, or a neighbour's in
-//! `{token: abc, colour: red}`. So the values of fields that hold secrets are masked before any line is shown. It goes
-//! by the name of the field, so that it also works for what is misplaced or not known at all.
+//! `{token: abc, colour: red}`. Which fields are secret says nothing about one whose name is misspelt, or that is there
+//! twice, so it goes the other way round: a line shows the keys of maps that were read as maps, and the values that were
+//! read as something that is no secret. All else is masked.
 
 use std::collections::HashMap;
 
-use crate::yaml::{Node, Span, Value};
+use crate::yaml::{Key, Node, Span, Value};
 
-/// What is shown for a secret.
+/// What is shown for what is not.
 const MASK: &str = "***";
 
 /// Longer lines were not written by a person, and are not shown.
 const MAX_LINE: usize = 64 << 10;
 
-/// A text whose lines are shown with the secrets in them masked.
+/// What may be shown of a text that is not YAML, where no word is known to be a key.
+const WORDS: &[&str] = &[
+    "receivers",
+    "processors",
+    "exporters",
+    "extensions",
+    "connectors",
+    "service",
+    "pipelines",
+    "telemetry",
+    "traces",
+    "metrics",
+    "logs",
+    "otlp",
+    "otlp_grpc",
+    "otlp_http",
+    "otlphttp",
+    "debug",
+    "file",
+    "nop",
+    "batch",
+    "memory_limiter",
+    "health_check",
+    "basicauth",
+    "bearertokenauth",
+    "oauth2client",
+    "protocols",
+    "grpc",
+    "http",
+    "endpoint",
+    "tls",
+    "insecure",
+    "headers",
+    "timeout",
+    "compression",
+    "sending_queue",
+    "retry_on_failure",
+    "enabled",
+    "auth",
+    "authenticator",
+    "level",
+    "readers",
+    "true",
+    "false",
+];
+
+/// A text whose lines are shown without what may be secret.
 pub(crate) struct Masked<'t> {
     lines: Vec<&'t str>,
-    /// By line: the masked stretches as columns from 0, in order, without overlap.
-    secrets: HashMap<usize, Vec<(usize, usize)>>,
+    /// By line: what may be shown, as columns from 0. `None` if the text is not YAML.
+    open: Option<HashMap<usize, Vec<(usize, usize)>>>,
 }
 
 impl<'t> Masked<'t> {
-    /// A text, with the tree that was read from it. Without a tree (it is not YAML) the guess goes line by line.
-    pub(crate) fn new(text: &'t str, tree: Option<&Node>) -> Self {
-        let lines: Vec<&str> = text.lines().collect();
-        let mut masked = Self { lines, secrets: HashMap::new() };
-        match tree {
-            Some(tree) => masked.mask_tree(tree, false),
-            None => masked.mask_lines(),
-        }
-        for stretches in masked.secrets.values_mut() {
-            stretches.sort_unstable();
-            stretches.dedup();
-        }
-        masked
+    /// A text that is not YAML.
+    pub(crate) fn unread(text: &'t str) -> Self {
+        Self { lines: text.lines().collect(), open: None }
     }
 
-    /// A line as it may be shown, and where in it a column of the real line is; columns of the answer are from 0.
-    pub(super) fn line(&self, line: usize, column: usize) -> Option<(Vec<char>, usize)> {
-        let real = self.lines.get(line.checked_sub(1)?).filter(|line| line.len() <= MAX_LINE)?;
+    /// A text with the tree that was read from it, and the values of it that are no secrets.
+    pub(crate) fn new(text: &'t str, tree: &Node, public: &[Span]) -> Self {
+        let mut open = HashMap::new();
+        references(tree, &mut open);
+        for span in public.iter().filter(|span| span.line == span.last_line) {
+            add(&mut open, *span, span.width);
+        }
+        open.values_mut().for_each(|stretches| stretches.sort_unstable());
+        Self { lines: text.lines().collect(), open: Some(open) }
+    }
+
+    /// A line as it may be shown, with where in it a stretch of the real line is: columns from 0.
+    pub(super) fn line(&self, span: Span) -> Option<(Vec<char>, usize, usize)> {
+        let real = self.lines.get(span.line.checked_sub(1)?).filter(|line| line.len() <= MAX_LINE)?;
         let real: Vec<char> = real.chars().collect();
-        let column = column.saturating_sub(1).min(real.len());
-        let mut shown = Vec::with_capacity(real.len());
-        let mut moved = column;
+        let open = match &self.open {
+            Some(open) => open.get(&span.line).cloned().unwrap_or_default(),
+            None => known_words(&real),
+        };
+        let mut shown = Shown { text: Vec::new(), places: Vec::new() };
         let mut at = 0;
-        for &(from, to) in self.secrets.get(&line).map(Vec::as_slice).unwrap_or_default() {
+        for (from, to) in open {
             let (from, to) = (from.clamp(at, real.len()), to.min(real.len()));
-            if to <= from {
-                continue;
-            }
-            shown.extend(real.iter().skip(at).take(from - at));
-            if column >= to {
-                moved = (moved + MASK.len()).saturating_sub(to - from);
-            } else if column >= from {
-                moved = shown.len();
-            }
-            shown.extend(MASK.chars());
-            at = to;
+            shown.closed(real.get(at..from).unwrap_or_default());
+            shown.plain(real.get(from..to).unwrap_or_default());
+            at = at.max(to);
         }
-        shown.extend(real.iter().skip(at));
-        Some((shown, moved))
-    }
-
-    /// How wide the caret under a span is, once the line is masked.
-    pub(super) fn width(&self, span: Span) -> usize {
-        let from = span.column.saturating_sub(1);
-        let to = from.saturating_add(span.width);
-        let stretches = self.secrets.get(&span.line).map(Vec::as_slice).unwrap_or_default();
-        let masked = stretches.iter().any(|&(start, end)| start < to && from < end);
-        if masked { MASK.len() } else { span.width }
-    }
-
-    fn mask_tree(&mut self, node: &Node, secret: bool) {
-        match &node.value {
-            Value::Map(entries) => {
-                for entry in entries {
-                    self.mask_tree(&entry.value, secret || is_secret(&entry.key.text));
-                }
-            }
-            Value::Seq(items) => items.iter().for_each(|item| self.mask_tree(item, secret)),
-            // A reference shows where a secret is, not what it is.
-            Value::String(text) if text.starts_with("${") && text.ends_with('}') && !text.contains(":-") => {}
-            Value::Null => {}
-            _ if secret => self.mask(node.span),
-            Value::String(text) if super::has_credentials(text) => self.mask(node.span),
-            _ => {}
-        }
-    }
-
-    fn mask(&mut self, span: Span) {
-        let from = span.column.saturating_sub(1);
-        self.stretch(span.line, from, from.saturating_add(span.width));
-        for line in span.line + 1..=span.last_line.min(self.lines.len()) {
-            self.stretch(line, 0, usize::MAX);
-        }
-    }
-
-    fn stretch(&mut self, line: usize, from: usize, to: usize) {
-        self.secrets.entry(line).or_default().push((from, to));
-    }
-
-    /// Masks what follows a secret's name on its line, and the lines after it that name nothing themselves.
-    fn mask_lines(&mut self) {
-        let mut within = false;
-        for (index, line) in self.lines.clone().into_iter().enumerate() {
-            match line.split_once(':') {
-                None if within => self.stretch(index + 1, 0, usize::MAX),
-                None => {}
-                Some(_) => {
-                    let after = secret_in_line(line);
-                    within = after.is_some();
-                    if let Some(column) = after {
-                        self.stretch(index + 1, column, usize::MAX);
-                    }
-                }
-            }
-        }
+        shown.closed(real.get(at..).unwrap_or_default());
+        let from = shown.place(span.column.saturating_sub(1));
+        let to = shown.place(span.column.saturating_sub(1).saturating_add(span.width));
+        Some((shown.text, from, to.max(from + 1)))
     }
 }
 
-/// Where the value of the first secret on a line begins, in characters.
-fn secret_in_line(line: &str) -> Option<usize> {
-    let mut column = 0;
-    let mut parts = line.split(':');
-    let mut part = parts.next()?;
-    for next in parts {
-        column += part.chars().count() + 1;
-        let name = part.rsplit(|c: char| c.is_whitespace() || "{[,'\"-".contains(c)).find(|word| !word.is_empty());
-        if name.is_some_and(is_secret) || is_secret(part.trim()) {
-            return Some(column);
-        }
-        part = next;
-    }
-    None
+/// A line that is being put together, with the new place of each character of the real one.
+struct Shown {
+    text: Vec<char>,
+    places: Vec<usize>,
 }
 
-/// Whether the value of a field of this name is a secret, or holds some.
-fn is_secret(name: &str) -> bool {
-    /// What these name is found elsewhere: a path, an address.
-    const PLACES: [&str; 5] = ["_file", "_url", "filename", "_path", "_endpoint"];
-    const WORDS: [&str; 13] = [
-        "password",
-        "passwd",
-        "secret",
-        "token",
-        "credential",
-        "authorization",
-        "apikey",
-        "api_key",
-        "api-key",
-        "private_key",
-        "certificate_key",
-        "_pem",
-        "cookie",
-    ];
-    let name = name.to_ascii_lowercase();
-    // Ids of components are no fields.
-    if name.contains('/') || name == "bearertokenauth" {
-        return false;
+impl Shown {
+    fn plain(&mut self, part: &[char]) {
+        for character in part {
+            self.places.push(self.text.len());
+            self.text.push(*character);
+        }
     }
-    if PLACES.iter().any(|place| name.ends_with(place)) {
-        return false;
+
+    /// What stands between things that may be shown: its outer punctuation, and a mask for what that encloses.
+    fn closed(&mut self, part: &[char]) {
+        let content = |c: &char| !(c.is_whitespace() || "{}[],:?-'\"".contains(*c));
+        let (Some(first), Some(last)) = (part.iter().position(content), part.iter().rposition(content)) else {
+            return self.plain(part);
+        };
+        self.plain(part.get(..first).unwrap_or_default());
+        self.places.extend(std::iter::repeat_n(self.text.len(), last + 1 - first));
+        self.text.extend(MASK.chars());
+        self.plain(part.get(last + 1..).unwrap_or_default());
     }
-    matches!(name.as_str(), "headers" | "response_headers" | "inline" | "endpoint_params")
-        || WORDS.iter().any(|word| name.contains(word))
+
+    fn place(&self, column: usize) -> usize {
+        self.places.get(column).copied().unwrap_or(self.text.len())
+    }
+}
+
+fn add(open: &mut HashMap<usize, Vec<(usize, usize)>>, span: Span, width: usize) {
+    let from = span.column.saturating_sub(1);
+    open.entry(span.line).or_default().push((from, from.saturating_add(width)));
+}
+
+/// Values that only say where something is found.
+fn references(node: &Node, open: &mut HashMap<usize, Vec<(usize, usize)>>) {
+    match &node.value {
+        Value::Map(entries) => entries.iter().for_each(|entry| references(&entry.value, open)),
+        Value::Seq(items) => items.iter().for_each(|item| references(item, open)),
+        Value::String(text) if is_reference(text) => add(open, node.span, node.span.width),
+        _ => {}
+    }
+}
+
+/// The part of a key that is a name.
+pub(crate) fn label_span(key: &Key) -> Span {
+    let (length, name) = (key.text.chars().count(), label_length(&key.text));
+    let quote = usize::from(key.span.width > length);
+    let width = if name == length { key.span.width } else { name + quote };
+    Span { width, ..key.span }
+}
+
+/// `${env:NAME}` or `${file:path}` as a whole, without a default.
+fn is_reference(text: &str) -> bool {
+    let inner = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(|inner| {
+        !inner.contains(":-") && inner.chars().all(|c| c.is_ascii_alphanumeric() || "_:/.-".contains(c))
+    })
+}
+
+/// How much of a key is a name. In `token:abc` the space is missing, and the rest of the key is a value.
+pub(super) fn label_length(key: &str) -> usize {
+    key.chars().take_while(|c| !c.is_whitespace() && !":='\"{}[],".contains(*c)).count()
+}
+
+fn known_words(line: &[char]) -> Vec<(usize, usize)> {
+    let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < line.len() {
+        let rest = line.get(at..).unwrap_or_default();
+        let length = rest.iter().take_while(|c| is_word(c)).count();
+        let word: String = rest.iter().take(length).collect();
+        if WORDS.contains(&word.as_str()) {
+            found.push((at, at + length));
+        }
+        at += length.max(1);
+    }
+    found
 }

@@ -20,12 +20,12 @@ pub(super) struct Snippet {
 impl Snippet {
     /// The line of a span, with secrets masked and cut to a width that a screen can hold.
     pub(super) fn cut(text: &Masked<'_>, span: Span) -> Self {
-        let Some((line, column)) = text.line(span.line, span.column) else { return Self::default() };
+        let Some((line, column, end)) = text.line(span) else { return Self::default() };
         let characters: Vec<char> = line.iter().map(|c| if c.is_control() { ' ' } else { *c }).collect();
         let from = column.saturating_sub(REACH);
         let shown: String = characters.iter().skip(from).take(2 * REACH).collect();
         let room = shown.trim_end().chars().count().saturating_sub(column - from);
-        let width = text.width(span).min(room).max(1);
+        let width = (end - column).min(room).max(1);
         Self { text: shown.trim_end().to_owned(), indent: column - from, width }
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span as Range, Tag};
 
-use crate::problem::crop;
+use crate::problem::{label, label_span};
 
 use super::{Entry, Key, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Span, Value, scalar};
 
@@ -177,7 +177,7 @@ impl Builder<'_> {
                 return merge(entries, &mut open.keys, node, key.span);
             }
             (Value::Map(entries), Some(PendingKey { key, merge: false })) => {
-                let name = key.text.clone();
+                let name = label(&key.text);
                 if let Some(mut fault) = insert(entries, &mut open.keys, Entry { key, value: node }) {
                     fault.path = path(outer);
                     fault.path.push(name);
@@ -207,7 +207,7 @@ impl Builder<'_> {
 fn path(open: &[Open]) -> Vec<String> {
     let step = |open: &Open| match (&open.node.value, &open.key) {
         (Value::Seq(items), _) => Some(items.len().to_string()),
-        (_, key) => key.as_ref().map(|pending| crop(&pending.key.text)),
+        (_, key) => key.as_ref().map(|pending| label(&pending.key.text)),
     };
     open.iter().filter_map(step).collect()
 }
@@ -241,8 +241,8 @@ fn insert(entries: &mut Vec<Entry>, keys: &mut HashMap<String, Place>, entry: En
         *first = entry;
         return None;
     }
-    let (name, line) = (crop(&entry.key.text), first.key.span.line);
-    let fault = Fault::new(entry.key.span, format!("the key `{name}` is already defined at line {line}"));
+    let (name, line) = (label(&entry.key.text), first.key.span.line);
+    let fault = Fault::new(label_span(&entry.key), format!("the key `{name}` is already defined at line {line}"));
     Some(fault.help("keep one of the two"))
 }
 

@@ -22,6 +22,13 @@ pub(crate) enum Code {
     Timeout,
 }
 
+impl Code {
+    /// Whether the receiver said it, and not the connection.
+    pub(crate) fn is_answer(self) -> bool {
+        matches!(self, Code::Grpc(_) | Code::Http(_))
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

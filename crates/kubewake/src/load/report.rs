@@ -42,11 +42,11 @@ impl Tally {
         *self.codes.entry(answer.code).or_default() += 1;
         match answer.verdict {
             Verdict::Acknowledged { .. } => self.latency.record(latency),
-            Verdict::Retryable(_) => {
+            Verdict::Retryable(_) if answer.code.is_answer() => {
                 self.refusals += 1;
                 self.refusal_latency.record(latency);
             }
-            Verdict::Failed => {}
+            Verdict::Retryable(_) | Verdict::Failed => {}
         }
     }
 
@@ -58,9 +58,10 @@ impl Tally {
 
     /// A request is not sent again.
     pub(crate) fn give_up(&mut self, code: Code) {
-        match code {
-            Code::Grpc(_) | Code::Http(_) => self.refused += 1,
-            Code::Connect | Code::Transport | Code::Timeout => self.failed += 1,
+        if code.is_answer() {
+            self.refused += 1;
+        } else {
+            self.failed += 1;
         }
     }
 

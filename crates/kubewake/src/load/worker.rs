@@ -46,8 +46,8 @@ pub(crate) struct Run {
     pub acknowledged: AtomicU64,
 }
 
-/// Sends until the run is over.
-pub(crate) async fn work(run: Arc<Run>, mut client: Client) -> Tally {
+/// Sends until the run is over. Gives the client back, so that its connection does not end before the others' work.
+pub(crate) async fn work(run: Arc<Run>, mut client: Client) -> (Tally, Client) {
     let mut tally = Tally::default();
     while let Some(number) = run.schedule.next().await {
         match run.template.fill(&run.values(number)) {
@@ -55,7 +55,7 @@ pub(crate) async fn work(run: Arc<Run>, mut client: Client) -> Tally {
             Err(_) => tally.failed += 1,
         }
     }
-    tally
+    (tally, client)
 }
 
 impl Run {

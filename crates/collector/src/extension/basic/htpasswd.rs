@@ -138,3 +138,30 @@ impl Remembered {
         context.sign().as_ref().try_into().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_remembered_right_or_wrong() {
+        let remembered = Remembered::default();
+        for right in [true, false] {
+            let password = format!("{right}");
+            assert_eq!(remembered.recall("ada", &password, || right), right);
+            assert_eq!(remembered.recall("ada", &password, || panic!("asked twice")), right);
+            assert!(remembered.recall("bob", &password, || true), "another user has another answer");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_guesses_is_forgotten_and_those_who_know_are_not() {
+        let remembered = Remembered::default();
+        remembered.recall("ada", "right", || true);
+        for guess in 0..3 * MAX_REMEMBERED {
+            remembered.recall("ada", &guess.to_string(), || false);
+        }
+        assert!(remembered.answers.lock().unwrap().wrong.len() <= MAX_REMEMBERED);
+        assert!(remembered.recall("ada", "right", || panic!("asked twice")));
+    }
+}

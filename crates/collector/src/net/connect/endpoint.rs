@@ -17,18 +17,15 @@ impl Endpoint {
     pub(crate) fn parse(text: &str, default_port: u16) -> Result<Self, BuildError> {
         let bad = || BuildError(format!("endpoint \"{}\" is not a host and a port", without_userinfo(text)));
         let authority: Authority = without_userinfo(text).parse().map_err(|_| bad())?;
-        if authority.host().is_empty() {
+        let host = authority.host();
+        let port = match authority.as_str().strip_prefix(host) {
+            Some("") => default_port,
+            _ => authority.port_u16().ok_or_else(bad)?,
+        };
+        if host.is_empty() {
             return Err(bad());
         }
-        Self::of(&authority, default_port)
-    }
-
-    fn of(authority: &Authority, default_port: u16) -> Result<Self, BuildError> {
-        let port = authority.port_u16().unwrap_or(default_port);
-        let authority = format!("{}:{port}", authority.host())
-            .parse()
-            .map_err(|_| BuildError(format!("host \"{}\" is not valid", authority.host())))?;
-        Ok(Self { authority, port })
+        Ok(Self { authority: format!("{host}:{port}").parse().map_err(|_| bad())?, port })
     }
 
     /// The host without the brackets of an IPv6 address.

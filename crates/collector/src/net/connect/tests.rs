@@ -1,1 +1,52 @@
+use super::*;
 
+fn endpoint(text: &str) -> Endpoint {
+    Endpoint::parse(text, 443).unwrap()
+}
+
+#[test]
+fn an_endpoint_is_a_host_and_a_port() {
+    for (text, host, port) in [
+        ("backend:4317", "backend", 4317),
+        ("backend.example", "backend.example", 443),
+        ("127.0.0.1:1", "127.0.0.1", 1),
+        ("[::1]:4317", "::1", 4317),
+        ("[::1]", "::1", 443),
+        ("user:secret@backend:4317", "backend", 4317),
+    ] {
+        let endpoint = endpoint(text);
+        assert_eq!((endpoint.host(), endpoint.port()), (host, port), "{text}");
+        assert_eq!(endpoint.dial().port_u16(), Some(port));
+    }
+    for bad in ["", ":4317", "a b:1", "backend:99999", "backend:x", "secret@:1", "/path"] {
+        let problem = Endpoint::parse(bad, 443).unwrap_err().0;
+        assert!(!problem.contains("secret"), "{problem}");
+    }
+}
+
+#[test]
+fn a_server_name_comes_from_a_name_an_address_or_an_authority() {
+    for (text, name) in [
+        ("backend.test", "backend.test"),
+        ("backend.test:443", "backend.test"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1:443", "127.0.0.1"),
+        ("::1", "::1"),
+        ("[::1]:443", "::1"),
+    ] {
+        assert_eq!(server_name(text).unwrap().to_str(), name, "{text}");
+    }
+    assert!(server_name("not a name").is_err());
+}
+
+#[test]
+fn an_explanation_names_each_cause_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Outer(#[source] ConnectError);
+
+    let handshake = std::io::Error::other("unknown issuer");
+    let error = Outer(ConnectError::Tls(handshake));
+    assert_eq!(explain(&error), "TLS handshake failed: unknown issuer");
+    assert_eq!(explain(&std::io::Error::other("alone")), "alone");
+}

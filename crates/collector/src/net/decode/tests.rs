@@ -22,6 +22,7 @@ fn compressed(data: &[u8]) -> Vec<(Compression, Vec<u8>)> {
         (Compression::Zlib, zlib.finish().unwrap()),
         (Compression::Zstd, zstd::encode_all(data, 0).unwrap()),
         (Compression::Snappy, snappy.into_inner().unwrap()),
+        (Compression::Snappy, snap::raw::Encoder::new().compress_vec(data).unwrap()),
         (Compression::Lz4, lz4.finish().unwrap()),
     ]
 }

@@ -94,12 +94,11 @@ fn batch(page: &mut Page, labels: &[Label<'_>], stats: &ProcessorStats, level: L
         labels,
         read(&stats.timeout_triggers),
     );
-    page.gauge(
-        "otelcol_processor_batch_metadata_cardinality",
-        "Number of distinct metadata value combinations being processed [Development]",
-        labels,
-        read(&stats.metadata_cardinality),
-    );
+    let combinations = read(&stats.metadata_cardinality);
+    if combinations > 0 {
+        let help = "Number of distinct metadata value combinations being processed [Development]";
+        page.gauge("otelcol_processor_batch_metadata_cardinality", help, labels, combinations);
+    }
     if level >= Level::Normal {
         page.histogram("otelcol_processor_batch_batch_send_size", SEND_SIZE, labels, items(&stats.batch_items));
     }

@@ -100,6 +100,7 @@ fn configured_queue(at: &Cursor<'_>, report: &Report) -> Option<Queue> {
     }
     let storage = fields.find("storage");
     if let Some(at) = &storage {
+        report.is_public(at);
         let help = "remove it: the queue is in memory";
         report.error(at, "`storage` is not supported by this build", Some(help.into()));
     }

@@ -1,0 +1,66 @@
+//! Requests of OTLP, to send and to look at.
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use kubewake_otlp::{Signal, json};
+use serde_json::Value;
+
+/// A request in JSON with a span for each name.
+pub fn spans_json(names: &[&str]) -> String {
+    let span = |(i, name): (usize, &&str)| {
+        let id = format!("{:016x}", i + 1);
+        format!(
+            r#"{{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"{id}","name":"{name}","kind":2,
+            "startTimeUnixNano":"1544712660000000000","endTimeUnixNano":"1544712661000000000"}}"#
+        )
+    };
+    let spans: Vec<_> = names.iter().enumerate().map(span).collect();
+    let resource = r#"{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}]}"#;
+    let spans = spans.join(",");
+    format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#)
+}
+
+/// The same in protobuf.
+pub fn spans(names: &[&str]) -> Vec<u8> {
+    json::decode(Signal::Traces, spans_json(names).as_bytes()).expect("it is OTLP")
+}
+
+/// A request in JSON with a log record.
+pub fn log_json(body: &str) -> String {
+    format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[
+        {{"timeUnixNano":"1544712660300000000","severityNumber":9,"body":{{"stringValue":"{body}"}}}}]}}]}}]}}"#
+    )
+}
+
+/// A request in JSON with a counter.
+pub fn metric_json(name: &str) -> String {
+    format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"{name}","sum":{{"aggregationTemporality":2,
+        "isMonotonic":true,"dataPoints":[{{"asInt":"42","timeUnixNano":"1544712660300000000"}}]}}}}]}}]}}]}}"#
+    )
+}
+
+/// The names of all spans in a request in JSON.
+pub fn span_names(request: &Value) -> Vec<String> {
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let scopes = list(request, "resourceSpans").into_iter().flat_map(|resource| list(&resource, "scopeSpans"));
+    let spans = scopes.flat_map(|scope| list(&scope, "spans"));
+    spans.map(|span| span["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Compresses.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A short text that is so many MiB of zeros once it is unpacked.
+pub fn bomb(mib: usize) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let zeros = vec![0; 1 << 20];
+    (0..mib).for_each(|_| encoder.write_all(&zeros).unwrap());
+    encoder.finish().unwrap()
+}

@@ -1,0 +1,68 @@
+//! The backend hangs and memory is short: senders are asked to wait, and nothing that was acknowledged is lost.
+
+use kubewake_e2e::{Collector, Config, Connection, Grpc, Load, Sink, eventually, grpc_to, otlp::spans};
+
+/// A budget of one MiB, and a queue that is no limit beside it.
+fn short_of_memory(sink: &Sink) -> Config {
+    Config::to("otlp", grpc_to(sink.address()).with("sending_queue: {queue_size: 100000}"))
+        .processor("memory_limiter", "{check_interval: 1s, limit_mib: 1, spike_limit_mib: 0}")
+        .pipeline("traces", "memory_limiter", "otlp")
+}
+
+/// A queue of ten requests.
+fn short_of_queue(sink: &Sink) -> Config {
+    Config::to("otlp", grpc_to(sink.address()).with("sending_queue: {queue_size: 10, num_consumers: 1}"))
+}
+
+fn filled(config: Config) -> Collector {
+    let collector = Collector::with(config).start();
+    let body = spans(&["x".repeat(20_000).as_str()]);
+    let mut connection = Connection::to(collector.http());
+    eventually("it is full", || connection.post("/v1/traces", "application/x-protobuf", &body).status == 503);
+    collector
+}
+
+#[test]
+fn refusals_say_when_to_come_back() {
+    for shortage in [short_of_memory, short_of_queue] {
+        let sink = Sink::hanging();
+        let collector = filled(shortage(&sink));
+        let body = spans(&["x".repeat(20_000).as_str()]);
+        let answer = Grpc::traces(collector.grpc()).send(&body);
+        assert_eq!(answer.code, 14, "UNAVAILABLE: {answer:?}");
+        // google.rpc.Status, whose details hold a google.rpc.RetryInfo.
+        assert!(!answer.details.is_empty(), "{answer:?}");
+        let answer = kubewake_e2e::http::post(collector.http(), "/v1/traces", "application/json", b"{}");
+        assert_eq!(answer.status, 200, "nothing is always taken");
+        let answer = kubewake_e2e::http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body);
+        assert_eq!(answer.status, 503);
+        assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds > 0), "{answer:?}");
+        sink.recover();
+        let taken = || Grpc::traces(collector.grpc()).send(&body).code == 0;
+        eventually("it takes data again", taken);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_arrives_once_the_backend_is_back() {
+    for (shortage, protocol) in [(short_of_memory as fn(&Sink) -> Config, "grpc"), (short_of_queue, "http")] {
+        let sink = Sink::hanging();
+        let collector = Collector::with(shortage(&sink)).start();
+        let door = if protocol == "grpc" { collector.grpc() } else { collector.http() };
+        // More than fits, by far.
+        let refused = Load::run(protocol, door, &["--requests", "300", "--spans", "50"]);
+        assert!(refused.items("refused") > 0, "{refused:?}");
+        assert_eq!(refused.items("failed"), 0, "{refused:?}");
+        let patient = Load::start(protocol, door, &["--requests", "100", "--spans", "50", "--retry", "--grace", "60"]);
+        sink.recover();
+        let patient = patient.finish();
+        assert_eq!(patient.items("acknowledged"), 5000, "{patient:?}");
+        sink.await_all(&refused.acknowledged);
+        sink.await_all(&patient.acknowledged);
+        let count = refused.items("acknowledged") + patient.items("acknowledged");
+        assert_eq!((sink.items(), sink.count("duplicates")), (count, 0));
+        let dropped = collector.metric("kubewake_pipeline_dropped_items", &[]);
+        assert_eq!(dropped, 0.0, "a refusal is no loss");
+        eventually("the budget is free again", || collector.metric("kubewake_memory_used_bytes", &[]) == 0.0);
+    }
+}

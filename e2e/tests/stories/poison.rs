@@ -1,0 +1,37 @@
+//! A backend refuses a request for good because of one span in it.
+
+use kubewake_e2e::{Backend, Collector, Config, Connection, backend::taken, eventually, http_to, otlp::spans};
+
+#[test]
+fn one_senders_poison_never_costs_anothers_data() {
+    let backend = Backend::start(|request| match request.contains("poison") {
+        true => (400, Vec::new(), Vec::new()),
+        false => taken(),
+    });
+    let config = Config::to("otlphttp", http_to(backend.address()).with("compression: none"))
+        // It leaves when the seventh request is in it, never by time.
+        .processor("batch", "{timeout: 10m, send_batch_size: 7}")
+        .pipeline("traces", "batch", "otlphttp");
+    let collector = Collector::with(config).start();
+    let names = ["one", "two", "three", "poison", "five", "six", "seven"];
+    let mut connection = Connection::to(collector.http());
+    for name in names {
+        assert_eq!(connection.post("/v1/traces", "application/x-protobuf", &spans(&[name])).status, 200);
+    }
+    let dropped = || collector.metric("kubewake_pipeline_dropped_items", &["reason=\"refused\""]);
+    eventually("the poison is dropped", || dropped() == 1.0);
+    eventually("the others are delivered", || {
+        collector.metric("kubewake_pipeline_delivered_items", &["pipeline=\"traces\""]) == 6.0
+    });
+    let requests = backend.requests();
+    let joined = &requests[0];
+    assert!(names.iter().all(|name| joined.contains(name)), "they were joined at first");
+    for name in names.into_iter().filter(|name| *name != "poison") {
+        let times = requests.iter().filter(|request| !request.contains("poison") && request.contains(name)).count();
+        assert_eq!(times, 1, "{name} is taken once");
+    }
+    let poisoned = requests.iter().filter(|request| request.contains("poison")).count();
+    assert_eq!(poisoned, 2, "with the others, and by itself");
+    assert_eq!(collector.metric("otelcol_exporter_sent_spans", &[]), 6.0);
+    assert_eq!(collector.metric("otelcol_exporter_send_failed_spans", &[]), 1.0);
+}
