@@ -154,16 +154,17 @@ impl Collector {
 
     /// Replaces the document and waits until it is in force.
     pub fn reload(&self, document: impl ToString) {
-        let before = self.reloads("applied");
+        let number = || self.status()["revision"]["number"].as_u64();
+        let before = number();
         self.write(document);
-        eventually("the new document is in force", || self.reloads("applied") > before);
+        eventually("the new document is in force", || number() > before);
     }
 
     /// Replaces the document and waits until it is refused; gives the reasons in `/status`.
     pub fn reload_refused(&self, document: impl ToString) -> String {
-        let before = self.reloads("refused");
+        let before = self.status()["refused"].clone();
         self.write(document);
-        eventually("the new document is refused", || self.reloads("refused") > before);
+        eventually("the new document is refused", || self.status()["refused"] != before);
         self.status()["refused"]["reasons"].to_string()
     }
 

@@ -121,8 +121,8 @@ impl fmt::Display for Settings {
     }
 }
 
-/// Quick enough for a test whose backend comes back.
-const RETRY: &str = "retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}";
+/// Soon, for a test whose backend comes back; and with patience, so that a busy machine makes no attempt fail.
+const RETRY: &str = "timeout: 60s, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}";
 
 /// An `otlp` exporter that sends there in plain text and tries again soon.
 pub fn grpc_to(address: SocketAddr) -> Settings {

@@ -41,7 +41,11 @@ fn parse(printed: &[u8]) -> Option<Answer> {
     }
 }
 
-/// A gRPC call, framed by hand.
+/// The method that takes traces.
+pub const TRACES: &str = "opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+/// A gRPC call, framed by hand. A call that is refused before its body was read is not for curl, which takes the reset of
+/// the rest for an error and forgets the answer: see [`crate::python::call_traces`].
 pub struct Grpc {
     url: String,
     args: Vec<String>,
@@ -54,14 +58,14 @@ pub struct GrpcAnswer {
     pub code: u32,
     /// `grpc-message`
     pub message: String,
-    /// `grpc-status-details-bin`, in base64.
+    /// `grpc-status-details-bin`
     pub details: String,
 }
 
 impl Grpc {
     /// To the service that takes traces.
     pub fn traces(address: SocketAddr) -> Self {
-        Self::call(format!("http://{address}"), "opentelemetry.proto.collector.trace.v1.TraceService/Export")
+        Self::call(format!("http://{address}"), TRACES)
     }
 
     /// To any method.

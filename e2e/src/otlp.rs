@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
 use kubewake_otlp::{Signal, json};
 use serde_json::Value;
 
@@ -57,10 +57,14 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A short text that is so many MiB of zeros once it is unpacked.
+/// A short text in gzip that is so many MiB of zeros once it is unpacked.
+///
+/// A block of deflate that was flushed in full stands for itself, so that one can be said again and again. The checksum at the
+/// end is missing: whoever gets that far has lost already.
 pub fn bomb(mib: usize) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let zeros = vec![0; 1 << 20];
-    (0..mib).for_each(|_| encoder.write_all(&zeros).unwrap());
-    encoder.finish().unwrap()
+    let mut block = Vec::with_capacity(64 << 10);
+    let mut deflate = Compress::new(Compression::best(), false);
+    deflate.compress_vec(&vec![0; 1 << 20], &mut block, FlushCompress::Full).unwrap();
+    let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    [&header[..], &block.repeat(mib)].concat()
 }

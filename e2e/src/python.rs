@@ -1,13 +1,42 @@
-//! The OpenTelemetry SDK for Python.
+//! The OpenTelemetry SDK for Python, and gRPC's own client.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    io::Write,
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
+
+use crate::curl::{GrpcAnswer, TRACES};
 
 /// Runs a script of `e2e/python`, which prints JSON.
 ///
 /// `$KUBEWAKE_PYTHON` is a Python that has what `e2e/requirements.txt` names.
 pub fn run(script: &str, args: &[&str]) -> Value {
+    run_with(script, args, b"")
+}
+
+/// Sends a message to the service that takes traces, once for each header (`name=value`) or once without any.
+pub fn call_traces(address: SocketAddr, headers: &[&str], message: &[u8]) -> Vec<GrpcAnswer> {
+    call(address, TRACES, headers, message)
+}
+
+/// The same with any method.
+pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8]) -> Vec<GrpcAnswer> {
+    let (address, method) = (address.to_string(), format!("/{method}"));
+    let args: Vec<&str> = [&*address, &*method].into_iter().chain(headers.iter().copied()).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let outcome = |call: &Value| GrpcAnswer {
+        code: call["code"].as_u64().unwrap() as u32,
+        message: text(&call["message"]),
+        details: text(&call["details"]),
+    };
+    run_with("call.py", &args, message).as_array().unwrap().iter().map(outcome).collect()
+}
+
+fn run_with(script: &str, args: &[&str], input: &[u8]) -> Value {
     let python = std::env::var_os("KUBEWAKE_PYTHON");
     let python = python.map(PathBuf::from).unwrap_or_else(|| {
         panic!("KUBEWAKE_PYTHON is not set: run `cargo xtask test`, or name a Python with e2e/requirements.txt")
@@ -19,7 +48,11 @@ pub fn run(script: &str, args: &[&str]) -> Value {
         command.env_remove(name);
     }
     command.env("NO_PROXY", "*").env("no_proxy", "*").env("PYTHONDONTWRITEBYTECODE", "1");
-    let output = command.arg(&script).args(args).output().expect("Python starts");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.arg(&script).args(args).spawn().expect("Python starts");
+    // A script that does not read it is not in want of it.
+    let _ = child.stdin.take().expect("it is piped").write_all(input);
+    let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} failed:\n{stderr}", script.display());
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"))

@@ -1,4 +1,11 @@
 //! The stories that the whole system must live up to, one file each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "these are tests, their helper functions included"
+)]
 
 mod stories {
     mod backpressure;
@@ -12,6 +19,10 @@ mod stories {
     mod observe;
     mod poison;
     mod python_sdk;
+    mod reload;
+    mod reload_under_load;
+    mod retry;
     mod signals;
+    mod tls_auth;
     mod up;
 }

@@ -152,17 +152,20 @@ pub fn role(settings: &model::Processor) -> Role {
     }
 }
 
-/// Whether this build has the step.
-pub fn check_step(settings: &model::Processor) -> Result<(), BuildError> {
+/// Whether this build has the processor.
+pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
     match settings {
         model::Processor::Batch(_) if !cfg!(feature = "processor-batch") => {
             Err(left_out("the batch processor", "processor-batch"))
+        }
+        model::Processor::MemoryLimiter(_) if !cfg!(feature = "processor-memory-limiter") => {
+            Err(left_out("the memory limiter", "processor-memory-limiter"))
         }
         model::Processor::Batch(_) | model::Processor::MemoryLimiter(_) => Ok(()),
     }
 }
 
-/// A step of a pipeline that can take new settings.
+/// A step of a pipeline that can take new settings. (A build without any has nothing to match, hence `match *self`.)
 pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
@@ -198,11 +201,19 @@ impl Step {
         }
     }
 
+    /// Whether anybody else holds it, and so may still hand it data.
+    pub fn is_in_use(&self) -> bool {
+        match *self {
+            #[cfg(feature = "processor-batch")]
+            Self::Batch(ref batcher) => Arc::strong_count(batcher) > 1,
+        }
+    }
+
     /// The step itself.
     pub fn processor(&self) -> Arc<dyn Processor> {
-        match self {
+        match *self {
             #[cfg(feature = "processor-batch")]
-            Self::Batch(batcher) => batcher.clone(),
+            Self::Batch(ref batcher) => batcher.clone(),
         }
     }
 }
@@ -258,39 +269,40 @@ pub fn prepare_receiver(
 }
 
 impl PreparedReceiver {
-    /// Takes over from the old one, and starts.
+    /// Takes over from the old one, and starts. What is left of the old one is to be closed.
     pub fn start(
         self,
         id: &ComponentId,
         old: Option<AnyReceiver>,
         intake: &Arc<Intake>,
         registry: &Registry,
-    ) -> AnyReceiver {
+    ) -> (AnyReceiver, AnyReceiver) {
         let _ = (id, &old, intake, registry);
         match self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(prepared) => {
                 let old = old.map(|AnyReceiver::Otlp(old)| old);
-                AnyReceiver::Otlp(prepared.start(id, old, intake, registry))
+                let (new, rest) = prepared.start(id, old, intake, registry);
+                (AnyReceiver::Otlp(new), AnyReceiver::Otlp(rest))
             }
         }
     }
 }
 
 impl AnyReceiver {
-    /// Stops taking requests, and ends when the last connection is gone.
-    pub async fn stop(&self) {
-        match self {
+    /// The receiver itself.
+    pub fn receiver(&self) -> &dyn crate::receiver::Receiver {
+        match *self {
             #[cfg(feature = "receiver-otlp")]
-            Self::Otlp(receiver) => crate::receiver::Receiver::stop(receiver).await,
+            Self::Otlp(ref receiver) => receiver,
         }
     }
 
     /// Where it listens, with a word for each address.
     pub fn addresses(&self) -> Vec<(&'static str, std::net::SocketAddr)> {
-        match self {
+        match *self {
             #[cfg(feature = "receiver-otlp")]
-            Self::Otlp(receiver) => {
+            Self::Otlp(ref receiver) => {
                 let grpc = receiver.grpc_address().map(|a| ("grpc", a));
                 grpc.into_iter().chain(receiver.http_address().map(|a| ("http", a))).collect()
             }

@@ -3,6 +3,7 @@
 mod batch;
 mod budget;
 mod code;
+mod exporter;
 mod intake;
 mod link;
 mod outlet;
@@ -12,17 +13,20 @@ mod queue;
 mod refusal;
 mod retry;
 mod stats;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use code::Code;
+pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};
 pub use link::{Answer, Consumer, Link, Pressure};
-pub use outlet::{Delivered, Exporter, Outlet, OutletSettings, SendError, SendFuture};
-pub use pipeline::{Pipeline, Processor};
+pub use outlet::{Outlet, OutletSettings};
+pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
-    ReceiverStats, Registry, Transport,
+    ReceiverStats, Registry, Transport, TurnedAway,
 };

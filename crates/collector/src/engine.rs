@@ -10,6 +10,8 @@ pub mod memory;
 mod plan;
 mod print;
 mod running;
+#[cfg(test)]
+mod tests;
 
 use std::{
     net::SocketAddr,
@@ -18,9 +20,9 @@ use std::{
 };
 
 use kubewake_config::{ComponentId, Document};
-use tokio::{sync::Mutex, task::JoinSet, time::Instant};
+use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
-use self::running::Running;
+use self::running::{Retired, Running};
 use crate::{core::Registry, telemetry::RunningPipeline};
 
 /// Why a document was not put into effect.
@@ -64,7 +66,13 @@ pub struct Engine {
     options: Options,
     running: Mutex<Running>,
     overview: RwLock<Arc<Overview>>,
-    retiring: std::sync::Mutex<JoinSet<()>>,
+    retiring: std::sync::Mutex<Vec<Retiring>>,
+}
+
+/// What went in a change, and the task that drains it.
+struct Retiring {
+    retired: Arc<Retired>,
+    task: JoinHandle<()>,
 }
 
 impl Engine {
@@ -92,14 +100,15 @@ impl Engine {
     /// Puts a document into effect, as a whole or not at all.
     pub async fn apply(&self, document: &Document) -> Result<(), Vec<ApplyError>> {
         let mut running = self.running.lock().await;
+        if running.stopped {
+            let message = "the collector is stopping".into();
+            return Err(vec![ApplyError { path: "service".into(), message }]);
+        }
         let plan = plan::make(&running, document)?;
         let retired = commit::commit(&mut running, plan, &self.registry);
         *self.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running.overview());
         if !retired.is_empty() {
-            let deadline = Instant::now() + self.options.drain_limit;
-            let mut retiring = self.retiring.lock().unwrap_or_else(PoisonError::into_inner);
-            while retiring.try_join_next().is_some() {}
-            retiring.spawn(retired.drain(deadline));
+            self.drain_in_background(Arc::new(retired));
         }
         Ok(())
     }
@@ -107,9 +116,29 @@ impl Engine {
     /// Closes the receivers, delivers what is held as far as the time allows, and ends.
     pub async fn stop(&self) {
         let deadline = Instant::now() + self.options.drain_limit;
-        let retired = self.running.lock().await.retire_all();
+        let mut retired = self.running.lock().await.retire_all();
+        // What went before is drained together with the rest: it may still feed what goes now.
+        let earlier = std::mem::take(&mut *self.retiring.lock().unwrap_or_else(PoisonError::into_inner));
+        for Retiring { retired: earlier, task } in earlier.into_iter().rev() {
+            task.abort();
+            // The task is gone, and its hold with it.
+            let _ = task.await;
+            Arc::into_inner(earlier).into_iter().for_each(|earlier| retired.add_earlier(earlier));
+        }
         retired.drain(deadline).await;
-        let mut retiring = std::mem::take(&mut *self.retiring.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = tokio::time::timeout_at(deadline, async { while retiring.join_next().await.is_some() {} }).await;
+    }
+
+    fn drain_in_background(&self, retired: Arc<Retired>) {
+        let deadline = Instant::now() + self.options.drain_limit;
+        let held = retired.clone();
+        let task = tokio::spawn(async move { held.drain(deadline).await });
+        let mut retiring = self.retiring.lock().unwrap_or_else(PoisonError::into_inner);
+        retiring.retain_mut(|earlier| {
+            let drained = earlier.task.is_finished();
+            let mut rest = Arc::get_mut(&mut earlier.retired).filter(|_| drained);
+            rest.iter_mut().for_each(|rest| rest.let_go());
+            rest.is_none_or(|rest| !rest.is_empty())
+        });
+        retiring.push(Retiring { retired, task });
     }
 }

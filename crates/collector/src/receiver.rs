@@ -7,6 +7,12 @@ pub mod otlp;
 
 /// A running receiver.
 pub trait Receiver: Send + Sync {
-    /// Stops taking requests, lets those under way end, and ends when the last connection is gone.
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Stops taking requests; those under way may end.
+    fn close(&self);
+
+    /// Ends those that are still under way.
+    fn cut(&self);
+
+    /// Ends when the last connection is gone.
+    fn closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

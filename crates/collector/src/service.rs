@@ -20,6 +20,7 @@ use std::{
 use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
+pub use self::console::Endpoints;
 use self::{console::Console, watcher::Watcher};
 use crate::{
     components,
@@ -102,13 +103,20 @@ impl Service {
             watched: Mutex::default(),
         });
         let warnings = loaded.warnings.clone();
-        service.apply(loaded, &text).await?;
+        let mut console = service.console.lock().await;
+        service.apply(&mut console, loaded, &text).await?;
+        drop(console);
         Ok((service, warnings))
     }
 
     /// The engine that runs.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Where metrics and health are served.
+    pub async fn endpoints(&self) -> Endpoints {
+        self.console.lock().await.endpoints()
     }
 
     /// The settings of the log, now and whenever they change.
@@ -123,11 +131,13 @@ impl Service {
 
     /// Loads the document again. A refusal is logged, counted and shown; what runs goes on.
     pub async fn reload(&self) -> Result<(), LoadError> {
+        // Before the document is read: of two changes at once, the one that read last is the one that stays.
+        let mut console = self.console.lock().await;
         let text = read(&self.path);
         let result = match text.and_then(|text| Ok((kubewake_config::load(&text, &SystemSources)?, text))) {
             Ok((loaded, text)) => {
                 loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.path, warning.message));
-                self.apply(loaded, &text).await
+                self.apply(&mut console, loaded, &text).await
             }
             Err(error) => Err(error),
         };
@@ -155,9 +165,11 @@ impl Service {
         self.console.lock().await.stop().await;
     }
 
-    async fn apply(&self, loaded: Loaded, text: &str) -> Result<(), LoadError> {
+    async fn apply(&self, console: &mut Console, loaded: Loaded, text: &str) -> Result<(), LoadError> {
         let Loaded { document, files, .. } = loaded;
-        let mut console = self.console.lock().await;
+        let files = referred(&document, files);
+        // Also if it is refused: what it misses may be there in a moment.
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
         let change = console.prepare(&document);
         let changed = match change {
             // The engine is asked only when the rest can be had, since it cannot be undone.
@@ -165,8 +177,7 @@ impl Service {
             Err(errors) => Err(errors),
         };
         console.commit(changed.map_err(LoadError::Apply)?);
-        drop(console);
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = referred(&document, files);
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = files;
         self.logs.send_replace(document.service.telemetry.logs);
         self.record_success(text);
         Ok(())

@@ -168,5 +168,5 @@ pub(crate) fn label(key: &str) -> String {
 
 /// Whether a text may be a URL with a user and password in it.
 pub(crate) fn has_credentials(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
+    text.contains('@')
 }

@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args) -> ExitCode {
     }
 }
 
-fn say_ready(service: &Service) {
+async fn say_ready(service: &Service) {
     let overview = service.engine().overview();
     let listeners = overview.listeners.iter().map(|(id, protocol, at)| format!("{id}/{protocol}={at}"));
     println!("ready {}", listeners.collect::<Vec<_>>().join(" "));
@@ -81,7 +81,7 @@ fn validate(file: &FileArgs) -> ExitCode {
 }
 
 /// Runs a document until a signal ends it. `ready` is called once, when everything serves.
-pub(crate) async fn serve(config: &std::path::Path, options: Options, ready: impl FnOnce(&Service)) -> ExitCode {
+pub(crate) async fn serve(config: &std::path::Path, options: Options, ready: impl AsyncFnOnce(&Service)) -> ExitCode {
     // How log lines look must be known before the first one; whatever else is wrong is told below.
     let settings = service::check(config).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
     let logs = logging::start(&settings);
@@ -95,7 +95,7 @@ pub(crate) async fn serve(config: &std::path::Path, options: Options, ready: imp
     };
     warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
     logs.follow(service.logs());
-    ready(&service);
+    ready(&service).await;
     match until_stopped(&service).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

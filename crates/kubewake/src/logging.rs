@@ -2,10 +2,12 @@
 
 use kubewake_config::model::{LogEncoding, LogLevel, Logs};
 use tokio::sync::watch;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt};
+use tracing_subscriber::{
+    Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
+};
 
 /// The running log output, whose level can follow the document's.
-pub(crate) struct Output(Option<reload::Handle<EnvFilter, Registry>>);
+pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
 /// Starts logging. How lines look stays as it is; what is shown can change.
 pub(crate) fn start(logs: &Logs) -> Output {
@@ -33,7 +35,7 @@ impl Output {
 }
 
 /// `RUST_LOG` wins over the document, for whoever hunts a bug.
-fn filter(logs: &Logs) -> EnvFilter {
+fn filter(logs: &Logs) -> Targets {
     let level = match logs.level {
         LogLevel::Debug => "debug",
         LogLevel::Info => "info",
@@ -42,7 +44,8 @@ fn filter(logs: &Logs) -> EnvFilter {
     };
     // The libraries below say at `debug` what only their authors want to know.
     let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn");
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default))
+    let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
+    wanted.or_else(|| default.parse().ok()).unwrap_or_default()
 }
 
 fn colours() -> bool {

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    collector::serve(&config, Options::default(), |service| greet(service, &config)).await
+    collector::serve(&config, Options::default(), async |service: &Service| greet(service, &config).await).await
 }
 
 /// The document, written down if it is not there: it can be edited while it runs.
@@ -51,7 +51,8 @@ fn default_folder() -> PathBuf {
     state.or_else(home).unwrap_or_else(std::env::temp_dir).join("kubewake")
 }
 
-fn greet(service: &Service, config: &Path) {
+async fn greet(service: &Service, config: &Path) {
+    let endpoints = service.endpoints().await;
     let overview = service.engine().overview();
     let at = |wanted: &str| overview.listeners.iter().find(|(_, protocol, _)| *protocol == wanted).map(|(.., at)| *at);
     println!("The collector takes OTLP and shows what it gets here.");
@@ -63,8 +64,12 @@ fn greet(service: &Service, config: &Path) {
             "  HTTP     export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_ENDPOINT=http://{http}"
         );
     }
-    println!("  status   http://127.0.0.1:13133/status");
-    println!("  metrics  http://127.0.0.1:8888/metrics");
+    if let Some(health) = endpoints.health {
+        println!("  status   http://{health}/status");
+    }
+    if let Some(metrics) = endpoints.metrics {
+        println!("  metrics  http://{metrics}/metrics");
+    }
     println!("  config   {} (edit it: changes are picked up)", config.display());
     println!("ready");
 }

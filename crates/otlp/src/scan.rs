@@ -27,7 +27,7 @@ use crate::Signal;
 use crate::numbers::{log, request, resource_entry, scope_entry, span};
 use crate::wire::{WireError, read_tag, skip_value};
 use error::Fault;
-use shape::Shape;
+use shape::{Next, Shape};
 
 /// What is in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,8 +169,27 @@ impl<V: Visitor> Scanner<'_, V> {
 }
 
 /// Reads a field that the shape allows: its number, and its content if it has a length. `rest` is not empty.
+///
+/// Nearly every field of telemetry has a tag of one byte and is shorter than 128 bytes, or is a time of eight.
 #[inline(always)]
 fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
+    if let [tag, ref tail @ ..] = **rest {
+        let found = match (shape.after(tag), tail) {
+            (Next::Len, [size @ ..0x80, tail @ ..]) => tail.split_at_checked(usize::from(*size)),
+            (Next::I64, tail) => tail.split_at_checked(8),
+            _ => None,
+        };
+        if let Some((value, behind)) = found {
+            *rest = behind;
+            return Ok((u32::from(tag >> 3), value));
+        }
+    }
+    any_field(rest, shape)
+}
+
+/// As [`next_field`], for every field and every fault.
+#[inline(never)]
+fn any_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
     let start = *rest;
     let (number, wire) = read_tag(rest).map_err(|error| Fault::new(error, start))?;
     if !shape.allows(number, wire) {

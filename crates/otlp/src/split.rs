@@ -105,6 +105,11 @@ impl Iterator for Split {
 }
 
 impl Split {
+    /// Sets the limit of the pieces that are still to come.
+    pub fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     /// Begins a piece: the messages that the last one left open go on with their headers.
     fn begin(&mut self) {
         self.plan.clear();

@@ -1,6 +1,8 @@
 //! The backend hangs and memory is short: senders are asked to wait, and nothing that was acknowledged is lost.
 
-use kubewake_e2e::{Collector, Config, Connection, Grpc, Load, Sink, eventually, grpc_to, otlp::spans};
+use kubewake_e2e::{Collector, Config, Connection, Load, Sink, eventually, grpc_to, http, otlp::spans, python};
+
+const UNAVAILABLE: u32 = 14;
 
 /// A budget of one MiB, and a queue that is no limit beside it.
 fn short_of_memory(sink: &Sink) -> Config {
@@ -28,18 +30,17 @@ fn refusals_say_when_to_come_back() {
         let sink = Sink::hanging();
         let collector = filled(shortage(&sink));
         let body = spans(&["x".repeat(20_000).as_str()]);
-        let answer = Grpc::traces(collector.grpc()).send(&body);
-        assert_eq!(answer.code, 14, "UNAVAILABLE: {answer:?}");
-        // google.rpc.Status, whose details hold a google.rpc.RetryInfo.
-        assert!(!answer.details.is_empty(), "{answer:?}");
-        let answer = kubewake_e2e::http::post(collector.http(), "/v1/traces", "application/json", b"{}");
+        let answer = &python::call_traces(collector.grpc(), &[], &body)[0];
+        assert_eq!(answer.code, UNAVAILABLE, "{answer:?}");
+        assert!(answer.details.contains("google.rpc.RetryInfo"), "{answer:?}");
+        let answer = http::post(collector.http(), "/v1/traces", "application/json", b"{}");
         assert_eq!(answer.status, 200, "nothing is always taken");
-        let answer = kubewake_e2e::http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body);
+        let answer = http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body);
         assert_eq!(answer.status, 503);
         assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds > 0), "{answer:?}");
         sink.recover();
-        let taken = || Grpc::traces(collector.grpc()).send(&body).code == 0;
-        eventually("it takes data again", taken);
+        let again = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body).status == 200;
+        eventually("it takes data again", again);
     }
 }
 
@@ -65,4 +66,32 @@ fn what_was_acknowledged_arrives_once_the_backend_is_back() {
         assert_eq!(dropped, 0.0, "a refusal is no loss");
         eventually("the budget is free again", || collector.metric("kubewake_memory_used_bytes", &[]) == 0.0);
     }
+}
+
+#[test]
+fn memory_stays_within_the_budget_whatever_is_sent() {
+    /// Beyond the budget: the program itself, and what connections read ahead.
+    const ROOM_MIB: u64 = 64;
+    let sink = Sink::hanging();
+    let config = Config::to("otlp", grpc_to(sink.address()).with("sending_queue: {queue_size: 1000000}"))
+        .processor("memory_limiter", "{check_interval: 1s, limit_mib: 16, spike_limit_mib: 0}")
+        .processor("batch", "{timeout: 100ms}")
+        .pipeline("traces", "memory_limiter, batch", "otlp");
+    let collector = Collector::with(config).start();
+    // Several times what fits, in requests of half a MiB, from many connections at once.
+    let run = |protocol, door, more: &[&str]| {
+        let args = ["--spans", "1000", "--connections", "16", "--in-flight", "4"];
+        Load::run(protocol, door, &[&args, more].concat())
+    };
+    let reports = [
+        run("grpc", collector.grpc(), &["--requests", "150"]),
+        run("http", collector.http(), &["--requests", "150"]),
+        run("grpc", collector.grpc(), &["--requests", "50", "--compression", "gzip"]),
+    ];
+    assert!(reports.iter().all(|report| report.items("failed") == 0), "{reports:?}");
+    assert!(reports[0].items("acknowledged") > 0 && reports[0].items("refused") > 0, "{reports:?}");
+    assert!(collector.peak_mib() <= 16 + ROOM_MIB, "{} MiB", collector.peak_mib());
+    sink.recover();
+    reports.iter().for_each(|report| sink.await_all(&report.acknowledged));
+    assert!(collector.peak_mib() <= 16 + ROOM_MIB, "{} MiB", collector.peak_mib());
 }

@@ -1,6 +1,6 @@
 //! A collector sends to another one, which a user runs behind it.
 
-use kubewake_e2e::{Collector, Config, Load, Sink, config::Settings, grpc_to, http_to};
+use kubewake_e2e::{Collector, Config, Load, Sink, config::Settings, eventually, grpc_to, http_to};
 
 #[test]
 fn a_chain_over_grpc_delivers_everything_once() {
@@ -22,7 +22,8 @@ fn delivers_everything_once(
     let second = Collector::with(batched(Config::to(exporter, to(sink.address())))).start();
     let first = Collector::with(batched(Config::to(exporter, to(door(&second))))).start();
     let sent = ["traces", "logs", "metrics"].map(|signal| {
-        let report = Load::run("grpc", first.grpc(), &["--requests", "60", "--signal", signal, "--compression", "gzip"]);
+        let report =
+            Load::run("grpc", first.grpc(), &["--requests", "60", "--signal", signal, "--compression", "gzip"]);
         assert_eq!(report.items("acknowledged"), 6000, "{report:?}");
         report
     });
@@ -32,4 +33,34 @@ fn delivers_everything_once(
     }
     let stats = sink.stats();
     assert_eq!((stats["duplicates"].as_u64(), stats["items"].as_u64()), (Some(0), Some(3 * 6000)), "{stats}");
+}
+
+#[test]
+fn every_compression_is_understood_by_the_next() {
+    let sink = Sink::start();
+    let second = Collector::with(Config::to("otlp", grpc_to(sink.address()))).start();
+    let (mut config, mut count) = (Config::new(), 0);
+    for compression in ["none", "gzip", "zstd", "snappy", "zlib", "deflate", "lz4"] {
+        let compressed = format!("compression: {compression}");
+        let http = format!("otlphttp/{compression}");
+        config = config.exporter(&http, http_to(second.http()).with(&compressed));
+        config = config.pipeline(&format!("traces/http_{compression}"), "", &http);
+        count += 1;
+        // gRPC has fewer.
+        if ["none", "gzip", "zstd", "snappy"].contains(&compression) {
+            let grpc = format!("otlp/{compression}");
+            config = config.exporter(&grpc, grpc_to(second.grpc()).with(&compressed));
+            config = config.pipeline(&format!("traces/grpc_{compression}"), "", &grpc);
+            count += 1;
+        }
+    }
+    let first = Collector::with(config).start();
+    let report = Load::run("http", first.http(), &["--requests", "3"]);
+    assert_eq!(report.items("acknowledged"), 300);
+    eventually("each of them delivers", || {
+        let status = first.status();
+        status["pipelines"].as_object().unwrap().values().all(|pipeline| pipeline["delivered"] == 300)
+    });
+    sink.await_items(300 * count);
+    assert_eq!((sink.items(), sink.count("distinct")), (300 * count, 300));
 }

@@ -38,3 +38,44 @@ fn the_other_pipeline_gets_everything_once() {
     assert_eq!(collector.metric("otelcol_receiver_accepted_spans", &[]), 3000.0);
     assert_eq!(collector.metric("otelcol_receiver_refused_spans", &[]), 0.0);
 }
+
+#[test]
+fn one_pipelines_memory_is_not_the_others() {
+    let (good, hanging) = (Sink::start(), Sink::hanging());
+    let config = Config::new()
+        .processor("memory_limiter", "{check_interval: 1s, limit_mib: 1, spike_limit_mib: 0}")
+        .exporter("otlp/good", grpc_to(good.address()))
+        .exporter("otlp/hanging", grpc_to(hanging.address()).with("sending_queue: {queue_size: 100000}"))
+        .pipeline("traces/good", "memory_limiter", "otlp/good")
+        .pipeline("traces/hanging", "memory_limiter", "otlp/hanging");
+    let collector = Collector::with(config).start();
+    // Five times what one may hold, slowly enough for the good one to keep up: one request at a time.
+    let args =
+        ["--requests", "200", "--spans", "50", "--connections", "1", "--in-flight", "1", "--retry", "--grace", "60"];
+    let report = Load::run("grpc", collector.grpc(), &args);
+    assert_eq!(report.items("acknowledged"), 10_000, "{report:?}");
+    good.await_all(&report.acknowledged);
+    assert_eq!(good.count("duplicates"), 0);
+    let status = collector.status();
+    assert_eq!(status["pipelines"]["traces/good"]["dropped"]["memory_limit"], 0, "{status}");
+    let dropped = status["pipelines"]["traces/hanging"]["dropped"]["memory_limit"].as_u64().unwrap();
+    assert!(dropped > 5000, "most of it does not fit: {status}");
+    hanging.recover();
+    eventually("what fitted arrives", || hanging.items() == 10_000 - dropped);
+}
+
+#[test]
+fn two_exporters_of_one_pipeline_get_no_duplicates() {
+    let (good, hanging) = (Sink::start(), Sink::hanging());
+    let config = Config::new()
+        .exporter("otlp/good", grpc_to(good.address()))
+        .exporter("otlp/hanging", grpc_to(hanging.address()).with("sending_queue: {queue_size: 20, num_consumers: 1}"))
+        .pipeline("traces", "", "otlp/good, otlp/hanging");
+    let collector = Collector::with(config).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "100", "--spans", "10"]);
+    good.await_all(&report.acknowledged);
+    assert_eq!((good.items(), good.count("duplicates")), (report.items("acknowledged"), 0));
+    let dropped = collector.metric("kubewake_pipeline_dropped_items", &[]) as u64;
+    hanging.recover();
+    eventually("the other one gets what was not dropped", || hanging.items() == report.items("acknowledged") - dropped);
+}

@@ -17,7 +17,10 @@ fn status_and_health_of_a_collector_at_work() {
     let (status, traces) = (collector.status(), traces());
     assert_eq!((&status["phase"], &status["revision"]["number"]), (&"ready".into(), &1.into()));
     assert!(status["refused"].is_null());
-    assert_eq!((&traces["received"], &traces["state"], &traces["last_error"]), (&500.into(), &"ok".into(), &"none".into()));
+    assert_eq!(
+        (&traces["received"], &traces["state"], &traces["last_error"]),
+        (&500.into(), &"ok".into(), &"none".into())
+    );
     assert!(traces["last_success"]["age_seconds"].is_number(), "{traces}");
     assert!(traces["dropped"].as_object().unwrap().values().all(|count| *count == 0), "{traces}");
     assert_eq!(traces["exporters"]["otlp"]["queue_size"], 0);

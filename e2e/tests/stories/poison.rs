@@ -35,3 +35,43 @@ fn one_senders_poison_never_costs_anothers_data() {
     assert_eq!(collector.metric("otelcol_exporter_sent_spans", &[]), 6.0);
     assert_eq!(collector.metric("otelcol_exporter_send_failed_spans", &[]), 1.0);
 }
+
+#[test]
+fn requests_that_were_cut_lose_no_more_than_the_poisoned_one() {
+    let backend = Backend::start(|request| match request.contains("poison") {
+        true => (400, Vec::new(), Vec::new()),
+        false => taken(),
+    });
+    let to = http_to(backend.address()).with("compression: none");
+    let batch = "{timeout: 50ms, send_batch_size: 7, send_batch_max_size: 7}";
+    let by_processor = Config::to("otlphttp", &to).processor("batch", batch).pipeline("traces", "batch", "otlphttp");
+    let queue = "sending_queue: {batch: {flush_timeout: 50ms, min_size: 7, max_size: 7, sizer: items}}";
+    let by_queue = Config::to("otlphttp", to.with(queue));
+    for config in [by_processor, by_queue] {
+        let before = backend.requests().len();
+        let collector = Collector::with(config).start();
+        let mut connection = Connection::to(collector.http());
+        for request in 0..10 {
+            let names: Vec<String> = (0..5).map(|span| format!("{request}-{span}-good")).collect();
+            let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+            if request == 4 {
+                names[2] = "poison";
+            }
+            assert_eq!(connection.post("/v1/traces", "application/x-protobuf", &spans(&names)).status, 200);
+        }
+        let count = |name: &str| collector.metric(name, &["pipeline=\"traces\""]);
+        eventually("everything has an end", || {
+            count("kubewake_pipeline_delivered_items") + count("kubewake_pipeline_dropped_items") == 50.0
+        });
+        let taken = backend.requests().split_off(before);
+        let taken: Vec<_> = taken.iter().filter(|request| !request.contains("poison")).collect();
+        for request in (0..10).filter(|request| *request != 4) {
+            for span in 0..5 {
+                let name = format!("{request}-{span}-good");
+                let times = taken.iter().filter(|request| request.contains(&name)).count();
+                assert_eq!(times, 1, "{name} is taken once");
+            }
+        }
+        assert!(count("kubewake_pipeline_dropped_items") <= 5.0);
+    }
+}

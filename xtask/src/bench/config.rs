@@ -3,8 +3,9 @@
 use std::{fs, net::TcpListener, path::PathBuf, process::Command};
 
 use anyhow::Context;
+use serde_json::Value;
 
-use super::{directory, process::Process, program};
+use super::{directory, http, process::Process, program};
 
 /// A collector's configuration file, and where it listens.
 #[derive(Debug)]
@@ -12,6 +13,7 @@ pub(crate) struct Config {
     name: String,
     pub grpc: String,
     pub http: String,
+    pub health: String,
     pub path: PathBuf,
 }
 
@@ -21,22 +23,35 @@ pub(crate) struct Parts {
     pub processors: String,
     pub exporters: String,
     pub pipelines: String,
+    /// Whether the collector's `/status` is served.
+    pub health: bool,
 }
 
 impl Config {
     /// A configuration with free ports and no file yet.
     pub(crate) fn new(name: &str) -> anyhow::Result<Self> {
         let path = directory().join(format!("{name}.yaml"));
-        Ok(Self { name: name.to_owned(), grpc: free_address()?, http: free_address()?, path })
+        let (grpc, http, health) = (free_address()?, free_address()?, free_address()?);
+        Ok(Self { name: name.to_owned(), grpc, http, health, path })
     }
 
     /// Writes the file as Kubernetes does: a new one takes the place of the old one at once.
     pub(crate) fn write(&self, parts: &Parts) -> anyhow::Result<()> {
+        let (extension, extensions) = match parts.health {
+            true => (format!("extensions:\n  health_check:\n    endpoint: {}\n", self.health), "[health_check]"),
+            false => (String::new(), "[]"),
+        };
         self.write_text(&format!(
-            "receivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: {}\n      http:\n        endpoint: {}\n\
-             processors:\n{}exporters:\n{}service:\n  telemetry:\n    metrics:\n      level: none\n  pipelines:\n{}",
+            "{extension}receivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: {}\n      http:\n        \
+             endpoint: {}\nprocessors:\n{}exporters:\n{}service:\n  extensions: {extensions}\n  telemetry:\n    \
+             metrics:\n      level: none\n  pipelines:\n{}",
             self.grpc, self.http, parts.processors, parts.exporters, parts.pipelines
         ))
+    }
+
+    /// The collector's own account of itself, if its health is served.
+    pub(crate) fn status(&self) -> anyhow::Result<Value> {
+        http::get(&self.health, "/status")
     }
 
     /// Writes any text, also what is no configuration.
@@ -59,6 +74,7 @@ pub(crate) fn forward(backend: &str, gzip: bool) -> Parts {
         processors: "  batch:\n".to_owned(),
         exporters: exporter("otlp", backend, if gzip { "    compression: gzip\n" } else { "    compression: none\n" }),
         pipelines: pipeline("traces", "batch", "otlp"),
+        health: false,
     }
 }
 

@@ -24,9 +24,9 @@ pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
     sleep(WAIT);
     let (memory, cpu) = (collector.memory()?, collector.cpu()? - before);
     collector.stop()?;
-    section.header(&["memory", "peak", "CPU"]);
+    section.header(&["memory", "without the binary's pages", "peak", "CPU"]);
     let share = format!("{:.1} %", cpu.as_secs_f64() / WAIT.as_secs_f64() * 100.0);
-    section.row([mib(memory.now), mib(memory.peak), share]);
+    section.row([mib(memory.now), mib(memory.own), mib(memory.peak), share]);
     section.check(format!("memory at most {}", mib(MAX_MEMORY)), mib(memory.now), memory.now <= MAX_MEMORY);
     Ok(section)
 }

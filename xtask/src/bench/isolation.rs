@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+use serde_json::Value;
+
 use super::{
     Plan,
     check::Section,
@@ -22,6 +25,9 @@ struct Run {
     outcome: Outcome,
     missing: u64,
     duplicates: u64,
+    /// Spans that the other backend took, and that its pipeline had no room for.
+    other_took: u64,
+    other_dropped: u64,
     /// From the sender to the backend, in milliseconds.
     p50: f64,
     p99: f64,
@@ -50,6 +56,11 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
             format!("{:.1} ms", run.outcome.measure("/latency_ms/p99")),
         ]);
     }
+    // Otherwise nothing was put to the test.
+    let stuck = beside.other_took == 0 && beside.other_dropped > 0;
+    let what = format!("{} taken, {} dropped", beside.other_took, beside.other_dropped);
+    section.check("the hanging backend took nothing and its pipeline was full", what, stuck);
+    section.check_none("spans that pipeline dropped while both answered", alone.other_dropped);
     let sent = beside.outcome.count("/items/started");
     section.check_none("spans that the receiver did not take", sent.saturating_sub(beside.outcome.acknowledged()));
     section.check_none("spans that the healthy backend did not get", beside.missing);
@@ -71,10 +82,13 @@ fn measure(plan: &Plan, hang: bool) -> anyhow::Result<Run> {
     let missing = healthy.missing(outcome.acknowledged_file(), PATIENCE)?;
     let duplicates = healthy.count("/duplicates")?;
     let (p50, p99) = (healthy.latency("p50")?, healthy.latency("p99")?);
+    let other_took = other.count("/items")?;
+    let dropped = config.status()?.pointer("/pipelines/traces~1other/dropped/queue_full").and_then(Value::as_u64);
+    let other_dropped = dropped.context("the collector does not count what the other pipeline dropped")?;
     // The hanging pipeline has what it cannot deliver; let it, so that the collector ends at once.
     other.mode("hang=false")?;
     collector.stop()?;
-    Ok(Run { outcome, missing, duplicates, p50, p99 })
+    Ok(Run { outcome, missing, duplicates, other_took, other_dropped, p50, p99 })
 }
 
 /// Small batches, so that the latency is the collector's and not the batch's; a queue that the hanging pipeline fills.
@@ -91,5 +105,6 @@ fn parts(healthy: &Sink, other: &Sink) -> Parts {
         processors: batch("healthy") + &batch("other"),
         exporters: exporters.concat(),
         pipelines: pipelines.concat(),
+        health: true,
     }
 }

@@ -74,5 +74,6 @@ fn parts(sink: &Sink) -> Parts {
         processors: format!("  memory_limiter:\n    check_interval: 1s\n    limit_mib: {BUDGET_MIB}\n  batch:\n"),
         exporters: exporter("otlp", &sink.address, retry),
         pipelines: pipeline("traces", "memory_limiter, batch", "otlp"),
+        health: false,
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Process {
 pub(crate) struct Memory {
     pub now: u64,
     pub peak: u64,
+    /// The part of it that is the process's own; the rest is pages of the binary.
+    pub own: u64,
 }
 
 impl Process {
@@ -74,7 +76,7 @@ impl Process {
             let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<u64>().ok());
             kib.map(|kib| kib * 1024).with_context(|| format!("/proc/PID/status has no {name}"))
         };
-        Ok(Memory { now: field("VmRSS:")?, peak: field("VmHWM:")? })
+        Ok(Memory { now: field("VmRSS:")?, peak: field("VmHWM:")?, own: field("RssAnon:")? })
     }
 
     /// Sends a signal, by its short name.

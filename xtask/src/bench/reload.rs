@@ -1,21 +1,29 @@
 //! The configuration changes under load.
 
-use std::{thread::sleep, time::Duration};
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
 
 use super::{
     Plan,
     check::Section,
     config::{Config, Parts, exporter, pipeline},
     load::Load,
+    process::Process,
     sink::Sink,
 };
 
 /// A rate at which every reload meets requests under way.
 const RATE: u64 = 20_000;
-/// Time for one reload to happen before the next.
+/// Time for spans to pass between two reloads.
 const INTERVAL: Duration = Duration::from_millis(150);
 /// One in so many documents is refused.
 const REFUSED: u32 = 5;
+/// A document that is not in force by then is not going to be.
+const RELOAD: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Changes the file again and again while spans pass.
@@ -33,14 +41,12 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     let collector = config.start()?;
     // It is stopped when the reloads are done; the time only ends it if something here fails.
     let load = Load::new("reload", &config.grpc).rate(RATE).lasting(INTERVAL * plan.reloads * 4).start()?;
+    let (mut loaded, mut refused) = (0, 0);
     for number in 1..=plan.reloads {
         sleep(INTERVAL);
-        if number % REFUSED == 0 {
-            config.write_text("receivers:\n  unheard_of:\n")?;
-        } else {
-            config.write(&parts(&sink, number))?;
+        if reload(&config, &collector, &sink, number)? {
+            *(if number.is_multiple_of(REFUSED) { &mut refused } else { &mut loaded }) += 1;
         }
-        collector.signal("HUP")?;
     }
     sleep(INTERVAL);
     let outcome = load.stop()?;
@@ -66,12 +72,42 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
         outcome.count("/connections/lost").to_string(),
         format!("{:.1} ms", outcome.measure("/latency_ms/p99")),
     ]);
+    // A collector that ignores the file would keep every promise below.
+    let (bad, good) = (plan.reloads / REFUSED, plan.reloads - plan.reloads / REFUSED);
+    let what = format!("{loaded} and {refused}");
+    section.check(
+        format!("{good} loaded and {bad} refused, by its own account"),
+        what,
+        (loaded, refused) == (good, bad),
+    );
     let sent = outcome.count("/items/started");
     section.check_none("spans that the receiver did not take", sent.saturating_sub(outcome.acknowledged()));
     section.check_none("spans lost", missing);
     section.check_none("spans doubled", duplicates);
     section.check_none("connections closed", outcome.count("/connections/lost"));
     Ok(section)
+}
+
+/// Replaces the document by the one with this number. Whether the collector then says that it did what it should.
+fn reload(config: &Config, collector: &Process, sink: &Sink, number: u32) -> anyhow::Result<bool> {
+    let field = if number.is_multiple_of(REFUSED) { "/refused/hash" } else { "/revision/hash" };
+    let hash = || anyhow::Ok(config.status()?.pointer(field).and_then(Value::as_str).map(str::to_owned));
+    let before = hash()?;
+    if number.is_multiple_of(REFUSED) {
+        config.write_text(&format!("receivers:\n  unheard_of/{number}:\n"))?;
+    } else {
+        config.write(&parts(sink, number))?;
+    }
+    collector.signal("HUP")?;
+    let deadline = Instant::now() + RELOAD;
+    while Instant::now() < deadline {
+        let now = hash()?;
+        if now.is_some() && now != before {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(false)
 }
 
 /// Each number is another document: the batch or the exporter differs, or there is one pipeline more.
@@ -84,5 +120,5 @@ fn parts(sink: &Sink, number: u32) -> Parts {
         exporters += "  nop:\n";
         pipelines += &pipeline("traces/more", "batch", "nop");
     }
-    Parts { processors: format!("  batch:\n    send_batch_size: {batch_size}\n"), exporters, pipelines }
+    Parts { processors: format!("  batch:\n    send_batch_size: {batch_size}\n"), exporters, pipelines, health: true }
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
-use kubewake_otlp::{Limit, Signal};
+use kubewake_otlp::{Limit, Piece, Signal};
 
 use super::Charge;
 
@@ -112,7 +112,8 @@ impl Batch {
     }
 
     /// Cuts the batch into batches within `limit`, without copying the parts that need no cut. A record that is
-    /// larger than a limit in bytes goes alone.
+    /// larger than a limit in bytes goes alone, and so does a request whose pieces would take more memory than there is:
+    /// each of them repeats the headers of what was cut, and a stranger chooses how large those are.
     pub fn split(self, limit: Limit) -> Vec<Batch> {
         if fits(limit, self.items, self.bytes) {
             return vec![self];
@@ -141,37 +142,41 @@ fn fill(out: &mut Vec<Batch>, open: &mut Batch, part: Part, limit: Limit) {
         open.push(part);
         return;
     }
-    let room = room(limit, open).filter(|_| matches!(limit, Limit::Items(_)));
-    let first = room.unwrap_or_else(|| {
+    let Some(pieces) = cut(signal, &part, room(limit, open), limit) else {
         close(out, open);
-        limit
-    });
-    let mut rest = part;
-    // Only the first cut is odd-sized: it tops up the open batch. The rest is cut evenly.
-    let mut cut = first;
-    loop {
-        if fits(limit, open.items + rest.items, open.bytes + rest.bytes.len()) {
-            open.push(rest);
-            return;
+        open.push(part);
+        return;
+    };
+    for piece in pieces {
+        if !fits(limit, open.items + piece.items, open.bytes + piece.bytes.len()) {
+            close(out, open);
         }
-        let mut pieces = kubewake_otlp::split(signal, &rest.bytes, cut);
-        let Some(head) = pieces.next() else { return };
-        open.push(Part { bytes: head.bytes, items: head.items, ..rest.clone() });
-        close(out, open);
-        if cut == limit {
-            for piece in pieces {
-                close(out, open);
-                open.push(Part { bytes: piece.bytes, items: piece.items, ..rest.clone() });
-            }
-            return;
-        }
-        let tail: Vec<Bytes> = pieces.map(|p| p.bytes).collect();
-        rest = Part { items: rest.items - head.items, bytes: kubewake_otlp::join(&tail), ..rest };
-        cut = limit;
-        if rest.items == 0 {
-            return;
-        }
+        open.push(piece);
     }
+}
+
+/// Cuts a request: a first piece of at most `first` items that tops up the open batch, if there is room for any, and the
+/// others within `limit`. `None` if there is no memory for the pieces.
+fn cut(signal: Signal, part: &Part, first: Option<NonZeroUsize>, limit: Limit) -> Option<Vec<Part>> {
+    let mut out = Vec::new();
+    // What the request is charged for covers its pieces, as far as they are no larger than it was.
+    let mut covered = part.bytes.len();
+    let mut push = |piece: Piece| {
+        let charge = match covered.checked_sub(piece.bytes.len()) {
+            Some(left) => {
+                covered = left;
+                part.charge.clone()
+            }
+            None => Arc::new(part.charge.another(piece.bytes.len() as u64)?),
+        };
+        out.push(Part { bytes: piece.bytes, items: piece.items, origin: part.origin.clone(), charge });
+        Some(())
+    };
+    let mut pieces = kubewake_otlp::split(signal, &part.bytes, first.map_or(limit, Limit::Items));
+    push(pieces.next()?)?;
+    pieces.set_limit(limit);
+    pieces.try_for_each(push)?;
+    Some(out)
 }
 
 fn fits(limit: Limit, items: usize, bytes: usize) -> bool {
@@ -181,9 +186,13 @@ fn fits(limit: Limit, items: usize, bytes: usize) -> bool {
     }
 }
 
-fn room(limit: Limit, open: &Batch) -> Option<Limit> {
+/// How many items the open batch still takes. By bytes, where headers count too, it is not topped up.
+fn room(limit: Limit, open: &Batch) -> Option<NonZeroUsize> {
     match limit {
-        Limit::Items(max) => NonZeroUsize::new(max.get().saturating_sub(open.items)).map(Limit::Items),
-        Limit::Bytes(max) => NonZeroUsize::new(max.get().saturating_sub(open.bytes)).map(Limit::Bytes),
+        Limit::Items(max) => NonZeroUsize::new(max.get().saturating_sub(open.items)),
+        Limit::Bytes(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

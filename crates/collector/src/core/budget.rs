@@ -4,35 +4,39 @@
 //! among them as a guarantee and the other half is a common pool, so that one pipeline whose backend hangs can take
 //! the pool and its own share, and never what the others were promised. A lone member has it all.
 //!
-//! *Guarantees.* The sum of all charges never exceeds the limit. A charge is given back exactly once, when it is
-//! dropped. *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
+//! *Guarantees.* No charge is granted that would bring the sum of all above the limit, also while members join, leave and
+//! still hold more than their new share. A charge is given back exactly once, when it is dropped. *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
 //! sockets and the program itself need: that is outside, and bounded by connections.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
 /// A limit in bytes that several members share.
 #[derive(Debug)]
 pub struct Budget {
+    /// All charges together, whoever's share they are in.
+    total: Account,
     pool: Account,
     limits: Mutex<Limits>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Limits {
     limit: u64,
     /// The part of the limit that new requests may not use: it is kept for those under way.
     spike: u64,
-    members: Vec<std::sync::Weak<Member>>,
+    /// The accounts of the members. Not the members themselves: to let go of the last handle of one ends it, which
+    /// divides the limit anew, and that cannot be done by someone who is just looking at the limits.
+    members: Vec<Arc<Account>>,
 }
 
 /// One pipeline's access to a budget.
 #[derive(Debug)]
 pub struct Member {
     budget: Arc<Budget>,
-    own: Account,
+    own: Arc<Account>,
 }
 
 /// A use of memory that is given back on drop.
@@ -54,60 +58,59 @@ struct Account {
 impl Budget {
     /// A budget of `limit` bytes, `spike` of which only requests under way may use.
     pub fn new(limit: u64, spike: u64) -> Arc<Self> {
-        Arc::new(Self {
-            pool: Account::default(),
-            limits: Mutex::new(Limits { limit, spike: spike.min(limit), members: Vec::new() }),
-        })
+        let budget = Self { total: Account::default(), pool: Account::default(), limits: Mutex::default() };
+        budget.resize(limit, spike);
+        Arc::new(budget)
     }
 
     /// Adds a member, and divides the limit anew.
     pub fn join(self: &Arc<Self>) -> Arc<Member> {
-        let member = Arc::new(Member { budget: self.clone(), own: Account::default() });
-        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        limits.members.push(Arc::downgrade(&member));
-        self.divide(&mut limits);
+        let member = Arc::new(Member { budget: self.clone(), own: Arc::default() });
+        let mut limits = self.limits();
+        limits.members.push(member.own.clone());
+        self.divide(&limits);
         member
     }
 
     /// Changes the limit. What is held already stays held.
     pub fn resize(&self, limit: u64, spike: u64) {
-        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limits = self.limits();
         limits.limit = limit;
         limits.spike = spike.min(limit);
-        self.divide(&mut limits);
+        self.divide(&limits);
     }
 
     /// The limit in bytes.
     pub fn limit(&self) -> u64 {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner).limit
+        self.limits().limit
     }
 
     /// Bytes in use by all members.
     pub fn used(&self) -> u64 {
-        let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let own: u64 = limits.members.iter().filter_map(|m| m.upgrade()).map(|m| m.own.used()).sum();
-        own + self.pool.used()
+        self.total.used()
     }
 
-    fn divide(&self, limits: &mut Limits) {
-        limits.members.retain(|m| m.strong_count() > 0);
-        let members: Vec<_> = limits.members.iter().filter_map(|m| m.upgrade()).collect();
-        let count = members.len() as u64;
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn divide(&self, limits: &Limits) {
+        let count = limits.members.len() as u64;
         let guaranteed = match count {
             0 | 1 => limits.limit,
             n => limits.limit / 2 / n,
         };
+        self.total.resize(limits.limit, limits);
         self.pool.resize(limits.limit.saturating_sub(guaranteed * count.max(1)), limits);
-        for member in members {
-            member.own.resize(guaranteed, limits);
-        }
+        limits.members.iter().for_each(|own| own.resize(guaranteed, limits));
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut limits = self.budget.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        self.budget.divide(&mut limits);
+        let mut limits = self.budget.limits();
+        limits.members.retain(|own| !Arc::ptr_eq(own, &self.own));
+        self.budget.divide(&limits);
     }
 }
 
@@ -123,10 +126,19 @@ impl Member {
     }
 
     fn charge(self: &Arc<Self>, bytes: u64, new: bool) -> Option<Charge> {
+        let (total, pool) = (&self.budget.total, &self.budget.pool);
+        // Only to the limit: what is kept for requests under way is kept in each share by itself.
+        if !total.take(bytes, false) {
+            return None;
+        }
         if self.own.take(bytes, new) {
             return Some(Charge { member: Some(self.clone()), own: bytes, pool: 0 });
         }
-        self.budget.pool.take(bytes, new).then(|| Charge { member: Some(self.clone()), own: 0, pool: bytes })
+        if pool.take(bytes, new) {
+            return Some(Charge { member: Some(self.clone()), own: 0, pool: bytes });
+        }
+        total.give(bytes);
+        None
     }
 }
 
@@ -151,10 +163,19 @@ impl Charge {
         true
     }
 
+    /// Reserves `bytes` more, as a charge of its own, for a copy of something that is under way.
+    pub fn another(&self, bytes: u64) -> Option<Self> {
+        match &self.member {
+            None => Some(Self::free()),
+            Some(member) => member.charge(bytes, false),
+        }
+    }
+
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let Some(member) = &self.member else { return };
         let mut surplus = self.bytes().saturating_sub(bytes);
+        member.budget.total.give(surplus);
         let pool = surplus.min(self.pool);
         surplus -= pool;
         member.budget.pool.give(pool);

@@ -85,14 +85,19 @@ impl Admission {
             (pipeline as Arc<dyn Consumer>, Batch::single(signal, part))
         });
         let answer = link::offer_each(offers.collect());
-        if !full.is_empty() {
-            count_losses(&full, signal, items);
+        if full.is_empty() {
+            return answer;
         }
-        answer
+        match answer {
+            Answer::Now(result) => Answer::Now(result.inspect(|()| count_losses(&full, signal, items))),
+            Answer::Later(future) => {
+                Answer::later(async move { future.await.inspect(|()| count_losses(&full, signal, items)) })
+            }
+        }
     }
 }
 
-/// Pipelines that had no memory while others did lost the request.
+/// Pipelines that had no memory while others took the request lost it.
 #[cold]
 fn count_losses(full: &[Arc<Pipeline>], signal: Signal, items: usize) {
     let charge = Arc::new(Charge::free());

@@ -12,8 +12,9 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use tokio::task::JoinSet;
 
-use super::{Batch, DropReason, Refusal, RefusalKind};
+use super::{Batch, DropReason, Refusal};
 
 /// Whether a batch was taken.
 pub enum Answer {
@@ -52,9 +53,9 @@ impl Answer {
 /// What to do when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressure {
-    /// Say so: the sender can come back.
+    /// Say so: the sender can come back. Whoever offers hears of a failure and counts it.
     Refuse,
-    /// Wait for room: the data was acknowledged already.
+    /// Wait for room: the data was acknowledged already. Whoever takes it counts what becomes of it.
     Wait,
 }
 
@@ -65,10 +66,10 @@ pub trait Consumer: Send + Sync {
     /// "Taken" means held in a bounded buffer from which nothing is dropped uncounted, or delivered.
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer;
 
-    /// Counts data that was offered here and found no room; the sender was told.
+    /// Counts data that was offered here and found no room.
     fn refused(&self, batch: &Batch);
 
-    /// Counts data that was offered here, found no room, and went on without this consumer.
+    /// Counts data that was offered here, was not taken, and went on without this consumer.
     fn lost(&self, batch: &Batch, reason: DropReason);
 }
 
@@ -102,7 +103,7 @@ impl Link {
         let targets = self.0.load_full();
         match targets.as_slice() {
             [] => {}
-            // A refusal here is final and counted by the target: with `Wait` no target refuses for want of room.
+            // A refusal here is final and counted by the target.
             [only] => drop(only.clone().consume(batch, Pressure::Wait).wait().await),
             _ => deliver_to_many(&targets, batch).await,
         }
@@ -125,7 +126,7 @@ fn offer_to_one(target: Arc<dyn Consumer>, batch: Batch) -> Answer {
     let tally = batch.clone_tally();
     let answer = target.clone().consume(batch, Pressure::Refuse);
     if let Answer::Now(Err(refusal)) = &answer
-        && reason(refusal).is_some()
+        && refusal.is_want_of_room()
     {
         target.refused(&tally);
     }
@@ -133,106 +134,132 @@ fn offer_to_one(target: Arc<dyn Consumer>, batch: Batch) -> Answer {
 }
 
 fn offer_to_many(offers: Vec<(Arc<dyn Consumer>, Batch)>) -> Answer {
-    let (mut taken, mut full, mut refusal, mut pending) = (false, Vec::new(), None, Vec::new());
+    let mut attempt = Attempt::default();
     for (target, batch) in offers {
-        let tally = batch.clone_tally();
-        match target.clone().consume(batch, Pressure::Refuse).peek() {
-            Answer::Now(Ok(())) => taken = true,
-            Answer::Now(Err(no)) => {
-                full.extend(reason(&no).map(|reason| (target, tally, reason)));
-                refusal = Some(worst(refusal, no));
-            }
-            Answer::Later(future) => pending.push(future),
-        }
+        attempt.offer(target, batch);
     }
-    let settle = move |taken: bool, refusal: Option<Refusal>| {
-        full.iter().for_each(|(target, tally, reason)| match taken {
-            true => target.lost(tally, *reason),
-            false => target.refused(tally),
-        });
-        refusal.filter(|_| !taken).map_or(Ok(()), Err)
-    };
-    if pending.is_empty() {
-        return Answer::Now(settle(taken, refusal));
-    }
-    // Whoever still works on it goes on, whatever happens to the sender that waits.
-    let mut tasks: tokio::task::JoinSet<_> = pending.into_iter().collect();
-    if taken {
-        tasks.detach_all();
-        return Answer::Now(settle(true, refusal));
+    if attempt.taken || attempt.under_way.is_empty() {
+        return Answer::Now(attempt.settle());
     }
     Answer::later(async move {
-        while let Some(result) = tasks.join_next().await {
-            match result.unwrap_or_else(|_| Err(Refusal::shutting_down())) {
-                Err(no) => refusal = Some(worst(refusal, no)),
-                Ok(()) => {
-                    tasks.detach_all();
-                    return settle(true, refusal);
-                }
-            }
-        }
-        settle(false, refusal)
+        while !attempt.taken && attempt.next().await {}
+        attempt.settle()
     })
-}
-
-/// Why a refusal is a loss when the data goes on without this consumer.
-fn reason(refusal: &Refusal) -> Option<DropReason> {
-    match refusal.kind {
-        RefusalKind::NoRoom => Some(DropReason::QueueFull),
-        RefusalKind::NoMemory => Some(DropReason::MemoryLimit),
-        // These were counted where they happened.
-        RefusalKind::BadRequest | RefusalKind::Backend => None,
-    }
-}
-
-fn worst(first: Option<Refusal>, second: Refusal) -> Refusal {
-    match first {
-        Some(first) => first.or(second),
-        None => second,
-    }
 }
 
 async fn deliver_to_many(targets: &[Arc<dyn Consumer>], batch: Batch) {
-    let mut full = Vec::new();
-    let mut taken = false;
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut attempt = Attempt::default();
     for target in targets {
-        match target.clone().consume(batch.clone(), Pressure::Refuse).peek() {
-            Answer::Now(Err(refusal)) if reason(&refusal).is_some() => full.push(target),
-            // Refused for good, and counted there: waiting for it would change nothing.
-            Answer::Now(_) => taken = true,
-            Answer::Later(future) => drop(tasks.spawn(future)),
-        }
+        attempt.offer(target.clone(), batch.clone());
     }
-    if !taken && !tasks.is_empty() {
-        taken = tasks.join_next().await.is_some();
+    if !attempt.taken {
+        attempt.wait_for_room(batch).await;
     }
-    tasks.detach_all();
-    if taken {
-        full.iter().for_each(|target| target.lost(&batch, DropReason::QueueFull));
-        return;
-    }
-    wait_for_any(&full, batch).await;
+    // Whoever did not take it has counted that.
+    let _ = attempt.settle();
 }
 
-/// All targets are full: the first that has room takes the batch, and the others lose it.
-async fn wait_for_any(full: &[&Arc<dyn Consumer>], batch: Batch) {
-    let mut waiting: Vec<_> = full
-        .iter()
-        .map(|target| (*target, Box::pin((*target).clone().consume(batch.clone(), Pressure::Wait).wait())))
-        .collect();
-    let winner = std::future::poll_fn(|cx| {
-        for (i, (_, future)) in waiting.iter_mut().enumerate() {
-            if future.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(i);
+/// One batch offered to several consumers. To drop it gives the batch up: those that still work on it stop.
+#[derive(Default)]
+struct Attempt {
+    taken: bool,
+    said_no: Vec<(Arc<dyn Consumer>, Batch, Refusal)>,
+    under_way: JoinSet<Offered>,
+}
+
+/// A consumer, a tally of what it was offered, and its answer.
+type Offered = (Arc<dyn Consumer>, Batch, Result<(), Refusal>);
+
+impl Attempt {
+    fn offer(&mut self, target: Arc<dyn Consumer>, batch: Batch) {
+        let tally = batch.clone_tally();
+        match target.clone().consume(batch, Pressure::Refuse).peek() {
+            Answer::Now(result) => self.note((target, tally, result)),
+            Answer::Later(future) => drop(self.under_way.spawn(async move { (target, tally, future.await) })),
+        }
+    }
+
+    fn note(&mut self, (target, tally, result): Offered) {
+        match result {
+            Ok(()) => self.taken = true,
+            Err(no) => self.said_no.push((target, tally, no)),
+        }
+    }
+
+    /// Waits for the next answer; false when there is none to come.
+    async fn next(&mut self) -> bool {
+        let next = self.under_way.join_next().await;
+        let more = next.is_some();
+        // A task that fails instead of answering took nothing, and there is nobody whom to count it for.
+        next.into_iter().flatten().for_each(|offered| self.note(offered));
+        more
+    }
+
+    /// Waits until one takes it: one that is at work on it, or one of the full ones that has room again.
+    async fn wait_for_room(&mut self, batch: Batch) {
+        let full = self.said_no.extract_if(.., |(_, _, no)| no.is_want_of_room());
+        let mut waiting: Vec<_> = full
+            .map(|(target, tally, no)| {
+                let taken = target.clone().consume(batch.clone(), Pressure::Wait).wait();
+                (target, tally, no, Box::pin(taken))
+            })
+            .collect();
+        while !self.taken && (!waiting.is_empty() || !self.under_way.is_empty()) {
+            let room = std::future::poll_fn(|cx| {
+                let mut polled = waiting.iter_mut().map(|(.., future)| future.as_mut().poll(cx)).enumerate();
+                let ready = polled.find_map(|(at, poll)| match poll {
+                    Poll::Ready(result) => Some((at, result)),
+                    Poll::Pending => None,
+                });
+                ready.map_or(Poll::Pending, Poll::Ready)
+            });
+            tokio::select! {
+                biased;
+                (first, result) = room => {
+                    // With `Wait` it took the batch, or counted what became of it.
+                    drop(waiting.remove(first));
+                    self.taken = result.is_ok();
+                }
+                true = self.next() => {}
             }
         }
-        Poll::Pending
-    })
-    .await;
-    for (i, (target, _)) in waiting.iter().enumerate() {
-        if i != winner {
-            target.lost(&batch, DropReason::QueueFull);
+        self.said_no.extend(waiting.into_iter().map(|(target, tally, no, _)| (target, tally, no)));
+    }
+
+    /// Counts for those that did not take it, and answers for all.
+    fn settle(mut self) -> Result<(), Refusal> {
+        for (target, tally, no) in &self.said_no {
+            count(&**target, tally, no, self.taken);
+        }
+        if self.taken {
+            // Whoever still works on it goes on, whatever happens to the sender.
+            if !self.under_way.is_empty() {
+                tokio::spawn(finish(self.under_way));
+            }
+            return Ok(());
+        }
+        self.said_no.drain(..).map(|(_, _, no)| no).reduce(Refusal::or).map_or(Ok(()), Err)
+    }
+}
+
+/// Waits for those that go on after another one took the batch.
+async fn finish(mut under_way: JoinSet<Offered>) {
+    while let Some(offered) = under_way.join_next().await {
+        if let Ok((target, tally, Err(no))) = offered {
+            count(&*target, &tally, &no, true);
         }
     }
 }
+
+/// Counts that one consumer did not take what was offered: for the sender to hear, or, when another one took it, a loss.
+fn count(target: &dyn Consumer, tally: &Batch, no: &Refusal, taken: bool) {
+    if no.is_want_of_room() {
+        target.refused(tally);
+    }
+    if taken {
+        target.lost(tally, no.as_loss());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,6 @@
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
 use std::{
-    borrow::Cow,
-    future::Future,
-    pin::Pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -19,91 +16,24 @@ use kubewake_config::{
     ComponentId, PipelineId,
     model::{Queue as QueueSettings, Retry},
 };
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
 
 use super::{
-    Answer, Batch, Code, Consumer, DropReason, ErrorClass, ExporterStats, PipelineStats, Pressure, Refusal,
-    RefusalKind,
+    Answer, Batch, Consumer, Delivered, DropReason, Exporter, ExporterStats, PipelineStats, Pressure, Refusal,
+    SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
 };
 
-/// What the destination said to a request that it took.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
-    /// Items that it rejected all the same.
-    pub rejected: u64,
-    /// Its words about that, or a warning.
-    pub message: String,
-}
+#[cfg(test)]
+mod tests;
 
-/// Why an attempt failed. The message is safe to show: it holds no secret.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct SendError {
-    /// The destination's code, or the one that fits.
-    pub code: Code,
-    /// Where to look.
-    pub class: ErrorClass,
-    /// For people.
-    pub message: Cow<'static, str>,
-    /// The destination's hint.
-    pub retry_after: Option<Duration>,
-    /// Whether the same batch may be sent again.
-    pub retryable: bool,
-}
-
-impl SendError {
-    /// The destination cannot be reached, or hung up.
-    pub fn connection(message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code: Code::Unavailable,
-            class: ErrorClass::Connection,
-            message: message.into(),
-            retry_after: None,
-            retryable: true,
-        }
-    }
-
-    /// Something on this machine failed: a file, a stream. Time may help.
-    pub fn local(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { class: ErrorClass::Local, ..Self::connection(message) }
-    }
-
-    /// The data cannot be written in the form that the destination wants. Time does not help.
-    pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code: Code::InvalidArgument, class: ErrorClass::Refused, retryable: false, ..Self::connection(message) }
-    }
-
-    /// The destination did not answer in time.
-    fn timeout(limit: Duration) -> Self {
-        Self {
-            code: Code::DeadlineExceeded,
-            class: ErrorClass::Timeout,
-            message: format!("no answer within {limit:?}").into(),
-            retry_after: None,
-            retryable: true,
-        }
-    }
-
-    fn refusal(self) -> Refusal {
-        Refusal {
-            kind: RefusalKind::Backend,
-            code: self.code,
-            message: self.message,
-            retry_after: self.retry_after.filter(|after| !after.is_zero()),
-        }
-    }
-}
-
-/// The future of one attempt.
-pub type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<Delivered, SendError>> + Send + 'a>>;
-
-/// Makes one attempt at sending.
-pub trait Exporter: Send + Sync {
-    /// Sends the batch once. The batch is the caller's; its bytes can be shared.
-    fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a>;
-}
+/// How long those at work get to notice that all is over. They notice at once; one that is stuck must not hold up the
+/// others.
+const HALT_LIMIT: Duration = Duration::from_secs(1);
 
 /// What an outlet does at the moment.
 #[derive(Clone)]
@@ -156,57 +86,80 @@ impl Outlet {
     }
 
     /// Puts new settings in force; the buffer and what is in it stay.
-    pub fn reconfigure(&self, settings: OutletSettings) {
+    pub fn reconfigure(self: &Arc<Self>, settings: OutletSettings) {
         show_capacity(&settings);
-        self.control.send_modify(|control| control.settings = Arc::new(settings));
-        self.queue.resized();
+        let settings = Arc::new(settings);
+        let old = self.settings();
+        self.control.send_modify(|control| control.settings = settings.clone());
+        if !Arc::ptr_eq(&old.stats, &settings.stats) {
+            old.stats.retire();
+        }
+        for _ in 0..self.queue.resized(settings.queue.as_ref(), &settings.stats.queue_size) {
+            tokio::spawn(self.clone().work());
+        }
+    }
+
+    /// It is no longer part of its pipeline: its gauges go.
+    pub fn retire(&self) {
+        self.settings().stats.retire();
     }
 
     /// Waits until everything is delivered, at most until `deadline`; then counts the rest as dropped.
-    pub async fn drain(self: &Arc<Self>, deadline: tokio::time::Instant) {
+    pub async fn drain(&self, deadline: Instant) {
         self.queue.drain();
-        let idle = async {
-            while !self.queue.is_idle() {
-                self.queue.room(|| self.queue.is_idle()).await;
-                tokio::task::yield_now().await;
-            }
-        };
-        if tokio::time::timeout_at(deadline, idle).await.is_ok() {
-            return;
+        if tokio::time::timeout_at(deadline, self.queue.idle()).await.is_err() {
+            self.halt().await;
         }
+    }
+
+    /// Gives up: whatever is held, or still comes, is counted as dropped.
+    pub async fn halt(&self) {
         self.control.send_modify(|control| control.phase = Phase::Halted);
-        for batch in self.queue.take_rest() {
-            self.drop_batch(&batch, DropReason::Shutdown);
+        for (batch, waiter) in self.queue.close() {
+            self.drop_at_the_end(&batch, waiter);
         }
+        let _ = tokio::time::timeout(HALT_LIMIT, self.queue.idle()).await;
     }
 
     fn settings(&self) -> Arc<OutletSettings> {
         self.control.borrow().settings.clone()
     }
 
-    fn enqueue(self: &Arc<Self>, batch: Batch, queue: &QueueSettings, settings: &OutletSettings, wait: bool) -> Answer {
-        let (waiter, result) = match queue.wait_for_result {
+    fn enqueue(
+        self: &Arc<Self>,
+        batch: Batch,
+        queue: &QueueSettings,
+        settings: &OutletSettings,
+        pressure: Pressure,
+    ) -> Answer {
+        let wait = pressure == Pressure::Wait;
+        // Nobody waits for the delivery of what was acknowledged already.
+        let (waiter, result) = match queue.wait_for_result && !wait {
             true => {
                 let (tx, rx) = oneshot::channel();
                 (Some(tx), Some(rx))
             }
             false => (None, None),
         };
+        let delivered = |result: Option<oneshot::Receiver<Result<(), Refusal>>>| async {
+            match result {
+                None => Ok(()),
+                Some(result) => result.await.unwrap_or_else(|_| Err(Refusal::shutting_down())),
+            }
+        };
         match self.push(batch, waiter, queue, settings, wait) {
-            Ok(()) => match result {
-                None => Answer::Now(Ok(())),
-                Some(result) => Answer::later(async { result.await.unwrap_or_else(|_| Err(Refusal::shutting_down())) }),
-            },
+            Ok(()) if result.is_none() => Answer::Now(Ok(())),
+            Ok(()) => Answer::later(delivered(result)),
             Err((batch, waiter)) if wait || queue.block_on_overflow => {
-                let me = self.clone();
+                let guest = Guest::new(self);
                 Answer::later(async move {
-                    me.push_when_there_is_room(batch, waiter).await;
-                    match result {
-                        None => Ok(()),
-                        Some(result) => result.await.unwrap_or_else(|_| Err(Refusal::shutting_down())),
-                    }
+                    guest.0.push_when_there_is_room(batch, waiter, pressure).await?;
+                    drop(guest);
+                    delivered(result).await
                 })
             }
+            Err(_) if self.halted() => Answer::Now(Err(Refusal::shutting_down())),
+            Err((batch, _)) if !Queue::could_ever_take(queue, &batch) => Answer::Now(Err(Refusal::larger_than_queue())),
             Err(_) => Answer::Now(Err(Refusal::queue_full())),
         }
     }
@@ -230,50 +183,61 @@ impl Outlet {
         }
     }
 
-    async fn push_when_there_is_room(self: &Arc<Self>, mut batch: Batch, mut waiter: Option<Waiter>) {
-        loop {
+    async fn push_when_there_is_room(
+        self: &Arc<Self>,
+        mut batch: Batch,
+        mut waiter: Option<Waiter>,
+        pressure: Pressure,
+    ) -> Result<(), Refusal> {
+        while !self.halted() {
             let settings = self.settings();
             // The queue was switched off while we waited: what waits is still delivered.
             let queue = settings.queue.clone().unwrap_or_default();
             match self.push(batch, waiter, &queue, &settings, true) {
-                Ok(()) => return,
+                Ok(()) => return Ok(()),
                 Err(back) => (batch, waiter) = back,
             }
             self.queue.room(|| self.queue.has_room(&batch, &queue)).await;
         }
+        if pressure == Pressure::Wait {
+            self.drop_at_the_end(&batch, None);
+        }
+        Err(Refusal::shutting_down())
     }
 
     /// Takes jobs from the queue until there are none.
     async fn work(self: Arc<Self>) {
         while let Some(Job { batches, waiters, size }) = self.queue.next(|| self.settings().queue.clone()).await {
+            let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
             for batch in batches {
-                result = result.and(self.deliver(batch).await);
+                result = result.and(self.deliver(batch, told).await);
             }
             for waiter in waiters {
                 // Nobody waits any more when the sender hung up.
                 let _ = waiter.send(result.clone());
             }
-            self.queue.done(size, &self.settings().stats.queue_size);
+            let settings = self.settings();
+            let sizer = settings.queue.as_ref().map(|queue| queue.sizer).unwrap_or_default();
+            self.queue.done(size, sizer, &settings.stats.queue_size);
         }
     }
 
-    /// Sends a batch until it is delivered or given up.
-    async fn deliver(&self, batch: Batch) -> Result<(), Refusal> {
+    /// Sends a batch until it is delivered or given up. `told`: whoever offered it learns the result, so that a failure
+    /// is no loss of ours.
+    async fn deliver(&self, batch: Batch, told: bool) -> Result<(), Refusal> {
         let stats = self.settings().stats.clone();
-        stats.in_flight.fetch_add(1, Ordering::Relaxed);
-        let result = self.deliver_whole_or_apart(&batch).await;
-        stats.in_flight.fetch_sub(1, Ordering::Relaxed);
-        result.map_err(SendError::refusal)
+        let _under_way = UnderWay::new(&stats);
+        self.deliver_whole_or_apart(&batch, told).await.map_err(SendError::refusal)
     }
 
-    async fn deliver_whole_or_apart(&self, batch: &Batch) -> Result<(), SendError> {
+    async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
         let error = match self.attempt_until_settled(batch).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
         if error.retryable || !error.code.blames_data() || batch.parts().len() < 2 {
-            self.give_up(batch, &error);
+            self.give_up(batch, &error, told);
             return Err(error);
         }
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
@@ -281,13 +245,17 @@ impl Outlet {
         for part in batch.parts() {
             let single = Batch::single(batch.signal(), part.clone());
             if let Err(error) = self.attempt_until_settled(&single).await {
-                self.give_up(&single, &error);
+                self.give_up(&single, &error, false);
             }
         }
         Ok(())
     }
 
-    fn give_up(&self, batch: &Batch, error: &SendError) {
+    fn give_up(&self, batch: &Batch, error: &SendError, told: bool) {
+        self.settings().stats.send_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
+        if told {
+            return;
+        }
         let reason = match (error.retryable, self.halted()) {
             (true, true) => DropReason::Shutdown,
             (true, false) => DropReason::RetriesExhausted,
@@ -295,12 +263,12 @@ impl Outlet {
         };
         tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items = batch.items(), reason = reason.name(),
             error = %error, "dropped data");
-        self.drop_batch(batch, reason);
+        self.progress.dropped(reason, batch.items() as u64);
     }
 
-    fn drop_batch(&self, batch: &Batch, reason: DropReason) {
-        self.settings().stats.send_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
-        self.progress.dropped(reason, batch.items() as u64);
+    fn drop_at_the_end(&self, batch: &Batch, waiter: Option<Waiter>) {
+        let told = waiter.is_some_and(|waiter| waiter.send(Err(Refusal::shutting_down())).is_ok());
+        self.give_up(batch, &SendError::halted(), told);
     }
 
     async fn attempt_until_settled(&self, batch: &Batch) -> Result<(), SendError> {
@@ -308,7 +276,7 @@ impl Outlet {
         let mut backoff = None;
         loop {
             let settings = control.borrow_and_update().settings.clone();
-            let error = match self.attempt(&settings, batch, &mut control).await {
+            let error = match self.attempt(&settings, batch, &control).await {
                 Ok(delivered) => {
                     self.count_success(&settings, batch, &delivered);
                     return Ok(());
@@ -335,8 +303,11 @@ impl Outlet {
         &self,
         settings: &OutletSettings,
         batch: &Batch,
-        control: &mut watch::Receiver<Control>,
+        control: &watch::Receiver<Control>,
     ) -> Result<Delivered, SendError> {
+        if self.halted() {
+            return Err(SendError::halted());
+        }
         let send = settings.exporter.send(batch);
         let limited = async {
             match settings.timeout {
@@ -346,9 +317,13 @@ impl Outlet {
                 }
             }
         };
+        // A receiver of its own: settings that change now must still be news to the pause that may follow.
+        let mut control = control.clone();
         tokio::select! {
+            // An answer that is there counts, also at the last moment.
+            biased;
             result = limited => result,
-            _ = control.wait_for(|c| c.phase == Phase::Halted) => Err(SendError::connection("shutting down")),
+            _ = control.wait_for(|c| c.phase == Phase::Halted) => Err(SendError::halted()),
         }
     }
 
@@ -376,8 +351,11 @@ impl Consumer for Outlet {
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
         let settings = self.settings();
         match &settings.queue {
-            Some(queue) => self.enqueue(batch, queue, &settings, pressure == Pressure::Wait),
-            None => Answer::later(async move { self.deliver(batch).await }),
+            Some(queue) => self.enqueue(batch, queue, &settings, pressure),
+            None => {
+                let guest = Guest::new(&self);
+                Answer::later(async move { guest.0.deliver(batch, pressure == Pressure::Refuse).await })
+            }
         }
     }
 
@@ -386,8 +364,39 @@ impl Consumer for Outlet {
     }
 
     fn lost(&self, batch: &Batch, reason: DropReason) {
-        self.refused(batch);
         self.progress.dropped(reason, batch.items() as u64);
+    }
+}
+
+/// A batch that is on its way into the queue or past it, and that draining waits for.
+struct Guest(Arc<Outlet>);
+
+impl Guest {
+    fn new(of: &Arc<Outlet>) -> Self {
+        of.queue.enter();
+        Self(of.clone())
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.queue.leave();
+    }
+}
+
+/// A request that is counted as under way, until it ends or whoever waits for it goes away.
+struct UnderWay<'a>(&'a ExporterStats);
+
+impl<'a> UnderWay<'a> {
+    fn new(stats: &'a ExporterStats) -> Self {
+        stats.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(stats)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -8,30 +8,60 @@ use std::{
 
 use arc_swap::ArcSwap;
 use kubewake_config::PipelineId;
+use tokio::sync::watch;
 
-use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure};
+use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats};
 
 /// A step between the receivers and the outlets that looks at the data.
 pub trait Processor: Consumer {
     /// Where it hands data on.
     fn next(&self) -> &Link;
 
+    /// It is no longer part of its pipeline. What still comes, from whoever had not heard of that, it does not hold back.
+    fn retire(&self);
+
     /// Hands on everything that it holds.
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+}
+
+/// The memory that a pipeline may use.
+pub struct Allowance {
+    /// Its access to a budget.
+    pub member: Arc<Member>,
+    /// The counters of the `memory_limiter` that the budget belongs to.
+    pub limiter: Option<Arc<ProcessorStats>>,
 }
 
 /// The entry of a pipeline. Everything behind it can be exchanged while data flows.
 pub struct Pipeline {
     id: PipelineId,
-    member: ArcSwap<Member>,
+    allowance: ArcSwap<Allowance>,
     head: Link,
     stats: Arc<PipelineStats>,
+    /// Never sent on: it is there to go with the pipeline.
+    alive: watch::Sender<()>,
+}
+
+/// Tells when nobody holds a pipeline any more, so that nothing can come through it.
+pub struct Gone(watch::Receiver<()>);
+
+impl Gone {
+    /// Ends when it is gone.
+    pub async fn wait(&self) {
+        let _ = self.0.clone().changed().await;
+    }
 }
 
 impl Pipeline {
     /// A pipeline that leads nowhere yet.
-    pub fn new(id: PipelineId, member: Arc<Member>, stats: Arc<PipelineStats>) -> Arc<Self> {
-        Arc::new(Self { id, member: ArcSwap::new(member), head: Link::default(), stats })
+    pub fn new(id: PipelineId, allowance: Allowance, stats: Arc<PipelineStats>) -> Arc<Self> {
+        let alive = watch::Sender::new(());
+        Arc::new(Self { id, allowance: ArcSwap::from_pointee(allowance), head: Link::default(), stats, alive })
+    }
+
+    /// Tells when the last holder has let go. A request holds its pipelines from the moment it is let in.
+    pub fn gone(&self) -> Gone {
+        Gone(self.alive.subscribe())
     }
 
     /// Its id.
@@ -50,13 +80,21 @@ impl Pipeline {
     }
 
     /// Draws on another budget from now on.
-    pub fn draw_on(&self, member: Arc<Member>) {
-        self.member.store(member);
+    pub fn draw_on(&self, allowance: Allowance) {
+        self.allowance.store(Arc::new(allowance));
     }
 
     /// Reserves memory for a new request.
     pub fn admit(&self, bytes: u64) -> Option<Charge> {
-        self.member.load().admit(bytes)
+        self.allowance.load().member.admit(bytes)
+    }
+
+    fn count_taken(&self, items: u64) {
+        self.stats.received.fetch_add(items, Ordering::Relaxed);
+        if let Some(limiter) = &self.allowance.load().limiter {
+            limiter.incoming.fetch_add(items, Ordering::Relaxed);
+            limiter.outgoing.fetch_add(items, Ordering::Relaxed);
+        }
     }
 }
 
@@ -65,14 +103,14 @@ impl Consumer for Pipeline {
         let items = batch.items() as u64;
         match self.head.offer(batch) {
             Answer::Now(Ok(())) => {
-                self.stats.received.fetch_add(items, Ordering::Relaxed);
+                self.count_taken(items);
                 Answer::Now(Ok(()))
             }
             Answer::Now(refused) => Answer::Now(refused),
             Answer::Later(future) => Answer::later(async move {
                 let result = future.await;
                 if result.is_ok() {
-                    self.stats.received.fetch_add(items, Ordering::Relaxed);
+                    self.count_taken(items);
                 }
                 result
             }),
@@ -82,6 +120,13 @@ impl Consumer for Pipeline {
     fn refused(&self, _: &Batch) {}
 
     fn lost(&self, batch: &Batch, reason: DropReason) {
-        self.stats.dropped(reason, batch.items() as u64);
+        let items = batch.items() as u64;
+        self.stats.dropped(reason, items);
+        if reason == DropReason::MemoryLimit
+            && let Some(limiter) = &self.allowance.load().limiter
+        {
+            limiter.incoming.fetch_add(items, Ordering::Relaxed);
+            limiter.refused.fetch_add(items, Ordering::Relaxed);
+        }
     }
 }

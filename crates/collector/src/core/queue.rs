@@ -22,6 +22,9 @@ use tokio::{
 
 use super::{Batch, Refusal};
 
+#[cfg(test)]
+mod tests;
+
 /// Whoever waits for the delivery of an entry.
 pub(super) type Waiter = oneshot::Sender<Result<(), Refusal>>;
 
@@ -32,29 +35,42 @@ pub(super) struct Job {
     /// To be told how it went.
     pub(super) waiters: Vec<Waiter>,
     /// What the job holds of the capacity.
-    pub(super) size: u64,
+    pub(super) size: Size,
+}
+
+/// A size in every unit that a queue may be told to count in, since that can change while it holds something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) requests: u64,
+    items: u64,
+    bytes: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// There is room again.
+    /// There is room again, or nothing more to do.
     room: Notify,
-    /// Something came in, or the queue is draining.
+    /// There is enough to send, or the queue is draining.
     news: Notify,
 }
 
 #[derive(Default)]
 struct State {
     entries: VecDeque<Entry>,
-    size: u64,
+    /// What no worker has begun with.
+    queued: Size,
+    /// All that is held.
+    held: Size,
     workers: u32,
+    /// Batches that are not in the queue, and that their holder waits for all the same.
+    guests: u32,
     draining: bool,
+    closed: bool,
 }
 
 struct Entry {
     batch: Batch,
-    size: u64,
     at: Instant,
     waiter: Option<Waiter>,
 }
@@ -82,39 +98,45 @@ impl Queue {
         oversize_when_empty: bool,
         gauge: &AtomicU64,
     ) -> Pushed {
-        let size = measure(settings.sizer, &batch);
+        let size = Size::of(&batch);
         let mut state = self.state();
-        let fits = state.size.saturating_add(size) <= settings.queue_size || (oversize_when_empty && state.size == 0);
-        if !fits {
+        if state.closed || !state.fits(size, settings, oversize_when_empty) {
             return Pushed::Full(batch, waiter);
         }
-        state.size += size;
-        gauge.store(state.size, Ordering::Relaxed);
-        state.entries.push_back(Entry { batch, size, at: Instant::now(), waiter });
+        state.held.add(size);
+        state.queued.add(size);
+        gauge.store(state.held.by(settings.sizer), Ordering::Relaxed);
+        state.entries.push_back(Entry { batch, at: Instant::now(), waiter });
         let start_worker = state.workers < settings.num_consumers;
         state.workers += u32::from(start_worker);
+        let enough = settings.batch.as_ref().is_some_and(|batch| state.is_enough(batch));
         drop(state);
-        if settings.batch.is_some() {
+        if enough {
             self.news.notify_waiters();
         }
         Pushed::In { start_worker }
     }
 
     /// Ends when there may be room.
-    pub(super) async fn room(&self, gone: impl Fn() -> bool) {
+    pub(super) async fn room(&self, there_is: impl Fn() -> bool) {
         let notified = self.room.notified();
         tokio::pin!(notified);
         // Registered before the check, so that no wake-up falls between the two.
         notified.as_mut().enable();
-        if !gone() {
+        if !there_is() {
             notified.await;
         }
     }
 
-    /// Whether a batch of this size would be taken now.
+    /// Whether it is worth trying to push this batch now.
     pub(super) fn has_room(&self, batch: &Batch, settings: &Settings) -> bool {
         let state = self.state();
-        state.size == 0 || state.size.saturating_add(measure(settings.sizer, batch)) <= settings.queue_size
+        state.closed || state.fits(Size::of(batch), settings, true)
+    }
+
+    /// Whether there is room for such a batch when nothing else is there.
+    pub(super) fn could_ever_take(settings: &Settings, batch: &Batch) -> bool {
+        Size::of(batch).by(settings.sizer) <= settings.queue_size
     }
 
     /// What the calling worker should do next; `None` ends it.
@@ -124,8 +146,9 @@ impl Queue {
             tokio::pin!(news);
             // Registered before the look, so that nothing that comes in between is missed.
             news.as_mut().enable();
-            let flush_at = match self.take(&settings) {
-                Take::Job(job) => return Some(job),
+            let settings = settings();
+            let flush_at = match self.take(settings.as_ref()) {
+                Take::Job(job) => return Some(job.cut(settings.and_then(|s| s.batch).as_ref())),
                 Take::Nothing => return None,
                 Take::NotYet(at) => at,
             };
@@ -136,23 +159,44 @@ impl Queue {
         }
     }
 
-    fn take(&self, settings: &impl Fn() -> Option<Settings>) -> Take {
-        let batch = settings().and_then(|s| s.batch);
+    fn take(&self, settings: Option<&Settings>) -> Take {
         let mut state = self.state();
-        let take = state.take(batch.as_ref());
+        let take = match settings {
+            Some(settings) if state.workers > settings.num_consumers.max(1) => Take::Nothing,
+            settings => state.take(settings.and_then(|s| s.batch.as_ref())),
+        };
         if matches!(take, Take::Nothing) {
             state.workers -= 1;
+            if state.is_idle() {
+                drop(state);
+                self.room.notify_waiters();
+            }
         }
         take
     }
 
     /// Gives back what a job held.
-    pub(super) fn done(&self, size: u64, gauge: &AtomicU64) {
+    pub(super) fn done(&self, size: Size, sizer: Sizer, gauge: &AtomicU64) {
         let mut state = self.state();
-        state.size = state.size.saturating_sub(size);
-        gauge.store(state.size, Ordering::Relaxed);
+        state.held.subtract(size);
+        gauge.store(state.held.by(sizer), Ordering::Relaxed);
         drop(state);
         self.room.notify_waiters();
+    }
+
+    /// Counts a batch that is on its way into the queue or past it.
+    pub(super) fn enter(&self) {
+        self.state().guests += 1;
+    }
+
+    /// Such a batch arrived, or was given up.
+    pub(super) fn leave(&self) {
+        let mut state = self.state();
+        state.guests -= 1;
+        if state.is_idle() {
+            drop(state);
+            self.room.notify_waiters();
+        }
     }
 
     /// From now on nothing waits for company.
@@ -161,24 +205,39 @@ impl Queue {
         self.news.notify_waiters();
     }
 
-    /// Whether nothing is held and nobody works.
-    pub(super) fn is_idle(&self) -> bool {
-        let state = self.state();
-        state.size == 0 && state.workers == 0
+    /// Ends when nothing is held and nobody works.
+    pub(super) async fn idle(&self) {
+        while !self.state().is_idle() {
+            self.room(|| self.state().is_idle()).await;
+        }
     }
 
-    /// Wakes whoever waits for room, because the limits may have changed.
-    pub(super) fn resized(&self) {
+    /// New limits are in force: says how many workers to start for them, and wakes whoever waits because of the old ones.
+    pub(super) fn resized(&self, settings: Option<&Settings>, gauge: &AtomicU64) -> u32 {
+        let mut state = self.state();
+        let start = settings.map_or(0, |settings| {
+            let waiting = u32::try_from(state.entries.len()).unwrap_or(u32::MAX);
+            settings.num_consumers.saturating_sub(state.workers).min(waiting)
+        });
+        state.workers += start;
+        gauge.store(state.held.by(settings.map(|s| s.sizer).unwrap_or_default()), Ordering::Relaxed);
+        drop(state);
         self.room.notify_waiters();
         self.news.notify_waiters();
+        start
     }
 
-    /// Takes out everything that no worker has begun with.
-    pub(super) fn take_rest(&self) -> Vec<Batch> {
+    /// Takes out everything that no worker has begun with, and lets nothing more in.
+    pub(super) fn close(&self) -> Vec<(Batch, Option<Waiter>)> {
         let mut state = self.state();
-        let rest: Vec<Entry> = state.entries.drain(..).collect();
-        state.size = state.size.saturating_sub(rest.iter().map(|e| e.size).sum());
-        rest.into_iter().map(|e| e.batch).collect()
+        state.closed = true;
+        let rest = state.entries.drain(..).map(|entry| (entry.batch, entry.waiter)).collect();
+        let queued = std::mem::take(&mut state.queued);
+        state.held.subtract(queued);
+        drop(state);
+        self.room.notify_waiters();
+        self.news.notify_waiters();
+        rest
     }
 }
 
@@ -189,46 +248,82 @@ enum Take {
 }
 
 impl State {
-    fn take(&mut self, batch: Option<&QueueBatch>) -> Take {
-        let Some(front) = self.entries.front() else { return Take::Nothing };
-        let Some(settings) = batch else {
-            return self.entries.pop_front().map_or(Take::Nothing, |entry| Take::Job(entry.into_job()));
-        };
-        let flush_at = front.at + settings.flush_timeout;
-        let held: u64 = self.entries.iter().map(|e| measure(settings.sizer, &e.batch)).sum();
-        if held < settings.min_size && Instant::now() < flush_at && !self.draining {
-            return Take::NotYet(flush_at);
-        }
-        Take::Job(self.merge(settings))
+    fn is_idle(&self) -> bool {
+        self.held == Size::default() && self.workers == 0 && self.guests == 0
     }
 
-    /// Takes entries until they reach the size at which a batch leaves.
-    fn merge(&mut self, settings: &QueueBatch) -> Job {
-        let enough = if settings.max_size > 0 { settings.max_size } else { settings.min_size };
-        let mut job = Job { batches: Vec::new(), waiters: Vec::new(), size: 0 };
-        let mut joined: Option<Batch> = None;
-        while let Some(entry) = self.entries.pop_front() {
-            job.size += entry.size;
+    fn fits(&self, size: Size, settings: &Settings, oversize_when_empty: bool) -> bool {
+        let sum = self.held.by(settings.sizer).saturating_add(size.by(settings.sizer));
+        sum <= settings.queue_size || (oversize_when_empty && self.held == Size::default())
+    }
+
+    fn is_enough(&self, settings: &QueueBatch) -> bool {
+        self.queued.by(settings.sizer) >= settings.min_size
+    }
+
+    fn take(&mut self, batch: Option<&QueueBatch>) -> Take {
+        let Some(front) = self.entries.front() else { return Take::Nothing };
+        let Some(settings) = batch else { return Take::Job(self.gather(1, Sizer::Requests)) };
+        let flush_at = front.at + settings.flush_timeout;
+        if !self.is_enough(settings) && Instant::now() < flush_at && !self.draining {
+            return Take::NotYet(flush_at);
+        }
+        Take::Job(
+            self.gather(if settings.max_size > 0 { settings.max_size } else { settings.min_size }, settings.sizer),
+        )
+    }
+
+    /// Takes entries until they are `enough`, joined into one batch.
+    fn gather(&mut self, enough: u64, sizer: Sizer) -> Job {
+        let mut job = Job { batches: Vec::new(), waiters: Vec::new(), size: Size::default() };
+        while job.size.by(sizer) < enough.max(1)
+            && let Some(entry) = self.entries.pop_front()
+        {
+            job.size.add(Size::of(&entry.batch));
             job.waiters.extend(entry.waiter);
-            match &mut joined {
-                Some(batch) => batch.append(entry.batch),
-                none => *none = Some(entry.batch),
-            }
-            if joined.as_ref().is_some_and(|b| measure(settings.sizer, b) >= enough.max(1)) {
-                break;
+            match job.batches.last_mut() {
+                Some(joined) => joined.append(entry.batch),
+                None => job.batches.push(entry.batch),
             }
         }
-        job.batches = joined.map_or_else(Vec::new, |batch| match limit(settings) {
-            Some(limit) => batch.split(limit),
-            None => vec![batch],
-        });
+        self.queued.subtract(job.size);
         job
     }
 }
 
-impl Entry {
-    fn into_job(self) -> Job {
-        Job { batches: vec![self.batch], waiters: self.waiter.into_iter().collect(), size: self.size }
+impl Job {
+    /// Cuts what is larger than a batch may be. It copies, so that it is not done while the queue is locked.
+    fn cut(mut self, settings: Option<&QueueBatch>) -> Self {
+        if let Some(limit) = settings.and_then(limit) {
+            self.batches = self.batches.into_iter().flat_map(|batch| batch.split(limit)).collect();
+        }
+        self
+    }
+}
+
+impl Size {
+    fn of(batch: &Batch) -> Self {
+        Self { requests: 1, items: batch.items() as u64, bytes: batch.bytes() as u64 }
+    }
+
+    fn by(&self, sizer: Sizer) -> u64 {
+        match sizer {
+            Sizer::Requests => self.requests,
+            Sizer::Items => self.items,
+            Sizer::Bytes => self.bytes,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.requests = self.requests.saturating_sub(other.requests);
+        self.items = self.items.saturating_sub(other.items);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
     }
 }
 
@@ -238,12 +333,4 @@ fn limit(settings: &QueueBatch) -> Option<Limit> {
         Sizer::Bytes => Limit::Bytes(max),
         Sizer::Items | Sizer::Requests => Limit::Items(max),
     })
-}
-
-fn measure(sizer: Sizer, batch: &Batch) -> u64 {
-    match sizer {
-        Sizer::Requests => 1,
-        Sizer::Items => batch.items() as u64,
-        Sizer::Bytes => batch.bytes() as u64,
-    }
 }

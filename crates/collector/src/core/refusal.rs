@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use super::Code;
+use super::{Code, DropReason};
 
 /// Who said no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,11 @@ impl Refusal {
         Self::busy(RefusalKind::NoRoom, "sending queue is full")
     }
 
+    /// It can never fit into the buffer of an exporter, so that to come back with it would help nobody.
+    pub fn larger_than_queue() -> Self {
+        Self { kind: RefusalKind::NoRoom, ..Self::invalid("the request is larger than the whole sending queue") }
+    }
+
     /// The memory budget is used up.
     pub fn memory() -> Self {
         Self::busy(RefusalKind::NoMemory, "data refused: the memory budget is used up")
@@ -63,6 +68,21 @@ impl Refusal {
     /// Whether the same request may be sent again.
     pub fn is_retryable(&self) -> bool {
         self.code.is_retryable(self.retry_after.is_some())
+    }
+
+    /// Whether something of ours was full, rather than that something failed.
+    pub fn is_want_of_room(&self) -> bool {
+        matches!(self.kind, RefusalKind::NoRoom | RefusalKind::NoMemory)
+    }
+
+    /// Why data is lost that goes on without whoever refused it.
+    pub fn as_loss(&self) -> DropReason {
+        match self.kind {
+            RefusalKind::NoRoom => DropReason::QueueFull,
+            RefusalKind::NoMemory => DropReason::MemoryLimit,
+            RefusalKind::Backend if self.is_retryable() => DropReason::RetriesExhausted,
+            RefusalKind::Backend | RefusalKind::BadRequest => DropReason::Refused,
+        }
     }
 
     /// Of two refusals of one request by two pipelines, the one that the sender should hear: one that lets it try

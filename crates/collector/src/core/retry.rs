@@ -24,7 +24,8 @@ impl Backoff {
         self.next = scale(interval, retry.multiplier).min(retry.max_interval);
         let pause = jitter(interval, retry.randomization_factor).max(hint.unwrap_or_default());
         match retry.max_elapsed_time {
-            Some(max) if self.elapsed_at_start.elapsed() + pause > max => None,
+            // A hint may be any number.
+            Some(max) if self.elapsed_at_start.elapsed().saturating_add(pause) > max => None,
             _ => Some(pause),
         }
     }
@@ -65,6 +66,13 @@ mod tests {
         let mut backoff = Backoff::start(&retry());
         assert_eq!(backoff.pause(&retry(), Some(Duration::from_secs(5))), Some(Duration::from_secs(5)));
         assert_eq!(backoff.pause(&retry(), Some(Duration::ZERO)), Some(Duration::from_millis(600)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_absurd_hint_ends_it_and_nothing_else() {
+        let mut backoff = Backoff::start(&retry());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(backoff.pause(&retry(), Some(Duration::MAX)), None);
     }
 
     #[tokio::test(start_paused = true)]

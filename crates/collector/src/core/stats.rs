@@ -44,6 +44,24 @@ closed! {
 }
 
 closed! {
+    /// Why a request was refused before its items could be counted, by what its sender would do about it.
+    TurnedAway {
+        /// There was no memory for it; it may come again.
+        Memory => "memory",
+        /// It is larger than allowed, as sent or once decompressed.
+        TooLarge => "too_large",
+        /// It is not OTLP.
+        Malformed => "malformed",
+        /// It is compressed in a way that is unknown or not allowed.
+        Encoding => "encoding",
+        /// Its sender did not say who it is, or may not come in.
+        Unauthenticated => "unauthenticated",
+        /// It did not arrive whole, or not in time.
+        Incomplete => "incomplete",
+    }
+}
+
+closed! {
     /// Why data was lost, by what one would do about it.
     DropReason {
         /// The exporter's buffer was full.
@@ -89,8 +107,7 @@ pub struct ReceiverStats {
     accepted: PerSignal,
     refused: PerSignal,
     failed: PerSignal,
-    /// Requests that were refused before their items could be counted.
-    pub refused_requests: AtomicU64,
+    turned_away: [AtomicU64; TurnedAway::ALL.len()],
 }
 
 /// A counter for each signal.
@@ -119,6 +136,18 @@ impl PerSignal {
 }
 
 impl ReceiverStats {
+    /// Counts a request that was refused before its items were known.
+    pub fn turn_away(&self, reason: TurnedAway) {
+        if let Some(cell) = self.turned_away.get(reason as usize) {
+            cell.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Requests that were refused for this reason.
+    pub fn turned_away(&self, reason: TurnedAway) -> u64 {
+        self.turned_away.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
     /// Items that a pipeline took.
     pub fn accepted(&self) -> &PerSignal {
         &self.accepted

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     components::{self, BuiltExporter, Role, Step},
-    core::{Budget, Consumer, Intake, Outlet, OutletSettings, Pipeline, Processor, Registry},
+    core::{Allowance, Budget, Consumer, Intake, Outlet, OutletSettings, Pipeline, Processor, Registry},
 };
 
 pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Registry) -> Retired {
@@ -61,8 +61,7 @@ impl Change<'_> {
         let steps = self.set_steps(id, wiring, old.as_mut());
         wire(&pipeline, &steps, &outlets);
         if let Some(old) = old {
-            self.retired.steps.extend(old.steps.into_iter().map(|s| s.step));
-            self.retired.outlets.extend(old.outlets.into_iter().map(|o| o.outlet));
+            self.retired.add_parts(old.steps, old.outlets);
         }
         self.running.pipelines.insert(id.clone(), RunningPipeline { pipeline, limiter, steps, outlets });
     }
@@ -77,14 +76,18 @@ impl Change<'_> {
 
     fn entry(&self, id: &PipelineId, old: Option<&RunningPipeline>, limiter: Option<&ComponentId>) -> Arc<Pipeline> {
         let budget = limiter.and_then(|id| self.running.budgets.get(id)).unwrap_or(&self.running.default_budget);
+        let allowance = || Allowance {
+            member: budget.join(),
+            limiter: limiter.map(|limiter| self.registry.processor(limiter, id.signal)),
+        };
         match old {
             Some(old) => {
                 if old.limiter.as_ref() != limiter {
-                    old.pipeline.draw_on(budget.join());
+                    old.pipeline.draw_on(allowance());
                 }
                 old.pipeline.clone()
             }
-            None => Pipeline::new(id.clone(), budget.join(), self.registry.pipeline(id)),
+            None => Pipeline::new(id.clone(), allowance(), self.registry.pipeline(id)),
         }
     }
 
@@ -196,7 +199,8 @@ fn set_receivers(
         };
         // Before it accepts: a request must not find that nobody wants it.
         point(&intake, &id, running, pipelines);
-        let receiver = prepared.start(&id, old, &intake, registry);
+        let (receiver, rest) = prepared.start(&id, old, &intake, registry);
+        retired.receivers.extend(Some(rest).filter(|rest| !rest.addresses().is_empty()));
         running.receivers.insert(id, RunningReceiver { identity, intake, receiver });
     }
 }
@@ -216,8 +220,5 @@ fn point(
 
 fn retire_pipelines(running: &mut Running, wanted: &BTreeMap<PipelineId, model::Pipeline>, retired: &mut Retired) {
     let gone: Vec<_> = running.pipelines.keys().filter(|id| !wanted.contains_key(id)).cloned().collect();
-    for pipeline in gone.iter().filter_map(|id| running.pipelines.remove(id)) {
-        retired.steps.extend(pipeline.steps.into_iter().map(|s| s.step));
-        retired.outlets.extend(pipeline.outlets.into_iter().map(|o| o.outlet));
-    }
+    gone.iter().filter_map(|id| running.pipelines.remove(id)).for_each(|pipeline| retired.add(pipeline));
 }

@@ -166,13 +166,11 @@ impl Planner<'_> {
         let mut out = BTreeMap::new();
         for id in self.document.service.pipelines.values().flat_map(|p| &p.processors) {
             let Some(settings) = self.document.processors.get(id) else { continue };
-            match components::role(settings) {
-                Role::Budget(limit, spike) => drop(out.insert(id.clone(), (limit, spike))),
-                Role::Step => {
-                    if let Err(error) = components::check_step(settings) {
-                        report(&mut self.errors, "processors", id, error);
-                    }
-                }
+            if let Err(error) = components::check_processor(settings) {
+                report(&mut self.errors, "processors", id, error);
+            }
+            if let Role::Budget(limit, spike) = components::role(settings) {
+                out.insert(id.clone(), (limit, spike));
             }
         }
         out

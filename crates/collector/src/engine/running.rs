@@ -1,6 +1,6 @@
 //! What runs.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use kubewake_config::{ComponentId, PipelineId, model};
 use tokio::{task::JoinSet, time::Instant};
@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::{Options, Overview};
 use crate::{
     components::{AnyReceiver, Auth, Step},
-    core::{Budget, Destination, Intake, Outlet, Pipeline},
+    core::{Budget, Destination, Gone, Intake, Outlet, Pipeline},
     telemetry,
 };
 
@@ -58,6 +58,7 @@ pub(super) struct Running {
     pub(super) budgets: BTreeMap<ComponentId, Arc<Budget>>,
     pub(super) pipelines: BTreeMap<PipelineId, RunningPipeline>,
     pub(super) receivers: BTreeMap<ComponentId, RunningReceiver>,
+    pub(super) stopped: bool,
 }
 
 impl Running {
@@ -70,6 +71,7 @@ impl Running {
             budgets: BTreeMap::new(),
             pipelines: BTreeMap::new(),
             receivers: BTreeMap::new(),
+            stopped: false,
         }
     }
 
@@ -84,14 +86,12 @@ impl Running {
         Overview { pipelines: pipelines.collect(), listeners: listeners.collect() }
     }
 
-    /// Takes everything out, to be drained.
+    /// Takes everything out, to be drained. Nothing is put into effect after this.
     pub(super) fn retire_all(&mut self) -> Retired {
+        self.stopped = true;
         let mut retired = Retired::default();
         retired.receivers.extend(std::mem::take(&mut self.receivers).into_values().map(|r| r.receiver));
-        for pipeline in std::mem::take(&mut self.pipelines).into_values() {
-            retired.steps.extend(pipeline.steps.into_iter().map(|s| s.step));
-            retired.outlets.extend(pipeline.outlets.into_iter().map(|o| o.outlet));
-        }
+        std::mem::take(&mut self.pipelines).into_values().for_each(|pipeline| retired.add(pipeline));
         retired
     }
 }
@@ -100,32 +100,100 @@ impl Running {
 #[derive(Default)]
 pub(super) struct Retired {
     pub(super) receivers: Vec<AnyReceiver>,
+    pipelines: Vec<Gone>,
     /// In the order in which data flows through them.
-    pub(super) steps: Vec<Step>,
-    pub(super) outlets: Vec<Arc<Outlet>>,
+    steps: Vec<Step>,
+    outlets: Vec<Arc<Outlet>>,
 }
+
+/// The part of the time that requests under way may take to end. A slow client must not cost what is held its delivery.
+const FOR_REQUESTS: u32 = 3;
+
+/// To hand on to those that take nothing any more takes no time.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
 
 impl Retired {
     pub(super) fn is_empty(&self) -> bool {
-        self.receivers.is_empty() && self.steps.is_empty() && self.outlets.is_empty()
+        self.receivers.is_empty() && self.pipelines.is_empty() && self.steps.is_empty() && self.outlets.is_empty()
     }
 
-    /// Lets requests under way end, then hands on what processors hold, then delivers what queues hold.
-    pub(super) async fn drain(self, deadline: Instant) {
-        let receivers = async {
-            for receiver in &self.receivers {
-                receiver.stop().await;
+    /// Adds a whole pipeline.
+    pub(super) fn add(&mut self, pipeline: RunningPipeline) {
+        self.pipelines.push(pipeline.pipeline.gone());
+        self.add_parts(pipeline.steps, pipeline.outlets);
+    }
+
+    /// Adds what a pipeline that stays no longer has.
+    pub(super) fn add_parts(&mut self, steps: Vec<RunningStep>, outlets: Vec<RunningOutlet>) {
+        steps.iter().for_each(|s| s.step.processor().retire());
+        self.steps.extend(steps.into_iter().map(|s| s.step));
+        outlets.iter().for_each(|o| o.outlet.retire());
+        self.outlets.extend(outlets.into_iter().map(|o| o.outlet));
+    }
+
+    /// Adds what went in an earlier change. Its steps come first: they may lead to what goes now.
+    pub(super) fn add_earlier(&mut self, earlier: Retired) {
+        let Retired { receivers, pipelines, steps, outlets } = earlier;
+        self.receivers.extend(receivers);
+        self.pipelines.extend(pipelines);
+        self.steps.splice(0..0, steps);
+        self.outlets.extend(outlets);
+    }
+
+    /// After draining: lets go of all but what something may still come to, from whoever had not heard that it went.
+    pub(super) fn let_go(&mut self) {
+        self.receivers.clear();
+        self.pipelines.clear();
+        // In the order of the flow, since each of them holds what it leads to.
+        self.steps.retain(Step::is_in_use);
+        self.outlets.retain(|outlet| Arc::strong_count(outlet) > 1);
+    }
+
+    /// Lets requests under way end, then hands on what processors hold, then delivers what queues hold. It can be begun
+    /// anew when it was given up half way.
+    pub(super) async fn drain(&self, deadline: Instant) {
+        let now = Instant::now();
+        self.end_requests(now + deadline.saturating_duration_since(now) / FOR_REQUESTS).await;
+        let in_time = tokio::time::timeout_at(deadline, self.flush()).await.is_ok();
+        self.for_each_outlet(|outlet| async move { outlet.drain(deadline).await }).await;
+        if !in_time {
+            // What a step still holds has nowhere to go: it is counted by those that can no longer take it.
+            self.for_each_outlet(|outlet| async move { outlet.halt().await }).await;
+            let _ = tokio::time::timeout(LAST_FLUSH, self.flush()).await;
+        }
+    }
+
+    async fn end_requests(&self, deadline: Instant) {
+        let receivers = || self.receivers.iter().map(AnyReceiver::receiver);
+        receivers().for_each(|receiver| receiver.close());
+        let closed = async {
+            for receiver in receivers() {
+                receiver.closed().await;
             }
         };
-        let _ = tokio::time::timeout_at(deadline, receivers).await;
-        let steps = async {
-            for step in &self.steps {
-                step.processor().flush().await;
+        if tokio::time::timeout_at(deadline, closed).await.is_err() {
+            tracing::warn!("connections that did not end in time are cut");
+            receivers().for_each(|receiver| receiver.cut());
+        }
+        let gone = async {
+            for pipeline in &self.pipelines {
+                pipeline.wait().await;
             }
         };
-        let _ = tokio::time::timeout_at(deadline, steps).await;
-        let mut outlets: JoinSet<()> =
-            self.outlets.into_iter().map(|outlet| async move { outlet.drain(deadline).await }).collect();
-        while outlets.join_next().await.is_some() {}
+        let _ = tokio::time::timeout_at(deadline, gone).await;
+    }
+
+    async fn flush(&self) {
+        for step in &self.steps {
+            step.processor().flush().await;
+        }
+    }
+
+    async fn for_each_outlet<F>(&self, end: impl Fn(Arc<Outlet>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut ends: JoinSet<()> = self.outlets.iter().cloned().map(end).collect();
+        while ends.join_next().await.is_some() {}
     }
 }

@@ -75,7 +75,8 @@ pub fn decompress(
             decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(corrupt("zstd"))?;
             fill(decoder, first, max, reserve, "zstd")
         }
-        Compression::Snappy if input.starts_with(SNAPPY_FRAMES) => {
+        // No frame at all is a body of nothing.
+        Compression::Snappy if input.is_empty() || input.starts_with(SNAPPY_FRAMES) => {
             fill(snap::read::FrameDecoder::new(input), first, max, reserve, "snappy")
         }
         Compression::Snappy => snappy_block(input, max, reserve),

@@ -8,13 +8,13 @@ use std::{
     future::Future,
     io,
     net::{SocketAddr, ToSocketAddrs},
-    sync::Arc,
     time::Duration,
 };
 
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
+    task::JoinSet,
 };
 
 use crate::components::BuildError;
@@ -69,22 +69,37 @@ fn explain(error: &io::Error) -> String {
     }
 }
 
+/// What a door does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    Closing,
+    Cut,
+}
+
 /// Tells a connection that the door is closing.
 #[derive(Clone)]
-pub struct Closing(watch::Receiver<bool>);
+pub struct Closing(watch::Receiver<Stage>);
 
 impl Closing {
     /// Ends when the door closes.
     pub async fn wait(&mut self) {
         // An error means that the door is gone, which is closing too.
-        let _ = self.0.wait_for(|closing| *closing).await;
+        let _ = self.0.wait_for(|stage| *stage >= Stage::Closing).await;
+    }
+
+    async fn cut(&mut self) {
+        // A door that is gone can no longer be told to cut: its connections end by themselves.
+        if self.0.wait_for(|stage| *stage == Stage::Cut).await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
 /// An accepting socket with its connections.
 pub struct Door {
     address: SocketAddr,
-    closing: Arc<watch::Sender<bool>>,
+    stage: watch::Sender<Stage>,
 }
 
 impl Door {
@@ -95,10 +110,9 @@ impl Door {
         S: Future<Output = ()> + Send + 'static,
     {
         let address = listener.local_addr()?;
-        let (closing, receiver) = watch::channel(false);
-        let closing = Arc::new(closing);
-        tokio::spawn(accept(listener, Closing(receiver), serve));
-        Ok(Self { address, closing })
+        let (stage, receiver) = watch::channel(Stage::Open);
+        tokio::spawn(attend(listener, Closing(receiver), serve));
+        Ok(Self { address, stage })
     }
 
     /// Where it listens.
@@ -108,12 +122,21 @@ impl Door {
 
     /// Stops accepting, and tells the connections to end.
     pub fn close(&self) {
-        self.closing.send_replace(true);
+        self.advance(Stage::Closing);
+    }
+
+    /// Ends the connections that are still there, whatever they are at.
+    pub fn cut(&self) {
+        self.advance(Stage::Cut);
     }
 
     /// Ends when the last connection is gone. Call [`Door::close`] first.
     pub async fn closed(&self) {
-        self.closing.closed().await;
+        self.stage.closed().await;
+    }
+
+    fn advance(&self, to: Stage) {
+        self.stage.send_if_modified(|at| std::mem::replace(at, to.max(*at)) < to);
     }
 }
 
@@ -123,28 +146,40 @@ impl Drop for Door {
     }
 }
 
-async fn accept<F, S>(listener: TcpListener, closing: Closing, serve: F)
+/// Accepts until the door closes, and then waits for the connections.
+async fn attend<F, S>(listener: TcpListener, mut closing: Closing, serve: F)
+where
+    F: Fn(TcpStream, SocketAddr, Closing) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    accept(listener, &mut closing, serve, &mut connections).await;
+    let ended = async { while connections.join_next().await.is_some() {} };
+    tokio::select! {
+        () = ended => {}
+        // Those that are left go with the set.
+        () = closing.cut() => {}
+    }
+}
+
+async fn accept<F, S>(listener: TcpListener, closing: &mut Closing, serve: F, connections: &mut JoinSet<()>)
 where
     F: Fn(TcpStream, SocketAddr, Closing) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut stop = closing.clone();
+    let told = closing.clone();
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
-            () = stop.wait() => return,
-            accepted = listener.accept() => accepted,
+            biased;
+            () = closing.wait() => return,
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
                 // Answers are small and wanted at once.
                 let _ = stream.set_nodelay(true);
-                let connection = serve(stream, peer, closing.clone());
-                tokio::spawn(async move {
-                    connection.await;
-                    drop(slot);
-                });
+                connections.spawn(serve(stream, peer, told.clone()));
             }
             Err(error) => pause_after(&error).await,
         }
@@ -159,3 +194,6 @@ async fn pause_after(error: &io::Error) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,8 @@ impl Body for Reply {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.open { SizeHint::new() } else { SizeHint::with_exact(self.data.as_ref().map_or(0, Bytes::len) as u64) }
+        // With a known size HTTP would announce a length, and there are clients that then stop before the trailers.
+        let unknown = self.open || self.trailers.is_some();
+        if unknown { SizeHint::new() } else { SizeHint::with_exact(self.data.as_ref().map_or(0, Bytes::len) as u64) }
     }
 }

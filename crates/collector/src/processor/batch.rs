@@ -12,10 +12,8 @@ use std::{
     future::Future,
     num::NonZeroUsize,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -44,13 +42,14 @@ struct Shard {
     /// The open batch is full, or is wanted at once.
     full: Notify,
     emitted: Notify,
-    in_flight: AtomicU64,
 }
 
 struct State {
     open: Batch,
     since: Instant,
     flush: bool,
+    /// What was taken out is being handed on, and may wait for room.
+    emitting: bool,
     /// A task looks after this shard.
     attended: bool,
 }
@@ -70,8 +69,15 @@ impl Batcher {
 
     /// Puts new settings in force; what is held stays held.
     pub fn reconfigure(&self, settings: Settings) {
-        self.settings.store(Arc::new(settings));
+        let settings = Arc::new(settings);
+        let old = self.settings.swap(settings.clone());
         self.all_shards().iter().for_each(|shard| shard.full.notify_one());
+        if old.metadata_keys != settings.metadata_keys {
+            // Combinations of other keys must not count against the limit. Those that hold something stay for `flush`.
+            let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+            shards.retain(|_, shard| Arc::strong_count(shard) > 1 || shard.state().attended);
+            self.stats.metadata_cardinality.store(shards.len() as u64, Ordering::Relaxed);
+        }
     }
 
     fn shard(&self, settings: &Settings, batch: &Batch) -> Result<Arc<Shard>, Refusal> {
@@ -87,7 +93,10 @@ impl Batcher {
         if shards.len() >= settings.metadata_cardinality_limit as usize && settings.metadata_cardinality_limit > 0 {
             return Err(too_many_combinations());
         }
-        Ok(shards.entry(values).or_insert_with(|| Arc::new(Shard::new(self.signal))).clone())
+        let shard = Arc::new(Shard::new(self.signal));
+        shards.insert(values, shard.clone());
+        self.stats.metadata_cardinality.store(shards.len() as u64, Ordering::Relaxed);
+        Ok(shard)
     }
 
     fn all_shards(&self) -> Vec<Arc<Shard>> {
@@ -117,10 +126,9 @@ impl Batcher {
             let trigger = if by_time { &self.stats.timeout_triggers } else { &self.stats.size_triggers };
             trigger.fetch_add(1, Ordering::Relaxed);
             self.count_out(&batch);
-            shard.in_flight.fetch_add(1, Ordering::AcqRel);
             self.next.deliver(batch).await;
-            shard.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
+        shard.state().emitting = false;
         shard.emitted.notify_waiters();
     }
 
@@ -163,6 +171,10 @@ impl Processor for Batcher {
         &self.next
     }
 
+    fn retire(&self) {
+        self.reconfigure(Settings { timeout: Duration::ZERO, ..Settings::clone(&self.settings.load()) });
+    }
+
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             for shard in self.all_shards() {
@@ -182,8 +194,9 @@ struct Added {
 
 impl Shard {
     fn new(signal: Signal) -> Self {
-        let state = State { open: Batch::empty(signal), since: Instant::now(), flush: false, attended: false };
-        Self { state: Mutex::new(state), full: Notify::new(), emitted: Notify::new(), in_flight: AtomicU64::new(0) }
+        let open = Batch::empty(signal);
+        let state = State { open, since: Instant::now(), flush: false, emitting: false, attended: false };
+        Self { state: Mutex::new(state), full: Notify::new(), emitted: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -192,8 +205,7 @@ impl Shard {
 
     fn add(&self, batch: Batch, settings: &Settings, pressure: Pressure) -> Added {
         let mut state = self.state();
-        let waiting = self.in_flight.load(Ordering::Acquire) > 0;
-        if waiting && pressure == Pressure::Refuse && state.open.items() >= capacity(settings) {
+        if state.emitting && pressure == Pressure::Refuse && state.open.items() >= capacity(settings) {
             return Added { taken: false, attend: false, full: false };
         }
         if state.open.is_empty() {
@@ -224,17 +236,27 @@ impl Shard {
         let signal = state.open.signal();
         let by_time = std::mem::take(&mut state.flush) || by_time;
         let all = std::mem::replace(&mut state.open, Batch::empty(signal));
+        // From here on it is held by whoever emits, and `flush` waits for that.
+        state.emitting = true;
+        drop(state);
         let Some(max) = NonZeroUsize::new(settings.send_batch_max_size as usize) else { return vec![all] };
+        // It copies what it cuts, so that nobody should wait for it.
         let mut batches = all.split(Limit::Items(max));
         if !by_time
             && batches.len() > 1
             && batches.last().is_some_and(|last| last.items() < settings.send_batch_size as usize)
             && let Some(rest) = batches.pop()
         {
-            state.open = rest;
-            state.since = Instant::now();
+            self.put_back(rest);
         }
         batches
+    }
+
+    fn put_back(&self, mut rest: Batch) {
+        let mut state = self.state();
+        rest.append(std::mem::replace(&mut state.open, Batch::empty(rest.signal())));
+        state.open = rest;
+        state.since = Instant::now();
     }
 
     /// Ends when everything that is held now was handed on.
@@ -245,7 +267,7 @@ impl Shard {
             emitted.as_mut().enable();
             {
                 let mut state = self.state();
-                if state.open.is_empty() && self.in_flight.load(Ordering::Acquire) == 0 {
+                if state.open.is_empty() && !state.emitting {
                     return;
                 }
                 state.flush = true;

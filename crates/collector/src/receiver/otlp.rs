@@ -95,24 +95,24 @@ fn ready<S>(endpoint: &str, old: Option<&Port<S>>, live: Live<S>) -> Result<Read
 }
 
 impl Prepared {
-    /// Takes over from `old` and starts. What `old` served and this does not is closed.
-    pub fn start(self, id: &ComponentId, old: Option<Otlp>, intake: &Arc<Intake>, registry: &Registry) -> Otlp {
+    /// Takes over from `old` and starts. What `old` served and this does not is handed back, to be closed.
+    pub fn start(self, id: &ComponentId, old: Option<Otlp>, intake: &Arc<Intake>, registry: &Registry) -> (Otlp, Otlp) {
         let taker = |transport| Arc::new(Taker::new(intake.clone(), registry.receiver(id, transport)));
-        let (old_grpc, old_http) = old.map_or((None, None), |old| (old.grpc, old.http));
-        let grpc = self.grpc.and_then(|ready| ready.start(old_grpc, taker(Transport::Grpc), grpc::connection));
-        let http = self.http.and_then(|ready| ready.start(old_http, taker(Transport::Http), http::connection));
-        Otlp { grpc, http }
+        let mut old = old.unwrap_or(Otlp { grpc: None, http: None });
+        let grpc = self.grpc.and_then(|ready| ready.start(&mut old.grpc, taker(Transport::Grpc), grpc::connection));
+        let http = self.http.and_then(|ready| ready.start(&mut old.http, taker(Transport::Http), http::connection));
+        (Otlp { grpc, http }, old)
     }
 }
 
 impl<S: Send + Sync + 'static> Ready<S> {
-    fn start<F, C>(self, old: Option<Port<S>>, taker: Arc<Taker>, connection: C) -> Option<Port<S>>
+    fn start<F, C>(self, old: &mut Option<Port<S>>, taker: Arc<Taker>, connection: C) -> Option<Port<S>>
     where
         C: Fn(Wire, Arc<ArcSwap<Live<S>>>, Arc<Taker>, Closing) -> F + Copy + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let Some(listener) = self.listener else {
-            return old.inspect(|port| port.live.store(Arc::new(self.live)));
+            return old.take().inspect(|port| port.live.store(Arc::new(self.live)));
         };
         let live = Arc::new(ArcSwap::from_pointee(self.live));
         let shared = live.clone();
@@ -146,12 +146,24 @@ impl Otlp {
     }
 }
 
+impl Otlp {
+    fn doors(&self) -> impl Iterator<Item = &Door> {
+        [self.grpc.as_ref().map(|p| &p.door), self.http.as_ref().map(|p| &p.door)].into_iter().flatten()
+    }
+}
+
 impl Receiver for Otlp {
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let doors = [self.grpc.as_ref().map(|p| &p.door), self.http.as_ref().map(|p| &p.door)];
-        doors.iter().flatten().for_each(|door| door.close());
+    fn close(&self) {
+        self.doors().for_each(Door::close);
+    }
+
+    fn cut(&self) {
+        self.doors().for_each(Door::cut);
+    }
+
+    fn closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            for door in doors.into_iter().flatten() {
+            for door in self.doors() {
                 door.closed().await;
             }
         })

@@ -1,6 +1,6 @@
 //! The endpoints at which the collector shows itself: metrics, and health.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use kubewake_config::{
     ComponentId, Document,
@@ -15,6 +15,15 @@ use crate::{
     net::{listen, tls},
     telemetry::{MetricsRoutes, Routes, Server, Telemetry},
 };
+
+/// Where the collector shows itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Endpoints {
+    /// Of `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// Of the first `health_check`.
+    pub health: Option<SocketAddr>,
+}
 
 /// Who serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +126,13 @@ impl Console {
             };
             self.servers.extend(running.map(|running| (key, running)));
         }
+    }
+
+    /// Where metrics are served, and where health is.
+    pub(super) fn endpoints(&self) -> Endpoints {
+        let address = |key: &Key| self.servers.get(key).map(|running| running.server.address());
+        let health = self.servers.keys().find(|key| matches!(key, Key::Extension(_)));
+        Endpoints { metrics: address(&Key::Metrics), health: health.and_then(address) }
     }
 
     pub(super) async fn stop(&mut self) {

@@ -67,6 +67,8 @@ impl<'a> Cursor<'a> {
     /// may be a secret, whatever the field.
     pub(crate) fn quote(&self, part: &str) -> String {
         match &self.node.origin {
+            // A user and password may stand before the `@` of an address.
+            None if self.holds_credentials() => "\"***\"".into(),
             None => format!("\"{}\"", crop(part)),
             Some(origin) => format!("in the value of {}", crop(&origin.reference)),
         }

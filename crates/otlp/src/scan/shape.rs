@@ -2,11 +2,25 @@
 
 use crate::wire::{I32, I64, LEN, VARINT};
 
-/// The wire types that each field number allows, a bit per wire type.
+/// The wire types that each field number allows, a bit per wire type, and what follows a tag of one byte.
 ///
-/// One load answers every question about a tag: a known field with another wire type, field number 0, a group and a
-/// wire type that does not exist are all a bit that is not set.
-pub(super) struct Shape([u8; 32]);
+/// One load answers every question about a short tag: a known field with another wire type, field number 0, a group
+/// and a wire type that does not exist are not among the answers.
+pub(super) struct Shape {
+    allowed: [u8; 32],
+    short: [Next; 256],
+}
+
+/// What follows a tag of one byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A length and so many bytes.
+    Len,
+    /// Eight bytes.
+    I64,
+    /// Something rarer, a longer tag, or nothing that is allowed.
+    Other,
+}
 
 /// An unknown field may have any wire type that is not a group.
 const UNKNOWN: u8 = 1 << VARINT | 1 << I64 | 1 << LEN | 1 << I32;
@@ -20,18 +34,43 @@ impl Shape {
             left = tail;
         }
         set(&mut allowed, 0, 0);
-        Self(allowed)
+        Self { allowed, short: short_tags(&allowed) }
     }
 
     #[inline(always)]
     pub(super) fn allows(&self, number: u32, wire: u8) -> bool {
-        self.0.get(number as usize).copied().unwrap_or(UNKNOWN) >> wire & 1 == 1
+        self.allowed.get(number as usize).copied().unwrap_or(UNKNOWN) >> wire & 1 == 1
+    }
+
+    /// What follows this first byte of a tag.
+    #[inline(always)]
+    pub(super) fn after(&self, byte: u8) -> Next {
+        self.short.get(usize::from(byte)).copied().unwrap_or(Next::Other)
     }
 }
 
 #[allow(clippy::indexing_slicing, reason = "runs at compile time only, where a bad index does not compile")]
 const fn set(allowed: &mut [u8; 32], number: usize, mask: u8) {
     allowed[number] = mask;
+}
+
+#[allow(clippy::indexing_slicing, reason = "runs at compile time only, where a bad index does not compile")]
+const fn short_tags(allowed: &[u8; 32]) -> [Next; 256] {
+    let mut out = [Next::Other; 256];
+    let mut tag = 0;
+    // Tags from 128 on have a second byte.
+    while tag < 0x80 {
+        let wire = tag & 7;
+        if allowed[tag >> 3] >> wire & 1 == 1 {
+            out[tag] = match wire as u8 {
+                LEN => Next::Len,
+                I64 => Next::I64,
+                _ => Next::Other,
+            };
+        }
+        tag += 1;
+    }
+    out
 }
 
 const V: u8 = 1 << VARINT;

@@ -57,3 +57,57 @@ fn resizing_keeps_what_is_held() {
     assert!(member.admit(50).is_some());
     assert_eq!(budget.used(), 0);
 }
+
+#[test]
+fn a_member_that_joins_gets_nothing_that_another_still_holds() {
+    let budget = Budget::new(100, 0);
+    let first = budget.join();
+    let all = first.admit(100).expect("it is alone");
+    let second = budget.join();
+    assert!(second.admit(1).is_none(), "its guarantee comes with what the first gives back");
+    drop(all);
+    assert!(second.admit(25).is_some());
+}
+
+#[test]
+fn what_one_keeps_for_requests_under_way_costs_another_nothing() {
+    let budget = Budget::new(100, 20);
+    let (greedy, modest) = (budget.join(), budget.join());
+    let mut held = [greedy.admit(20).expect("its own share"), greedy.admit(40).expect("the pool")];
+    assert!(held[0].grow(5) && held[1].grow(10), "into the spike");
+    assert_eq!(budget.used(), 75);
+    assert!(modest.admit(20).is_some());
+}
+
+/// Members come and go, charge, grow, shrink and let go on several threads, while another one looks and resizes.
+#[test]
+fn under_concurrency_the_limit_holds_and_everything_comes_back() {
+    const LIMIT: u64 = 10_000;
+    let budget = Budget::new(LIMIT, LIMIT / 5);
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let budget = &budget;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let mut member = budget.join();
+                let mut held = Vec::new();
+                for _ in 0..20_000 {
+                    match random.u8(..8) {
+                        0 => member = budget.join(),
+                        1..4 => held.extend(member.admit(random.u64(..LIMIT / 4))),
+                        4 => drop(held.last_mut().map(|charge: &mut Charge| charge.grow(random.u64(..100)))),
+                        5 => held.iter_mut().for_each(|charge| charge.shrink_to(random.u64(..LIMIT / 4))),
+                        _ => drop(held.pop()),
+                    }
+                    let used = budget.used();
+                    assert!(used <= LIMIT, "{used}");
+                }
+            });
+        }
+        let budget = &budget;
+        scope.spawn(move || (0..5_000).for_each(|n| budget.resize(LIMIT - n % 2, n % LIMIT)));
+    });
+    assert_eq!(budget.used(), 0);
+    assert!(budget.limits().members.is_empty());
+    assert!(budget.join().admit(budget.limit() - budget.limits().spike).is_some());
+}

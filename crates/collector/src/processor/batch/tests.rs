@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use super::*;
@@ -187,4 +185,54 @@ async fn new_settings_apply_to_what_is_held() {
     batcher.reconfigure(Settings { send_batch_size: 5, ..Settings::default() });
     settle().await;
     assert_eq!(keeper.sizes(), [5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batcher_that_went_holds_nothing_back() {
+    let (batcher, keeper) = batcher(1000, 0, 60_000);
+    send(&batcher, 1).await.unwrap();
+    batcher.retire();
+    settle().await;
+    send(&batcher, 2).await.unwrap();
+    settle().await;
+    assert_eq!(keeper.sizes(), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_waits_for_what_is_on_its_way() {
+    let (batcher, keeper) = batcher(10, 10, 60_000);
+    keeper.close();
+    send(&batcher, 25).await.unwrap();
+    settle().await;
+    let flushing = tokio::spawn({
+        let batcher = batcher.clone();
+        async move { batcher.flush().await }
+    });
+    settle().await;
+    assert!(!flushing.is_finished(), "nothing was handed on yet");
+    keeper.open();
+    flushing.await.unwrap();
+    assert_eq!(keeper.sizes(), [10, 10, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn combinations_of_other_metadata_do_not_count() {
+    let settings = |key: &str| Settings {
+        metadata_keys: vec![key.into()],
+        metadata_cardinality_limit: 1,
+        timeout: Duration::ZERO,
+        ..Settings::default()
+    };
+    let batcher = Batcher::new(Signal::Traces, settings("tenant"), Arc::default());
+    batcher.next().point_at(vec![Arc::new(Keeper::default())]);
+    let from = |key: &str, value: &str| {
+        let metadata = vec![(key.to_owned(), value.to_owned())];
+        let origin = Arc::new(Origin { metadata, ..Origin::default() });
+        Batch::single(Signal::Traces, Part { origin, ..request(1).into_parts().remove(0) })
+    };
+    batcher.clone().consume(from("tenant", "a"), Pressure::Refuse).wait().await.unwrap();
+    settle().await;
+    batcher.reconfigure(settings("team"));
+    batcher.clone().consume(from("team", "b"), Pressure::Refuse).wait().await.unwrap();
+    assert_eq!(batcher.stats.metadata_cardinality.load(Ordering::Relaxed), 1);
 }

@@ -1,15 +1,12 @@
 //! What both protocols do with a body once they have it.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use kubewake_otlp::Signal;
 
-use crate::core::{Admission, Intake, Origin, ReceiverStats, Refusal, RefusalKind};
+use crate::core::{Admission, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
 /// Checks bodies, hands them in, and counts.
 pub(super) struct Taker {
@@ -29,12 +26,12 @@ impl Taker {
 
     /// Reserves memory for a body of this length, before it is read.
     pub(super) fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
-        self.intake.admit(signal, bytes).inspect_err(|_| self.refused_unread())
+        self.intake.admit(signal, bytes)
     }
 
     /// Counts a request that was refused before its items were known.
-    pub(super) fn refused_unread(&self) {
-        self.stats.refused_requests.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn turn_away(&self, reason: TurnedAway) {
+        self.stats.turn_away(reason);
     }
 
     /// Hands in a whole request.
@@ -46,7 +43,7 @@ impl Taker {
         origin: Arc<Origin>,
     ) -> Result<(), Refusal> {
         let summary = kubewake_otlp::scan(signal, &body).map_err(|error| {
-            self.refused_unread();
+            self.turn_away(TurnedAway::Malformed);
             Refusal::invalid(error.to_string())
         })?;
         if summary.items == 0 {

@@ -9,7 +9,7 @@ use super::{
     bytes, items,
     page::{Label, Page},
 };
-use crate::core::{Destination, ExporterStats, ProcessorStats, Registry};
+use crate::core::{Destination, ExporterStats, ProcessorStats, Registry, TurnedAway};
 
 const SEND_SIZE: &str = "Number of units in the batch [Development]";
 const SEND_SIZE_BYTES: &str = "Number of bytes in batch that was sent. Only available on detailed level. [Development]";
@@ -34,12 +34,15 @@ pub(super) fn receivers(page: &mut Page, registry: &Registry) {
                 receiver(page, signal, &labels, counts);
             }
         }
-        page.counter(
-            "kubewake_receiver_refused_requests",
-            "Number of requests that were refused before their items could be counted.",
-            &labels,
-            read(&stats.refused_requests),
-        );
+        for reason in TurnedAway::ALL {
+            let [receiver, transport] = labels;
+            page.counter(
+                "kubewake_receiver_refused_requests",
+                "Number of requests that were refused before their items could be counted, by reason.",
+                &[("reason", reason.name()), receiver, transport],
+                stats.turned_away(*reason),
+            );
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     health,
 };
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind},
+    core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
     net::{
         decode::{self, DecodeError},
         reply::Reply,
@@ -65,13 +65,17 @@ async fn route(
 ) -> Result<Response<Reply>, Refusal> {
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(request.headers()).map_err(|error| unauthenticated(error.to_string()))?,
+        Some(auth) => auth.authenticate(request.headers()).map_err(|error| {
+            taker.turn_away(TurnedAway::Unauthenticated);
+            refuse(Code::Unauthenticated, error.to_string())
+        })?,
     };
     let path = request.uri().path();
     match signal(path) {
         Some(signal) if taker.serves(signal) => {
             let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
-            let (body, admission) = read(request, signal, live, taker).await?;
+            let read = read(request, signal, live, taker).await;
+            let (body, admission) = read.inspect_err(|refusal| taker.turn_away(reason(refusal)))?;
             taker.take(signal, body, admission, origin).await?;
             Ok(ok(ALL_TAKEN))
         }
@@ -184,16 +188,23 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
     }
 }
 
+/// Why a message was not even scanned.
+fn reason(refusal: &Refusal) -> TurnedAway {
+    match (refusal.kind, refusal.code) {
+        (RefusalKind::NoMemory, _) => TurnedAway::Memory,
+        (_, Code::ResourceExhausted) => TurnedAway::TooLarge,
+        (_, Code::Unimplemented) => TurnedAway::Encoding,
+        (_, Code::Cancelled | Code::DeadlineExceeded) => TurnedAway::Incomplete,
+        _ => TurnedAway::Malformed,
+    }
+}
+
 fn refuse(code: Code, message: String) -> Refusal {
     Refusal { kind: RefusalKind::BadRequest, code, message: message.into(), retry_after: None }
 }
 
 fn internal(message: &'static str) -> Refusal {
     refuse(Code::Internal, format!("grpc: {message}"))
-}
-
-fn unauthenticated(message: String) -> Refusal {
-    refuse(Code::Unauthenticated, message)
 }
 
 fn too_slow() -> Refusal {

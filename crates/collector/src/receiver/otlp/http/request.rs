@@ -16,7 +16,7 @@ use super::super::{
     rpc_status,
 };
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind},
+    core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
     net::{
         decode::{self, DecodeError},
         reply::Reply,
@@ -43,11 +43,19 @@ enum Stray {
 struct Refused {
     refusal: Refusal,
     status: Option<StatusCode>,
+    /// Why, if the request was not even scanned.
+    unread: Option<TurnedAway>,
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, status: None }
+        Self { refusal, status: None, unread: None }
+    }
+}
+
+impl Refused {
+    fn unread(refusal: Refusal, reason: TurnedAway) -> Self {
+        Self { refusal, status: None, unread: Some(reason) }
     }
 }
 
@@ -138,7 +146,8 @@ async fn accept(
         taker.take(signal, body, admission, origin).await.map_err(Refused::from)
     };
     let result = result.await;
-    if result.is_err() {
+    if let Err(refused) = &result {
+        refused.unread.inspect(|reason| taker.turn_away(*reason));
         // Most clients read the answer only after they have written all of the request.
         discard(request.body_mut(), &live.settings).await;
     }
@@ -175,10 +184,9 @@ async fn read(
     let max = usize::try_from(settings.max_body_bytes).unwrap_or(usize::MAX);
     let length = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
     if length.is_some_and(|length: usize| length > max) {
-        taker.refused_unread();
         return Err(too_large(max));
     }
-    let mut admission = taker.admit(signal, length.unwrap_or_default())?;
+    let mut admission = taker.admit(signal, length.unwrap_or_default()).map_err(no_memory)?;
     let limit = settings.read_timeout.unwrap_or(BODY_LIMIT);
     let collect = collect(request.body_mut(), length.unwrap_or_default(), max, &mut admission);
     let body = tokio::time::timeout(limit, collect).await.map_err(|_| too_slow())??;
@@ -189,10 +197,11 @@ async fn read(
     Ok((inflated.map_err(|error| undecodable(error, max))?, admission))
 }
 
-fn content_encoding(headers: &HeaderMap, settings: &HttpServer) -> Result<Compression, Refusal> {
+fn content_encoding(headers: &HeaderMap, settings: &HttpServer) -> Result<Compression, Refused> {
     let name = headers.get(CONTENT_ENCODING).map_or(Some(""), |v| v.to_str().ok()).unwrap_or("?");
     let algorithm = decode::algorithm(name).filter(|a| settings.compression_algorithms.contains(a));
-    algorithm.ok_or_else(|| Refusal::invalid(format!("unsupported Content-Encoding: {name}")))
+    let refusal = || Refusal::invalid(format!("unsupported Content-Encoding: {name}"));
+    algorithm.ok_or_else(|| Refused::unread(refusal(), TurnedAway::Encoding))
 }
 
 /// Reads the body. `length` bytes are reserved already; a body without a length is reserved as it comes.
@@ -204,7 +213,10 @@ async fn collect(
 ) -> Result<Vec<u8>, Refused> {
     let mut out = Vec::with_capacity(length);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Refusal::invalid(format!("the request was cut short: {error}")))?;
+        let frame = frame.map_err(|error| {
+            let refusal = Refusal::invalid(format!("the request was cut short: {error}"));
+            Refused::unread(refusal, TurnedAway::Incomplete)
+        })?;
         let Some(data) = frame.data_ref() else { continue };
         if out.len() + data.len() > max {
             return Err(too_large(max));
@@ -212,7 +224,7 @@ async fn collect(
         let spare = out.capacity() - out.len();
         if data.len() > spare {
             let more = data.len().max(out.capacity()).min(max - out.len());
-            admission.grow(more)?;
+            admission.grow(more).map_err(no_memory)?;
             out.reserve_exact(more);
         }
         out.extend_from_slice(data);
@@ -221,31 +233,42 @@ async fn collect(
 }
 
 fn from_json(signal: Signal, body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admission), Refused> {
-    // Protobuf is smaller than the JSON that it came from.
-    admission.grow(body.len())?;
-    let decoded = kubewake_otlp::json::decode(signal, body);
-    Ok((decoded.map_err(|error| Refusal::invalid(error.to_string()))?, admission))
+    // Protobuf is smaller than the JSON that it came from, but for lists of short numbers.
+    admission.grow(body.len()).map_err(no_memory)?;
+    let decoded = kubewake_otlp::json::decode(signal, body).map_err(|error| malformed(error.to_string()))?;
+    admission.grow(decoded.capacity().saturating_sub(body.len())).map_err(no_memory)?;
+    Ok((decoded, admission))
+}
+
+fn no_memory(refusal: Refusal) -> Refused {
+    Refused::unread(refusal, TurnedAway::Memory)
+}
+
+fn malformed(message: String) -> Refused {
+    Refused::unread(Refusal::invalid(message), TurnedAway::Malformed)
 }
 
 fn too_large(max: usize) -> Refused {
     let refusal = Refusal::invalid(format!("the request body is larger than {max} bytes"));
-    Refused { refusal, status: Some(StatusCode::PAYLOAD_TOO_LARGE) }
+    Refused { refusal, status: Some(StatusCode::PAYLOAD_TOO_LARGE), unread: Some(TurnedAway::TooLarge) }
 }
 
 fn too_slow() -> Refused {
     let refusal = Refusal::invalid("the request body did not arrive in time");
-    Refused { refusal, status: Some(StatusCode::REQUEST_TIMEOUT) }
+    Refused { refusal, status: Some(StatusCode::REQUEST_TIMEOUT), unread: Some(TurnedAway::Incomplete) }
 }
 
-fn unauthenticated(message: String) -> Refusal {
-    Refusal { kind: RefusalKind::BadRequest, code: Code::Unauthenticated, message: message.into(), retry_after: None }
+fn unauthenticated(message: String) -> Refused {
+    let kind = RefusalKind::BadRequest;
+    let refusal = Refusal { kind, code: Code::Unauthenticated, message: message.into(), retry_after: None };
+    Refused::unread(refusal, TurnedAway::Unauthenticated)
 }
 
 fn undecodable(error: DecodeError, max: usize) -> Refused {
     match error {
         DecodeError::TooLarge(_) => too_large(max),
-        DecodeError::Refused(refusal) => refusal.into(),
-        corrupt @ DecodeError::Corrupt { .. } => Refusal::invalid(corrupt.to_string()).into(),
+        DecodeError::Refused(refusal) => no_memory(refusal),
+        corrupt @ DecodeError::Corrupt { .. } => malformed(corrupt.to_string()),
     }
 }
 

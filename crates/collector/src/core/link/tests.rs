@@ -1,0 +1,203 @@
+use std::{collections::VecDeque, sync::Mutex};
+
+use tokio::sync::Notify;
+
+use super::*;
+use crate::core::{
+    Code, RefusalKind,
+    testing::{settle, spans},
+};
+
+/// How a target answers.
+enum How {
+    Takes,
+    IsFull,
+    Fails(Code),
+    /// Answers so when it is told to.
+    Works(Box<How>),
+}
+
+/// A consumer that answers by script and remembers what it counted. With `Wait` it takes when it is told to.
+#[derive(Default)]
+struct Target {
+    script: Mutex<VecDeque<How>>,
+    go: Notify,
+    took: Mutex<usize>,
+    began: Mutex<usize>,
+    refused: Mutex<usize>,
+    lost: Mutex<Vec<DropReason>>,
+}
+
+fn target(script: impl IntoIterator<Item = How>) -> Arc<Target> {
+    Arc::new(Target { script: Mutex::new(script.into_iter().collect()), ..Target::default() })
+}
+
+impl Target {
+    fn say(&self, how: &How) -> Result<(), Refusal> {
+        match how {
+            How::Takes => {
+                *self.took.lock().unwrap() += 1;
+                Ok(())
+            }
+            How::IsFull => Err(Refusal::queue_full()),
+            How::Fails(code) => Err(Refusal { kind: RefusalKind::Backend, code: *code, ..Refusal::invalid("no") }),
+            How::Works(how) => self.say(how),
+        }
+    }
+
+    fn later(self: Arc<Self>, how: How) -> Answer {
+        Answer::later(async move {
+            *self.began.lock().unwrap() += 1;
+            self.go.notified().await;
+            self.say(&how)
+        })
+    }
+
+    fn took(&self) -> usize {
+        *self.took.lock().unwrap()
+    }
+
+    fn refused(&self) -> usize {
+        *self.refused.lock().unwrap()
+    }
+
+    fn lost(&self) -> Vec<DropReason> {
+        self.lost.lock().unwrap().clone()
+    }
+}
+
+impl Consumer for Target {
+    fn consume(self: Arc<Self>, _: Batch, pressure: Pressure) -> Answer {
+        if pressure == Pressure::Wait {
+            return self.later(How::Takes);
+        }
+        let how = self.script.lock().unwrap().pop_front().unwrap_or(How::Takes);
+        match how {
+            How::Works(how) => self.later(*how),
+            how => Answer::Now(self.say(&how)),
+        }
+    }
+
+    fn refused(&self, batch: &Batch) {
+        *self.refused.lock().unwrap() += batch.items();
+    }
+
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        assert_eq!(batch.items(), 3);
+        self.lost.lock().unwrap().push(reason);
+    }
+}
+
+fn link(targets: &[&Arc<Target>]) -> Arc<Link> {
+    let link = Link::default();
+    link.point_at(targets.iter().map(|t| (*t).clone() as Arc<dyn Consumer>).collect());
+    Arc::new(link)
+}
+
+#[tokio::test]
+async fn it_is_taken_when_one_takes_it_and_the_full_one_counts_a_loss() {
+    let (full, roomy) = (target([How::IsFull]), target([How::Takes]));
+    assert!(matches!(link(&[&full, &roomy]).offer(spans(3)), Answer::Now(Ok(()))));
+    assert_eq!((roomy.took(), full.refused(), full.lost()), (1, 3, vec![DropReason::QueueFull]));
+}
+
+#[tokio::test]
+async fn it_is_refused_when_all_are_full_and_nobody_counts_a_loss() {
+    let (a, b) = (target([How::IsFull]), target([How::IsFull]));
+    let answer = link(&[&a, &b]).offer(spans(3)).wait().await;
+    assert!(answer.unwrap_err().is_retryable());
+    assert_eq!((a.refused(), b.refused(), a.lost().len() + b.lost().len()), (3, 3, 0));
+}
+
+#[tokio::test]
+async fn of_several_refusals_the_sender_hears_one_that_lets_it_try_again() {
+    for order in [[How::IsFull, How::Fails(Code::InvalidArgument)], [How::Fails(Code::InvalidArgument), How::IsFull]] {
+        let [a, b] = order.map(|how| target([how]));
+        let refusal = link(&[&a, &b]).offer(spans(3)).wait().await.unwrap_err();
+        assert!(refusal.is_retryable(), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_still_works_on_it_goes_on_when_another_took_it() {
+    let (slow, quick) = (target([How::Works(Box::new(How::Takes))]), target([How::Takes]));
+    assert!(matches!(link(&[&slow, &quick]).offer(spans(3)), Answer::Now(Ok(()))), "nobody waits for the slow one");
+    slow.go.notify_one();
+    settle().await;
+    assert_eq!((slow.took(), slow.lost().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn whoever_fails_after_another_took_it_counts_why() {
+    let late = |code| target([How::Works(Box::new(How::Fails(code)))]);
+    let (soon, never, quick) = (late(Code::Unavailable), late(Code::InvalidArgument), target([How::Takes]));
+    link(&[&soon, &never, &quick]).offer(spans(3)).wait().await.unwrap();
+    [&soon, &never].iter().for_each(|t| t.go.notify_one());
+    settle().await;
+    assert_eq!(soon.lost(), [DropReason::RetriesExhausted]);
+    assert_eq!(never.lost(), [DropReason::Refused]);
+    assert_eq!(soon.refused(), 0, "it had room");
+}
+
+#[tokio::test]
+async fn the_first_of_those_at_work_that_takes_it_answers_for_all() {
+    let works = |how| target([How::Works(Box::new(how))]);
+    let (fails, takes, slow) = (works(How::Fails(Code::Unavailable)), works(How::Takes), works(How::Takes));
+    let full = target([How::IsFull]);
+    let answer = tokio::spawn(link(&[&fails, &takes, &slow, &full]).offer(spans(3)).wait());
+    fails.go.notify_one();
+    settle().await;
+    assert!(!answer.is_finished());
+    takes.go.notify_one();
+    answer.await.unwrap().unwrap();
+    slow.go.notify_one();
+    settle().await;
+    assert_eq!((takes.took(), slow.took()), (1, 1));
+    assert_eq!(fails.lost(), [DropReason::RetriesExhausted]);
+    assert_eq!(full.lost(), [DropReason::QueueFull]);
+}
+
+#[tokio::test]
+async fn a_sender_that_goes_away_gives_up_what_nobody_took() {
+    let (a, b) = (target([How::Works(Box::new(How::Takes))]), target([How::Works(Box::new(How::Takes))]));
+    drop(link(&[&a, &b]).offer(spans(3)));
+    [&a, &b].iter().for_each(|t| t.go.notify_one());
+    settle().await;
+    assert_eq!((a.took(), b.took(), a.lost().len()), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_waits_for_the_first_that_has_room() {
+    let (a, b) = (target([How::IsFull]), target([How::IsFull]));
+    let link = link(&[&a, &b]);
+    let delivery = tokio::spawn(async move { link.deliver(spans(3)).await });
+    settle().await;
+    assert!(!delivery.is_finished());
+    b.go.notify_one();
+    delivery.await.unwrap();
+    assert_eq!((a.took(), b.took()), (0, 1));
+    assert_eq!(a.lost(), [DropReason::QueueFull]);
+    assert!(b.lost().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_waits_for_room_also_when_another_fails() {
+    let (fails, full) = (target([How::Works(Box::new(How::Fails(Code::Unavailable)))]), target([How::IsFull]));
+    let link = link(&[&fails, &full]);
+    let delivery = tokio::spawn(async move { link.deliver(spans(3)).await });
+    settle().await;
+    fails.go.notify_one();
+    settle().await;
+    assert!(!delivery.is_finished(), "the full one may still take it");
+    full.go.notify_one();
+    delivery.await.unwrap();
+    assert_eq!((full.took(), full.lost().len()), (1, 0));
+    assert_eq!(fails.lost(), [DropReason::RetriesExhausted]);
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_goes_on_at_once_to_those_with_room() {
+    let (full, roomy) = (target([How::IsFull]), target([How::Takes]));
+    link(&[&full, &roomy]).deliver(spans(3)).await;
+    assert_eq!((roomy.took(), full.lost()), (1, vec![DropReason::QueueFull]));
+}

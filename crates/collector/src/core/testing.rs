@@ -1,0 +1,195 @@
+//! What tests of the core share: requests whose spans can be told apart, and a destination that answers by script.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use kubewake_otlp::{Signal, Visitor, wire::put_bytes};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{Batch, Charge, Code, Delivered, Exporter, Part, SendError, SendFuture};
+
+/// A request with a span for each number, which is its trace id.
+pub(crate) fn part(numbers: impl IntoIterator<Item = u64>, charge: Charge) -> Part {
+    let (mut spans, mut items) = (Vec::new(), 0);
+    for number in numbers {
+        let mut span = Vec::new();
+        put_bytes(&mut span, 1, &u128::from(number + 1).to_be_bytes());
+        put_bytes(&mut spans, 2, &span);
+        items += 1;
+    }
+    let (mut scope, mut request) = (Vec::new(), Vec::new());
+    put_bytes(&mut scope, 2, &spans);
+    put_bytes(&mut request, 1, &scope);
+    Part { bytes: Bytes::from(request), items, origin: Arc::default(), charge: Arc::new(charge) }
+}
+
+/// A batch of one request.
+pub(crate) fn request(numbers: impl IntoIterator<Item = u64>) -> Batch {
+    Batch::single(Signal::Traces, part(numbers, Charge::free()))
+}
+
+/// A batch of one request with `n` spans.
+pub(crate) fn spans(n: u64) -> Batch {
+    request(0..n)
+}
+
+/// The numbers of the spans in a batch. Every part of it must be a valid request, and count its items right.
+pub(crate) fn numbers(batch: &Batch) -> Vec<u64> {
+    let mut all = Vec::new();
+    for part in batch.parts() {
+        let some = numbers_in(&part.bytes);
+        assert_eq!(some.len(), part.items, "a part counts its items right");
+        all.extend(some);
+    }
+    assert_eq!(all.len(), batch.items(), "a batch counts its items right");
+    assert_eq!(batch.parts().iter().map(|p| p.bytes.len()).sum::<usize>(), batch.bytes());
+    all
+}
+
+/// The numbers of the spans in a request, which must be valid.
+pub(crate) fn numbers_in(request: &[u8]) -> Vec<u64> {
+    struct Ids(Vec<u64>);
+    impl Visitor for Ids {
+        fn record(&mut self, _: std::ops::Range<usize>, trace_id: &[u8], _: usize) {
+            self.0.push(u128::from_be_bytes(trace_id.try_into().unwrap()) as u64 - 1);
+        }
+    }
+    let mut ids = Ids(Vec::new());
+    kubewake_otlp::scan_with(Signal::Traces, request, &mut ids).unwrap();
+    ids.0
+}
+
+/// Lets every task that can run do so; on a paused clock no time passes.
+pub(crate) async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What the destination says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Take,
+    /// It takes the request and rejects so many items.
+    TakeAllBut(u64),
+    /// It asks to come back, maybe with a hint when.
+    NotNow(Option<Duration>),
+    /// It refuses the data for good.
+    Never,
+    /// It does not know us.
+    Unauthenticated,
+    /// It says nothing until it is told to.
+    Hang,
+}
+
+/// A destination that answers by script and remembers what it got.
+pub(crate) struct Destination {
+    script: Mutex<VecDeque<Reply>>,
+    otherwise: Mutex<Reply>,
+    poison: Option<u64>,
+    attempts: Mutex<Vec<(Instant, Vec<u64>)>>,
+    delivered: Mutex<Vec<Vec<u64>>>,
+    pending: Mutex<Vec<oneshot::Sender<Reply>>>,
+}
+
+impl Destination {
+    /// Answers from the script, and then always `otherwise`.
+    pub(crate) fn new(script: impl IntoIterator<Item = Reply>, otherwise: Reply) -> Arc<Self> {
+        Arc::new(Self::with_poison(script, otherwise, None))
+    }
+
+    /// Takes everything but requests that hold this span.
+    pub(crate) fn refusing(poison: u64) -> Arc<Self> {
+        Arc::new(Self::with_poison([], Reply::Take, Some(poison)))
+    }
+
+    fn with_poison(script: impl IntoIterator<Item = Reply>, otherwise: Reply, poison: Option<u64>) -> Self {
+        Self {
+            script: Mutex::new(script.into_iter().collect()),
+            otherwise: Mutex::new(otherwise),
+            poison,
+            attempts: Mutex::default(),
+            delivered: Mutex::default(),
+            pending: Mutex::default(),
+        }
+    }
+
+    /// What was sent, whatever the answer.
+    pub(crate) fn attempts(&self) -> Vec<Vec<u64>> {
+        self.attempts.lock().unwrap().iter().map(|(_, numbers)| numbers.clone()).collect()
+    }
+
+    /// When attempts were made.
+    pub(crate) fn times(&self) -> Vec<Instant> {
+        self.attempts.lock().unwrap().iter().map(|(at, _)| *at).collect()
+    }
+
+    /// What it took.
+    pub(crate) fn delivered(&self) -> Vec<Vec<u64>> {
+        self.delivered.lock().unwrap().clone()
+    }
+
+    /// How many attempts hang.
+    pub(crate) fn pending(&self) -> usize {
+        let mut pending = self.pending.lock().unwrap();
+        pending.retain(|reply| !reply.is_closed());
+        pending.len()
+    }
+
+    /// Answers one of those that hang.
+    pub(crate) fn answer(&self, at: usize, reply: Reply) {
+        if self.pending() > 0 {
+            let mut pending = self.pending.lock().unwrap();
+            let at = at % pending.len();
+            let _ = pending.remove(at).send(reply);
+        }
+    }
+
+    /// Answers so from now on, and to all that hang.
+    pub(crate) fn always(&self, reply: Reply) {
+        self.script.lock().unwrap().clear();
+        *self.otherwise.lock().unwrap() = reply;
+        for waiting in self.pending.lock().unwrap().drain(..) {
+            // Nobody listens where the attempt was given up.
+            let _ = waiting.send(reply);
+        }
+    }
+
+    fn reply(&self, numbers: &[u64]) -> Reply {
+        if self.poison.is_some_and(|poison| numbers.contains(&poison)) {
+            return Reply::Never;
+        }
+        self.script.lock().unwrap().pop_front().unwrap_or(*self.otherwise.lock().unwrap())
+    }
+}
+
+impl Exporter for Destination {
+    fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a> {
+        Box::pin(async move {
+            let numbers = numbers(batch);
+            self.attempts.lock().unwrap().push((Instant::now(), numbers.clone()));
+            let reply = match self.reply(&numbers) {
+                Reply::Hang => {
+                    let (tx, rx) = oneshot::channel();
+                    self.pending.lock().unwrap().push(tx);
+                    rx.await.unwrap()
+                }
+                reply => reply,
+            };
+            let refused = |code| SendError { code, retryable: false, ..SendError::malformed("no") };
+            match reply {
+                Reply::Take | Reply::TakeAllBut(_) => self.delivered.lock().unwrap().push(numbers),
+                Reply::NotNow(hint) => return Err(SendError { retry_after: hint, ..SendError::connection("not now") }),
+                Reply::Never => return Err(refused(Code::InvalidArgument)),
+                Reply::Unauthenticated => return Err(refused(Code::Unauthenticated)),
+                Reply::Hang => std::future::pending().await,
+            }
+            let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
+            Ok(Delivered { rejected, message: String::new() })
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! The document changes while the collector runs.
+
+use std::{fs, net::TcpListener, os::unix::fs::symlink};
+
+use kubewake_e2e::{
+    Authority, Collector, Config, Connection, Load, Sink, config::otlp_at, curl, eventually, free_address, grpc_to,
+    http, http_to, otlp::spans,
+};
+
+fn to(sink: &Sink) -> Config {
+    Config::to("otlp", grpc_to(sink.address()))
+}
+
+fn send(collector: &Collector, name: &str) {
+    let answer = http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&[name]));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// Sends until `sink` is where it goes.
+fn goes_to(collector: &Collector, sink: &Sink, name: &str) {
+    send(collector, name);
+    eventually("the span goes to the right backend", || sink.span_names() == [name]);
+}
+
+#[test]
+fn sighup_loads_the_document_again() {
+    let (one, two) = (Sink::start(), Sink::start());
+    let collector = Collector::with(to(&one)).start();
+    goes_to(&collector, &one, "before");
+    collector.signal("HUP");
+    eventually("it is loaded again", || collector.reloads("applied") == 2);
+    fs::write(collector.folder().join("collector.yaml"), to(&two).to_string()).unwrap();
+    collector.signal("HUP");
+    eventually("the new one is loaded", || collector.reloads("applied") >= 3);
+    goes_to(&collector, &two, "after");
+    assert_eq!(one.span_names(), ["before"]);
+}
+
+#[test]
+fn a_file_that_is_replaced_or_rewritten_is_loaded() {
+    let (one, two, three) = (Sink::start(), Sink::start(), Sink::start());
+    let collector = Collector::with(to(&one)).start();
+    let first = collector.status()["revision"].clone();
+    collector.reload(to(&two));
+    goes_to(&collector, &two, "replaced");
+    let second = collector.status()["revision"].clone();
+    assert_eq!(second["number"], 2);
+    assert_ne!(first["hash"], second["hash"]);
+    fs::write(collector.folder().join("collector.yaml"), to(&three).to_string()).unwrap();
+    eventually("it is loaded", || collector.reloads("applied") > 2);
+    goes_to(&collector, &three, "rewritten");
+}
+
+#[test]
+fn a_swapped_symlink_is_a_change() {
+    let (one, two) = (Sink::start(), Sink::start());
+    let builder = Collector::with("");
+    // As the kubelet mounts a ConfigMap.
+    let mount = builder.folder().join("mount");
+    let version = |name: &str, config: &Config| {
+        fs::create_dir_all(mount.join(name)).unwrap();
+        fs::write(mount.join(name).join("collector.yaml"), config.to_string()).unwrap();
+    };
+    version("..v1", &to(&one));
+    symlink("..v1", mount.join("..data")).unwrap();
+    symlink("..data/collector.yaml", mount.join("collector.yaml")).unwrap();
+    let collector = builder.config_at(mount.join("collector.yaml")).start();
+    goes_to(&collector, &one, "before");
+    version("..v2", &to(&two));
+    symlink("..v2", mount.join("..data_tmp")).unwrap();
+    fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    fs::remove_dir_all(mount.join("..v1")).unwrap();
+    eventually("it is loaded", || collector.reloads("applied") == 2);
+    goes_to(&collector, &two, "after");
+}
+
+#[test]
+fn a_refused_document_changes_nothing_and_is_seen() {
+    let (one, two) = (Sink::start(), Sink::start());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = taken.local_addr().unwrap();
+    let collector = Collector::with(to(&one)).start();
+    let in_force = collector.status()["revision"].clone();
+    // Each of them is right in a part that must not come into force either.
+    let invalid = to(&two).pipeline("traces", "nothing_of_this_name", "otlp");
+    let reasons = collector.reload_refused(invalid);
+    assert!(reasons.contains("nothing_of_this_name"), "{reasons}");
+    let reasons = collector.reload_refused(to(&two).receiver("otlp/busy", otlp_at(busy, "127.0.0.1:0")).pipeline_of(
+        "traces",
+        "otlp, otlp/busy",
+        "",
+        "otlp",
+    ));
+    assert!(reasons.contains(&busy.to_string()), "{reasons}");
+    let health = format!(r#"{{endpoint: "{busy}"}}"#);
+    assert!(collector.reload_refused(to(&two).extension("health_check/more", health)).contains(&busy.to_string()));
+    collector.reload_refused("{not: yaml");
+    fs::remove_file(collector.folder().join("collector.yaml")).unwrap();
+    eventually("its absence is seen", || collector.reloads("refused") == 5);
+
+    goes_to(&collector, &one, "as before");
+    let status = collector.status();
+    assert_eq!(status["revision"], in_force);
+    assert!(!status["refused"]["hash"].is_null() && !status["refused"]["time"].is_null(), "{status}");
+    assert_eq!((collector.reloads("applied"), collector.health("/readyz").status), (1, 200));
+    assert!(collector.logs().contains(&busy.to_string()), "{}", collector.logs());
+
+    collector.reload(to(&two));
+    assert!(collector.status()["refused"].is_null(), "a good one is all that counts");
+    goes_to(&collector, &two, "after");
+    assert_eq!(two.items(), 1);
+}
+
+#[test]
+fn what_was_queued_goes_to_the_new_endpoint() {
+    let down = free_address();
+    let collector = Collector::with(Config::to("otlp", grpc_to(down))).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "20"]);
+    assert_eq!(report.items("acknowledged"), 2000);
+    eventually("it tries in vain", || collector.status()["pipelines"]["traces"]["failures"].as_u64() > Some(1));
+    let sink = Sink::start();
+    collector.reload(to(&sink));
+    sink.await_all(&report.acknowledged);
+    assert_eq!((sink.items(), sink.count("duplicates")), (2000, 0));
+    assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
+}
+
+#[test]
+fn a_hanging_backend_does_not_hold_back_what_is_queued() {
+    let (hanging, sink) = (Sink::hanging(), Sink::start());
+    let settings = "tls: {insecure: true}, timeout: 1s, sending_queue: {num_consumers: 2}";
+    let to = |sink: &Sink| Config::to("otlp", format!("{{endpoint: \"{}\", {settings}}}", sink.address()));
+    let collector = Collector::with(to(&hanging)).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "20"]);
+    eventually("some of it is under way", || hanging.count("hanging") == 2);
+    collector.reload(to(&sink));
+    sink.await_all(&report.acknowledged);
+    assert_eq!((hanging.items(), sink.items()), (0, 2000));
+}
+
+#[test]
+fn what_was_queued_goes_to_another_kind_of_exporter_or_is_tried_to_the_end() {
+    let (hanging, sink) = (Sink::hanging(), Sink::start());
+    let collector = Collector::with(to(&hanging)).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "20"]);
+    collector.reload(Config::to("otlphttp", http_to(sink.address())));
+    hanging.recover();
+    eventually("all of it is somewhere", || hanging.items() + sink.items() == 2000);
+    assert_eq!(hanging.missing(&report.acknowledged) + sink.missing(&report.acknowledged), 2000);
+}
+
+#[test]
+fn a_removed_pipeline_delivers_what_it_holds() {
+    let (slow, other) = (Sink::start_with(&["--delay", "20ms"]), Sink::start());
+    let config = Config::new()
+        .processor("batch", "{timeout: 10m, send_batch_size: 100000}")
+        .exporter("otlp/slow", grpc_to(slow.address()).with("sending_queue: {num_consumers: 1}"))
+        .exporter("otlp/other", grpc_to(other.address()))
+        .pipeline("traces/slow", "", "otlp/slow")
+        .pipeline("traces/batched", "batch", "otlp/slow")
+        .pipeline("traces/other", "", "otlp/other");
+    let collector = Collector::with(&config).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "30", "--spans", "10"]);
+    collector.reload(config.without_pipeline("traces/slow").without_pipeline("traces/batched"));
+    eventually("both of them deliver", || slow.items() == 600);
+    assert_eq!(slow.missing(&report.acknowledged) + other.missing(&report.acknowledged), 0);
+    let pipelines = collector.status()["pipelines"].clone();
+    assert_eq!(pipelines.as_object().unwrap().keys().collect::<Vec<_>>(), ["traces/other"]);
+}
+
+#[test]
+fn new_settings_of_a_batch_count_for_what_it_holds() {
+    let sink = Sink::start();
+    let config = to(&sink).processor("batch", "{timeout: 10m}").pipeline("traces", "batch", "otlp");
+    let collector = Collector::with(&config).start();
+    send(&collector, "held");
+    assert_eq!(sink.items(), 0);
+    collector.reload(config.processor("batch", "{timeout: 10ms}"));
+    sink.await_items(1);
+}
+
+#[test]
+fn a_receiver_moves_to_another_port() {
+    let sink = Sink::start();
+    let (old, new) = (free_address(), free_address());
+    let collector = Collector::with(to(&sink).receiver("otlp", otlp_at("127.0.0.1:0", old))).start();
+    let mut open = Connection::to(old);
+    assert_eq!(open.post("/v1/traces", "application/x-protobuf", &spans(&["old"])).status, 200);
+    collector.reload(to(&sink).receiver("otlp", otlp_at("127.0.0.1:0", new)));
+    assert_eq!(http::post(new, "/v1/traces", "application/x-protobuf", &spans(&["new"])).status, 200);
+    eventually("the old door is closed", || TcpListener::bind(old).is_ok());
+    sink.await_items(2);
+    // And back, where it was.
+    collector.reload(to(&sink).receiver("otlp", otlp_at("127.0.0.1:0", old)));
+    assert_eq!(http::post(old, "/v1/traces", "application/x-protobuf", &spans(&["old"])).status, 200);
+}
+
+#[test]
+fn a_changed_certificate_is_served_to_new_connections() {
+    let (one, two) = (Authority::new("one"), Authority::new("two"));
+    let tls = r#"tls: {cert_file: "${env:DIR}/cert.pem", key_file: "${env:DIR}/key.pem"}"#;
+    let receiver = format!(r#"{{protocols: {{http: {{endpoint: "127.0.0.1:0", {tls}}}}}}}"#);
+    let first = one.sign("collector");
+    let builder = Collector::with(Config::to("nop", "").receiver("otlp", receiver))
+        .file("cert.pem", &first.cert)
+        .file("key.pem", &first.key)
+        .file("one.pem", one.pem())
+        .file("two.pem", two.pem());
+    let folder = builder.folder().to_owned();
+    let collector = builder.start();
+    let trusts = |authority: &str| {
+        let url = format!("https://{}/v1/traces", collector.http());
+        let ca = folder.join(authority).display().to_string();
+        curl(["--cacert", &ca, "-H", "content-type: application/json", "-d", "{}", &url], b"").is_ok()
+    };
+    assert!(trusts("one.pem") && !trusts("two.pem"));
+    let second = two.sign("collector");
+    // Not at the same moment: what does not fit together must not come into force, nor stop what runs.
+    fs::write(folder.join("cert.pem"), &second.cert).unwrap();
+    eventually("a certificate without its key is refused", || collector.reloads("refused") > 0);
+    assert!(trusts("one.pem"));
+    fs::write(folder.join("key.pem"), &second.key).unwrap();
+    eventually("the new certificate is served", || trusts("two.pem"));
+    assert!(!trusts("one.pem"));
+}
