@@ -15,11 +15,13 @@ mod stories {
     mod connections;
     mod curl_json;
     mod exporters;
+    mod hardening;
     mod isolation;
     mod observe;
     mod poison;
     mod python_sdk;
     mod reload;
+    mod reload_held;
     mod reload_under_load;
     mod retry;
     mod signals;

@@ -13,7 +13,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::SystemTime,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Why a document is not in force.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -37,7 +37,7 @@ pub enum LoadError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// What it says is wrong.
     #[error("{0}")]
@@ -68,7 +68,7 @@ pub fn check(path: &Path) -> Result<Loaded, LoadError> {
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {
-    fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+    fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
 }
 
 /// A running collector.
@@ -131,20 +131,23 @@ impl Service {
 
     /// Loads the document again. A refusal is logged, counted and shown; what runs goes on.
     pub async fn reload(&self) -> Result<(), LoadError> {
-        // Before the document is read: of two changes at once, the one that read last is the one that stays.
+        // Before the document is read: of two reloads the later one has the later document.
         let mut console = self.console.lock().await;
         let text = read(&self.path);
-        let result = match text.and_then(|text| Ok((kubewake_config::load(&text, &SystemSources)?, text))) {
-            Ok((loaded, text)) => {
-                loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.path, warning.message));
-                self.apply(&mut console, loaded, &text).await
-            }
-            Err(error) => Err(error),
+        let result = match &text {
+            Ok(text) => self.load(&mut console, text).await,
+            Err(error) => Err(error.clone()),
         };
         if let Err(error) = &result {
-            self.record_refusal(error);
+            self.record_refusal(error, text.as_deref().unwrap_or_default());
         }
         result
+    }
+
+    async fn load(&self, console: &mut Console, text: &str) -> Result<(), LoadError> {
+        let loaded = kubewake_config::load(text, &SystemSources)?;
+        loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.path, warning.message));
+        self.apply(console, loaded, text).await
     }
 
     /// Reloads whenever the document or one of its files changes. It never ends.
@@ -184,8 +187,8 @@ impl Service {
     }
 
     fn record_success(&self, text: &str) {
-        let registry = self.engine.registry();
-        let number = registry.reloads_applied.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        let applied = &self.engine.registry().reloads_applied;
+        let number = applied.load(Ordering::Relaxed) + 1;
         let revision = Revision { hash: hash(text), number, loaded_at: SystemTime::now() };
         let pipelines = self.engine.overview().pipelines.clone();
         self.telemetry.update(|info| {
@@ -194,17 +197,18 @@ impl Service {
             info.refused = None;
             info.pipelines = pipelines.clone();
         });
+        // Last, so that whoever sees the count sees the rest too.
+        applied.store(number, Ordering::Release);
         tracing::info!(revision = number, pipelines = pipelines.len(), "the configuration is in force");
     }
 
-    fn record_refusal(&self, error: &LoadError) {
-        self.engine.registry().reloads_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    fn record_refusal(&self, error: &LoadError, text: &str) {
         let reasons = error.reasons();
         tracing::error!(file = %self.path.display(), reasons = ?reasons,
             "the new configuration is refused; the one before stays in force");
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
-        let refused = RefusedRevision { hash: hash(&text), refused_at: SystemTime::now(), reasons };
+        let refused = RefusedRevision { hash: hash(text), refused_at: SystemTime::now(), reasons };
         self.telemetry.update(|info| info.refused = Some(refused.clone()));
+        self.engine.registry().reloads_refused.fetch_add(1, Ordering::Release);
     }
 }
 

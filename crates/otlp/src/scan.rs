@@ -170,13 +170,14 @@ impl<V: Visitor> Scanner<'_, V> {
 
 /// Reads a field that the shape allows: its number, and its content if it has a length. `rest` is not empty.
 ///
-/// Nearly every field of telemetry has a tag of one byte and is shorter than 128 bytes, or is a time of eight.
+/// Nearly every field of telemetry has a tag of one byte and is shorter than 128 bytes, a time, or a small number.
 #[inline(always)]
 fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
     if let [tag, ref tail @ ..] = **rest {
         let found = match (shape.after(tag), tail) {
             (Next::Len, [size @ ..0x80, tail @ ..]) => tail.split_at_checked(usize::from(*size)),
             (Next::I64, tail) => tail.split_at_checked(8),
+            (Next::Varint, [..0x80, ..]) => tail.split_at_checked(1),
             _ => None,
         };
         if let Some((value, behind)) = found {

@@ -72,6 +72,19 @@ impl Admission {
         if self.seats.is_empty() { Err(Refusal::memory()) } else { Ok(()) }
     }
 
+    /// Reserves `more` in every pipeline, or in none.
+    #[must_use]
+    pub fn grow_all(&mut self, more: usize) -> bool {
+        let grow = |(_, charge): &mut (_, Charge)| charge.grow(more as u64).then_some(());
+        let grown = self.seats.iter_mut().map_while(grow).count();
+        let all = grown == self.seats.len();
+        if !all {
+            let undo = self.seats.iter_mut().take(grown);
+            undo.for_each(|(_, charge)| charge.shrink_to(charge.bytes().saturating_sub(more as u64)));
+        }
+        all
+    }
+
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.seats.iter_mut().for_each(|(_, charge)| charge.shrink_to(bytes as u64));
@@ -105,3 +118,6 @@ fn count_losses(full: &[Arc<Pipeline>], signal: Signal, items: usize) {
     let tally = Batch::single(signal, tally);
     full.iter().for_each(|pipeline| pipeline.lost(&tally, DropReason::MemoryLimit));
 }
+
+#[cfg(test)]
+mod tests;

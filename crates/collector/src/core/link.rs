@@ -12,7 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 
 use super::{Batch, DropReason, Refusal};
 
@@ -74,23 +74,23 @@ pub trait Consumer: Send + Sync {
 }
 
 /// A way to the next step.
-pub struct Link(ArcSwap<Vec<Arc<dyn Consumer>>>);
-
-impl Default for Link {
-    fn default() -> Self {
-        Self(ArcSwap::from_pointee(Vec::new()))
-    }
+#[derive(Default)]
+pub struct Link {
+    targets: ArcSwap<Vec<Arc<dyn Consumer>>>,
+    /// It leads elsewhere.
+    moved: Notify,
 }
 
 impl Link {
     /// Leads to `targets` from now on.
     pub fn point_at(&self, targets: Vec<Arc<dyn Consumer>>) {
-        self.0.store(Arc::new(targets));
+        self.targets.store(Arc::new(targets));
+        self.moved.notify_waiters();
     }
 
     /// Offers the batch, and answers for all targets together.
     pub fn offer(&self, batch: Batch) -> Answer {
-        let targets = self.0.load();
+        let targets = self.targets.load();
         match targets.as_slice() {
             [] => Answer::Now(Ok(())),
             [only] => offer_to_one(only.clone(), batch),
@@ -98,15 +98,41 @@ impl Link {
         }
     }
 
-    /// Hands on a batch that was acknowledged already: waits until some target takes it.
+    /// Hands on a batch that was acknowledged already: waits until some target takes it. When all that it waits for have
+    /// gone, it goes to those that came instead.
     pub async fn deliver(&self, batch: Batch) {
-        let targets = self.0.load_full();
-        match targets.as_slice() {
-            [] => {}
-            // A refusal here is final and counted by the target.
-            [only] => drop(only.clone().consume(batch, Pressure::Wait).wait().await),
-            _ => deliver_to_many(&targets, batch).await,
+        loop {
+            let targets = self.targets.load_full();
+            tokio::select! {
+                biased;
+                () = deliver_to(&targets, batch.clone()) => return,
+                () = self.all_gone(&targets) => {}
+            }
         }
+    }
+
+    /// Ends when it leads to none of `targets` any more.
+    async fn all_gone(&self, targets: &[Arc<dyn Consumer>]) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            // Registered before the look, so that no move falls between the two.
+            moved.as_mut().enable();
+            let now = self.targets.load_full();
+            if !targets.iter().any(|target| now.iter().any(|other| Arc::ptr_eq(target, other))) {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+async fn deliver_to(targets: &[Arc<dyn Consumer>], batch: Batch) {
+    match targets {
+        [] => {}
+        // A refusal here is final and counted by the target.
+        [only] => drop(only.clone().consume(batch, Pressure::Wait).wait().await),
+        many => deliver_to_many(many, batch).await,
     }
 }
 

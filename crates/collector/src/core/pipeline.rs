@@ -10,7 +10,10 @@ use arc_swap::ArcSwap;
 use kubewake_config::PipelineId;
 use tokio::sync::watch;
 
-use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats};
+use super::{
+    Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats, Refusal,
+    RefusalKind,
+};
 
 /// A step between the receivers and the outlets that looks at the data.
 pub trait Processor: Consumer {
@@ -89,7 +92,11 @@ impl Pipeline {
         self.allowance.load().member.admit(bytes)
     }
 
-    fn count_taken(&self, items: u64) {
+    /// Counts what came in: also what a destination refused while the sender waited, which is counted as dropped too.
+    fn count(&self, items: u64, result: &Result<(), Refusal>) {
+        if result.as_ref().is_err_and(|refusal| refusal.kind != RefusalKind::Backend) {
+            return;
+        }
         self.stats.received.fetch_add(items, Ordering::Relaxed);
         if let Some(limiter) = &self.allowance.load().limiter {
             limiter.incoming.fetch_add(items, Ordering::Relaxed);
@@ -102,16 +109,13 @@ impl Consumer for Pipeline {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
         let items = batch.items() as u64;
         match self.head.offer(batch) {
-            Answer::Now(Ok(())) => {
-                self.count_taken(items);
-                Answer::Now(Ok(()))
+            Answer::Now(result) => {
+                self.count(items, &result);
+                Answer::Now(result)
             }
-            Answer::Now(refused) => Answer::Now(refused),
             Answer::Later(future) => Answer::later(async move {
                 let result = future.await;
-                if result.is_ok() {
-                    self.count_taken(items);
-                }
+                self.count(items, &result);
                 result
             }),
         }

@@ -358,3 +358,53 @@ async fn what_was_drained_is_forgotten() {
     }
     assert!(engine.retiring.lock().unwrap().len() < 5);
 }
+
+#[tokio::test]
+async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_behind() {
+    let sink = sink(true).await;
+    let engine = running(&sink, ONE).await;
+    let budget = engine.running.lock().await.default_budget.clone();
+    let mut sender = Sender::connect(&engine).await;
+    sender.0.write_all(&head(1000)).await.unwrap();
+    let until = async |used: u64| {
+        let reached = async {
+            while budget.used() != used {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), reached).await.expect("in time");
+    };
+    until(1000).await;
+    drop(sender);
+    until(0).await;
+}
+
+#[tokio::test]
+async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
+    let sink = sink(true).await;
+    let engine = Engine::new(Options { drain_limit: Duration::from_secs(1), default_budget: 1000 });
+    apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
+    let mut sender = Sender::connect(&engine).await;
+    assert!(sender.send([1]).await);
+    let long = body(0..1000);
+    sender.0.write_all(&[&head(long.len()), &long[..]].concat()).await.unwrap();
+    assert_eq!(sender.status().await, 503);
+    assert!(sender.send([2]).await, "the connection goes on");
+}
+
+#[tokio::test]
+async fn what_a_step_could_not_hand_on_goes_to_the_exporter_that_replaces_a_dead_one() {
+    let (dead, alive) = (sink(false).await, sink(true).await);
+    let engine = engine(Duration::from_millis(200));
+    let to = |id: &str| format!("traces: {{ receivers: [otlp], processors: [batch], exporters: [otlphttp/{id}] }}");
+    let small = dead.exporter("a").replace("retry_on_failure", "sending_queue: { queue_size: 1 }, retry_on_failure");
+    let hasty = |text: String| text.replace("timeout: 60s", "timeout: 60s, send_batch_size: 1");
+    apply(&engine, &hasty(document(&[small], &[&to("a")]))).await.unwrap();
+    let mut sender = Sender::connect(&engine).await;
+    for n in 0..3 {
+        assert!(sender.send([n]).await, "one is sent, one waits for room, one gathers");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    apply(&engine, &hasty(document(&[alive.exporter("b")], &[&to("b")]))).await.unwrap();
+    alive.gets([1, 2]).await;
+}

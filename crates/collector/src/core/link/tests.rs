@@ -1,7 +1,5 @@
 use std::{collections::VecDeque, sync::Mutex};
 
-use tokio::sync::Notify;
-
 use super::*;
 use crate::core::{
     Code, RefusalKind,
@@ -200,4 +198,37 @@ async fn what_was_acknowledged_goes_on_at_once_to_those_with_room() {
     let (full, roomy) = (target([How::IsFull]), target([How::Takes]));
     link(&[&full, &roomy]).deliver(spans(3)).await;
     assert_eq!((roomy.took(), full.lost()), (1, vec![DropReason::QueueFull]));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_target_that_goes_is_handed_to_the_one_that_came() {
+    let (old, new) = (target([]), target([]));
+    new.go.notify_one();
+    let link = link(&[&old]);
+    let delivery = tokio::spawn({
+        let link = link.clone();
+        async move { link.deliver(spans(3)).await }
+    });
+    settle().await;
+    link.point_at(vec![new.clone()]);
+    delivery.await.unwrap();
+    old.go.notify_one();
+    settle().await;
+    assert_eq!((old.took(), new.took()), (0, 1));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_target_that_stays_begins_only_once() {
+    let (stays, other) = (target([]), target([]));
+    let link = link(&[&stays]);
+    let delivery = tokio::spawn({
+        let link = link.clone();
+        async move { link.deliver(spans(3)).await }
+    });
+    settle().await;
+    link.point_at(vec![stays.clone(), other.clone()]);
+    settle().await;
+    stays.go.notify_one();
+    delivery.await.unwrap();
+    assert_eq!((*stays.began.lock().unwrap(), stays.took(), other.took()), (1, 1, 0));
 }

@@ -1,1 +1,61 @@
+use std::{sync::Arc, time::Duration};
 
+use super::*;
+use crate::core::testing::{numbers, request, settle, spans};
+
+fn settings() -> Settings {
+    Settings { num_consumers: 2, queue_size: 100, ..Settings::default() }
+}
+
+fn push(queue: &Queue, batch: Batch, settings: &Settings) -> bool {
+    let Pushed::In { start_worker } = queue.push(batch, None, settings, false, &AtomicU64::new(0)) else {
+        panic!("there is room");
+    };
+    start_worker
+}
+
+#[test]
+fn workers_are_asked_for_up_to_the_limit_and_again_when_they_have_ended() {
+    let queue = Queue::default();
+    let asked: Vec<bool> = (0..4).map(|_| push(&queue, spans(1), &settings())).collect();
+    assert_eq!(asked, [true, true, false, false]);
+    for _ in 0..4 {
+        assert!(matches!(queue.take(Some(&settings())), Take::Job(_)));
+    }
+    assert!(matches!(queue.take(Some(&settings())), Take::Nothing));
+    assert!(push(&queue, spans(1), &settings()), "in the place of the one that ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_waits_for_company_wakes_when_there_is_enough() {
+    let batch = QueueBatch { flush_timeout: Duration::from_secs(60), min_size: 3, max_size: 0, sizer: Sizer::Items };
+    let settings = Settings { batch: Some(batch), ..settings() };
+    let queue = Arc::new(Queue::default());
+    push(&queue, request([1]), &settings);
+    let worker = tokio::spawn({
+        let (queue, settings) = (queue.clone(), settings.clone());
+        async move { queue.next(|| Some(settings.clone())).await }
+    });
+    settle().await;
+    push(&queue, request([2]), &settings);
+    settle().await;
+    assert!(!worker.is_finished());
+    push(&queue, request([3]), &settings);
+    let job = worker.await.unwrap().unwrap();
+    assert_eq!(numbers(&job.batches[0]), [1, 2, 3]);
+    assert_eq!(job.size.requests, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gauge_and_the_room_follow_what_is_held() {
+    let (queue, gauge) = (Queue::default(), AtomicU64::new(0));
+    let settings = Settings { sizer: Sizer::Items, queue_size: 5, ..settings() };
+    let pushed = |n| matches!(queue.push(spans(n), None, &settings, false, &gauge), Pushed::In { .. });
+    assert!(pushed(3) && !pushed(3) && pushed(2));
+    assert_eq!(gauge.load(Ordering::Relaxed), 5);
+    let job = queue.next(|| Some(settings.clone())).await.unwrap();
+    assert!(!queue.has_room(&spans(1), &settings), "what is being sent still counts");
+    queue.done(job.size, settings.sizer, &gauge);
+    assert_eq!(gauge.load(Ordering::Relaxed), 2);
+    assert!(queue.has_room(&spans(3), &settings));
+}

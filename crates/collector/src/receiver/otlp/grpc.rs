@@ -2,6 +2,7 @@
 
 mod call;
 mod health;
+mod message;
 
 use std::{
     convert::Infallible,
@@ -32,8 +33,9 @@ const STREAM_WINDOW: u32 = 1 << 20;
 /// What all calls of a connection together may send ahead. It bounds what a connection can make us hold beyond the
 /// memory budget.
 const CONNECTION_WINDOW: u32 = 2 << 20;
-/// Frames of up to this size: fewer, larger reads.
-const MAX_FRAME: u32 = 256 << 10;
+/// Frames of up to this size: most requests are one frame then, and can stay where they were read. HTTP/2 holds a frame
+/// outside of the memory budget until it is complete, so that it must not be much larger.
+const MAX_FRAME: u32 = 128 << 10;
 /// Calls of one connection at the same time when the settings name no number.
 const DEFAULT_STREAMS: u32 = 1000;
 

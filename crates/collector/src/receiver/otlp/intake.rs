@@ -8,6 +8,19 @@ use kubewake_otlp::Signal;
 
 use crate::core::{Admission, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
+/// A whole request, uncompressed.
+pub(super) struct Payload {
+    pub(super) bytes: Bytes,
+    /// The memory that it holds on to.
+    pub(super) held: usize,
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(body: Vec<u8>) -> Self {
+        Self { held: body.capacity(), bytes: body.into() }
+    }
+}
+
 /// Checks bodies, hands them in, and counts.
 pub(super) struct Taker {
     intake: Arc<Intake>,
@@ -38,19 +51,19 @@ impl Taker {
     pub(super) async fn take(
         &self,
         signal: Signal,
-        body: Vec<u8>,
+        body: Payload,
         mut admission: Admission,
         origin: Arc<Origin>,
     ) -> Result<(), Refusal> {
-        let summary = kubewake_otlp::scan(signal, &body).map_err(|error| {
+        let summary = kubewake_otlp::scan(signal, &body.bytes).map_err(|error| {
             self.turn_away(TurnedAway::Malformed);
             Refusal::invalid(error.to_string())
         })?;
         if summary.items == 0 {
             return Ok(());
         }
-        admission.shrink_to(body.capacity());
-        let mut bytes = Bytes::from(body);
+        admission.shrink_to(body.held);
+        let mut bytes = body.bytes;
         if summary.zero_ids {
             bytes = kubewake_otlp::clear_zero_ids(signal, &bytes);
         }

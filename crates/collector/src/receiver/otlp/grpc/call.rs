@@ -1,10 +1,9 @@
 //! One call.
 
-use std::time::Duration;
+use std::{future::Future, task::Poll, time::Duration};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
-use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming};
 use kubewake_config::model::{Compression, GrpcServer};
 use kubewake_otlp::Signal;
@@ -12,10 +11,11 @@ use kubewake_otlp::Signal;
 use super::{
     super::{
         Live,
-        intake::{Peer, Taker},
+        intake::{Payload, Peer, Taker},
         rpc_status,
     },
     health,
+    message::{self, Message},
 };
 use crate::{
     core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
@@ -80,8 +80,8 @@ async fn route(
             Ok(ok(ALL_TAKEN))
         }
         _ if health::is_check(path) => {
-            let (body, _) = message(request.into_body(), health::MAX_REQUEST, |_| Ok(())).await?;
-            health::check(&body).map(ok)
+            let message = message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(())).await?;
+            health::check(&message.bytes).map(ok)
         }
         _ if health::is_watch(path) => Ok(streaming(health::serving())),
         _ => Err(unknown(path)),
@@ -103,21 +103,45 @@ async fn read(
     signal: Signal,
     live: &Live<GrpcServer>,
     taker: &Taker,
-) -> Result<(Vec<u8>, Admission), Refusal> {
+) -> Result<(Payload, Admission), Refusal> {
     let algorithm = encoding(request.headers())?;
     let max = usize::try_from(live.settings.max_message_bytes).unwrap_or(usize::MAX);
     let mut admission = None;
     let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
-    let read = tokio::time::timeout(BODY_LIMIT, message(request.into_body(), max, reserve));
-    let (body, compressed) = read.await.map_err(|_| too_slow())??;
+    let message = in_time(message::read(request.into_body(), max, reserve)).await?;
     let mut admission = admission.ok_or_else(Refusal::memory)?;
-    if !compressed {
-        return Ok((body, admission));
+    if message.compressed {
+        let algorithm = algorithm.filter(|a| *a != Compression::None);
+        let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;
+        let inflated = decode::decompress(algorithm, &message.bytes, max, &mut |more| admission.grow(more));
+        return Ok((inflated.map_err(refusal)?.into(), admission));
     }
-    let algorithm = algorithm.filter(|a| *a != Compression::None);
-    let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;
-    let inflated = decode::decompress(algorithm, &body, max, &mut |more| admission.grow(more)).map_err(refusal)?;
-    Ok((inflated, admission))
+    Ok((settle(message, &mut admission), admission))
+}
+
+/// Limits how long a message may take to arrive. Most are here already, and need no timer.
+async fn in_time(read: impl Future<Output = Result<Message, Refusal>>) -> Result<Message, Refusal> {
+    tokio::pin!(read);
+    let here = std::future::poll_fn(|cx| match read.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => Poll::Ready(None),
+    });
+    match here.await {
+        Some(result) => result,
+        None => tokio::time::timeout(BODY_LIMIT, read).await.map_err(|_| too_slow())?,
+    }
+}
+
+/// Charges a message for the buffer that it holds on to; without the memory for that it is copied out of it.
+fn settle(message: Message, admission: &mut Admission) -> Payload {
+    let length = message.bytes.len();
+    if !message.in_place {
+        return Payload { held: length, bytes: message.bytes };
+    }
+    match admission.grow_all((message::HELD - 1) * length) {
+        true => Payload { held: message::HELD * length, bytes: message.bytes },
+        false => Payload { held: length, bytes: Bytes::copy_from_slice(&message.bytes) },
+    }
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {
@@ -128,64 +152,6 @@ fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {
     }
     let algorithm = decode::algorithm(name).map(Some);
     algorithm.ok_or_else(|| refuse(Code::Unimplemented, format!("grpc: compression {name:?} is not supported")))
-}
-
-/// Reads one message of at most `max` bytes, and whether it is compressed. `reserve` is asked for its length before
-/// anything is allocated for it.
-async fn message(
-    mut body: Incoming,
-    max: usize,
-    reserve: impl FnOnce(usize) -> Result<(), Refusal>,
-) -> Result<(Vec<u8>, bool), Refusal> {
-    let mut prefix = [0u8; 5];
-    let mut missing = &mut prefix[..];
-    let mut frame = Bytes::new();
-    while !missing.is_empty() {
-        if !frame.has_remaining() {
-            frame = next(&mut body).await?.ok_or_else(|| internal("the call ended before its message"))?;
-        }
-        let n = missing.len().min(frame.len());
-        let (now, later) = std::mem::take(&mut missing).split_at_mut(n);
-        frame.copy_to_slice(now);
-        missing = later;
-    }
-    let [flag, length @ ..] = prefix;
-    let length = u32::from_be_bytes(length) as usize;
-    if length > max {
-        let message = format!("grpc: received message larger than max ({length} vs. {max})");
-        return Err(refuse(Code::ResourceExhausted, message));
-    }
-    reserve(length)?;
-    let mut out = Vec::with_capacity(length);
-    loop {
-        if out.len() + frame.len() > length {
-            return Err(internal("more than one message in a unary call"));
-        }
-        out.extend_from_slice(&frame);
-        match next(&mut body).await? {
-            Some(more) => frame = more,
-            None => break,
-        }
-    }
-    if out.len() < length {
-        return Err(internal("the message is shorter than its prefix says"));
-    }
-    Ok((out, flag != 0))
-}
-
-/// The next data of a body; `None` at its end.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(error)) => return Err(refuse(Code::Cancelled, format!("the call was cut short: {error}"))),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
 }
 
 /// Why a message was not even scanned.
@@ -199,11 +165,11 @@ fn reason(refusal: &Refusal) -> TurnedAway {
     }
 }
 
-fn refuse(code: Code, message: String) -> Refusal {
+pub(super) fn refuse(code: Code, message: String) -> Refusal {
     Refusal { kind: RefusalKind::BadRequest, code, message: message.into(), retry_after: None }
 }
 
-fn internal(message: &'static str) -> Refusal {
+pub(super) fn internal(message: &'static str) -> Refusal {
     refuse(Code::Internal, format!("grpc: {message}"))
 }
 

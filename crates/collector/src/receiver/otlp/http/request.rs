@@ -143,7 +143,7 @@ async fn accept(
             Encoding::Proto => (body, admission),
             Encoding::Json => from_json(signal, &body, admission)?,
         };
-        taker.take(signal, body, admission, origin).await.map_err(Refused::from)
+        taker.take(signal, body.into(), admission, origin).await.map_err(Refused::from)
     };
     let result = result.await;
     if let Err(refused) = &result {

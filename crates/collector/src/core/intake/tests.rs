@@ -1,0 +1,107 @@
+use std::sync::atomic::Ordering;
+
+use kubewake_config::PipelineId;
+
+use super::*;
+use crate::core::{
+    Allowance, Budget, PipelineStats, Pressure,
+    testing::{numbers, part},
+};
+
+/// The end of a pipeline, with room or without.
+struct End(bool);
+
+impl Consumer for End {
+    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+        assert!(!numbers(&batch).is_empty());
+        Answer::Now(if self.0 { Ok(()) } else { Err(Refusal::queue_full()) })
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, _: &Batch, _: DropReason) {
+        panic!("it is alone in its pipeline");
+    }
+}
+
+/// A pipeline with a budget of so many bytes.
+fn pipeline(name: &str, bytes: u64, has_room: bool) -> (Arc<Pipeline>, Arc<Budget>) {
+    let budget = Budget::new(bytes, 0);
+    let id = PipelineId { signal: Signal::Traces, name: Some(name.into()) };
+    let allowance = Allowance { member: budget.join(), limiter: None };
+    let pipeline = Pipeline::new(id, allowance, Arc::<PipelineStats>::default());
+    pipeline.head().point_at(vec![Arc::new(End(has_room))]);
+    (pipeline, budget)
+}
+
+fn intake(pipelines: &[&Arc<Pipeline>]) -> Intake {
+    let intake = Intake::default();
+    intake.point_at(Signal::Traces, pipelines.iter().map(|p| (*p).clone()).collect());
+    intake
+}
+
+/// Hands in three spans.
+async fn submit(admission: Admission) -> Result<(), Refusal> {
+    admission.submit(part(0..3, Charge::free()).bytes, 3, Arc::default()).wait().await
+}
+
+fn lost(pipeline: &Pipeline) -> u64 {
+    pipeline.stats().dropped_for(DropReason::MemoryLimit)
+}
+
+#[tokio::test]
+async fn a_pipeline_without_memory_is_left_out_and_counts_the_loss() {
+    let ((small, _), (large, budget)) = (pipeline("small", 10, true), pipeline("large", 1000, true));
+    let intake = intake(&[&small, &large]);
+    submit(intake.admit(Signal::Traces, 100).unwrap()).await.unwrap();
+    assert_eq!((lost(&small), lost(&large)), (3, 0));
+    assert_eq!(large.stats().received.load(Ordering::Relaxed), 3);
+    assert_eq!(budget.used(), 0, "given back with the data");
+}
+
+#[tokio::test]
+async fn when_none_has_memory_the_sender_is_refused_and_nothing_is_lost() {
+    let (small, budget) = pipeline("small", 10, true);
+    let refusal = intake(&[&small]).admit(Signal::Traces, 100).err().unwrap();
+    assert!(refusal.is_retryable() && refusal.retry_after.is_some());
+    assert_eq!((lost(&small), budget.used()), (0, 0));
+}
+
+#[tokio::test]
+async fn what_the_sender_is_told_to_send_again_is_no_loss() {
+    let ((small, _), (full, _)) = (pipeline("small", 10, true), pipeline("full", 1000, false));
+    assert!(submit(intake(&[&small, &full]).admit(Signal::Traces, 100).unwrap()).await.is_err());
+    assert_eq!((lost(&small), lost(&full)), (0, 0));
+}
+
+#[tokio::test]
+async fn a_request_that_grows_leaves_behind_who_cannot_follow() {
+    let ((small, small_budget), (large, budget)) = (pipeline("small", 150, true), pipeline("large", 1000, true));
+    let intake = intake(&[&small, &large]);
+    let mut admission = intake.admit(Signal::Traces, 100).unwrap();
+    admission.grow(100).unwrap();
+    assert_eq!((small_budget.used(), budget.used()), (0, 200));
+    assert!(admission.grow(1000).is_err());
+    assert_eq!(budget.used(), 0, "a refused request holds nothing");
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_before_it_is_handed_in_gives_its_memory_back() {
+    let (pipeline, budget) = pipeline("one", 1000, true);
+    let admission = intake(&[&pipeline]).admit(Signal::Traces, 100).unwrap();
+    assert_eq!(budget.used(), 100);
+    drop(admission);
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test]
+async fn a_request_keeps_its_pipeline_until_it_is_handed_in() {
+    let (pipeline, _) = pipeline("one", 1000, true);
+    let (gone, intake) = (pipeline.gone(), intake(&[&pipeline]));
+    let admission = intake.admit(Signal::Traces, 100).unwrap();
+    drop(pipeline);
+    intake.point_at(Signal::Traces, Vec::new());
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(10), gone.wait()).await.is_err());
+    submit(admission).await.unwrap();
+    gone.wait().await;
+}

@@ -1,0 +1,111 @@
+//! Documents on a real disk.
+
+use std::{os::unix::fs::symlink, time::Duration};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A document whose only receiver has these settings.
+fn document(settings: &str) -> String {
+    format!(
+        "receivers: {{ otlp: {{ protocols: {{ http: {{ endpoint: '127.0.0.1:0'{settings} }} }} }} }}\n\
+         exporters: {{ nop: }}\n\
+         service:\n  telemetry: {{ metrics: {{ level: none }} }}\n  \
+         pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }}\n"
+    )
+}
+
+async fn start(path: &Path) -> Arc<Service> {
+    let options = Options { drain_limit: Duration::from_secs(1), default_budget: 1 << 20 };
+    Service::start(path, options).await.unwrap().0
+}
+
+/// How many documents came into force, and how many were refused.
+fn revisions(service: &Service) -> (u64, u64) {
+    let registry = service.engine.registry();
+    let read = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+    (read(&registry.reloads_applied), read(&registry.reloads_refused))
+}
+
+/// Watches in the background until so many documents came into force and were refused.
+async fn watch_until(service: &Arc<Service>, wanted: (u64, u64)) {
+    let reached = async {
+        while revisions(service) != wanted {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = service.watch() => {}
+        reached = tokio::time::timeout(Duration::from_secs(15), reached) => reached.expect("it is noticed"),
+    }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[tokio::test]
+async fn a_bad_document_is_refused_as_a_whole_shown_and_forgotten_when_it_is_mended() {
+    let folder = folder();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, document("")).unwrap();
+    let service = start(&path).await;
+    let listeners = service.engine().overview().listeners.clone();
+    fs::write(&path, document(", no_such_field: 1")).unwrap();
+    let error = service.reload().await.unwrap_err();
+    assert!(error.to_string().contains("no_such_field"), "{error}");
+    let shown = service.telemetry().running();
+    let (revision, refused) = (shown.revision.as_ref().unwrap(), shown.refused.as_ref().unwrap());
+    assert_eq!(revision.number, 1);
+    assert!(refused.hash != revision.hash && refused.reasons[0].contains("no_such_field"));
+    assert_eq!((service.engine().overview().listeners.clone(), revisions(&service)), (listeners.clone(), (1, 1)));
+    fs::write(&path, document(", max_request_body_size: 10")).unwrap();
+    service.reload().await.unwrap();
+    assert!(service.telemetry().running().refused.is_none());
+    assert_eq!((service.engine().overview().listeners.clone(), revisions(&service)), (listeners, (2, 1)));
+}
+
+#[tokio::test]
+async fn a_symbolic_link_that_leads_elsewhere_is_a_change() {
+    // As Kubernetes mounts it: the file is a link through `..data`, which is swapped.
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    for (version, settings) in [("..1", ""), ("..2", ", max_request_body_size: 10")] {
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("config.yaml"), document(settings)).unwrap();
+    }
+    symlink("..1", at("..data")).unwrap();
+    symlink("..data/config.yaml", at("config.yaml")).unwrap();
+    let service = start(&at("config.yaml")).await;
+    symlink("..2", at("..data_tmp")).unwrap();
+    fs::rename(at("..data_tmp"), at("..data")).unwrap();
+    watch_until(&service, (2, 0)).await;
+}
+
+#[tokio::test]
+async fn a_file_that_a_refused_document_misses_is_waited_for() {
+    let folder = folder();
+    let (path, token) = (folder.path().join("config.yaml"), folder.path().join("secrets"));
+    fs::create_dir(&token).unwrap();
+    let token = token.join("token");
+    fs::write(&path, document("")).unwrap();
+    let service = start(&path).await;
+    let with_token = document(", auth: { authenticator: bearertokenauth }")
+        .replace("service:\n", "service:\n  extensions: [bearertokenauth]\n");
+    let extension = format!("extensions: {{ bearertokenauth: {{ filename: '{}' }} }}\n", token.display());
+    fs::write(&path, extension + &with_token).unwrap();
+    watch_until(&service, (1, 1)).await;
+    fs::write(&token, "secret").unwrap();
+    watch_until(&service, (2, 1)).await;
+}
+
+#[tokio::test]
+async fn after_the_end_a_reload_starts_nothing() {
+    let folder = folder();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, document("")).unwrap();
+    let service = start(&path).await;
+    service.stop().await;
+    assert!(service.reload().await.is_err());
+}
