@@ -226,3 +226,6 @@ fn referred(document: &Document, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathB
     files.extend(document.extensions.values().flat_map(components::extension_files));
     files
 }
+
+#[cfg(test)]
+mod tests;

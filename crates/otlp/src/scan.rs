@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use crate::Signal;
 use crate::numbers::{log, request, resource_entry, scope_entry, span};
-use crate::wire::{WireError, read_tag, skip_value};
+use crate::wire::{LEN, WireError, read_tag, skip_value};
 use error::Fault;
 use shape::{Next, Shape};
 
@@ -174,13 +174,18 @@ impl<V: Visitor> Scanner<'_, V> {
 #[inline(always)]
 fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
     if let [tag, ref tail @ ..] = **rest {
-        let found = match (shape.after(tag), tail) {
-            (Next::Len, [size @ ..0x80, tail @ ..]) => tail.split_at_checked(usize::from(*size)),
-            (Next::I64, tail) => tail.split_at_checked(8),
-            (Next::Varint, [..0x80, ..]) => tail.split_at_checked(1),
-            _ => None,
-        };
-        if let Some((value, behind)) = found {
+        let next = shape.after(tag);
+        // Tested for first and by itself: attributes are most of the fields, and a jump table would be slower.
+        if next == Next::Len {
+            if let [size @ ..0x80, tail @ ..] = tail
+                && let Some((value, behind)) = tail.split_at_checked(usize::from(*size))
+            {
+                *rest = behind;
+                return Ok((u32::from(tag >> 3), value));
+            }
+        } else if next == Next::I64
+            && let Some((value, behind)) = tail.split_at_checked(8)
+        {
             *rest = behind;
             return Ok((u32::from(tag >> 3), value));
         }
@@ -214,9 +219,20 @@ fn refuse(number: u32, wire: u8, start: &[u8]) -> Fault {
 
 #[inline]
 fn scan_span(bytes: &[u8]) -> Result<Record<'_>, Fault> {
+    /// The tag of an attribute.
+    const ATTRIBUTE: u8 = (span::ATTRIBUTES << 3) as u8 | LEN;
     let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
     let mut rest = bytes;
     while !rest.is_empty() {
+        // Attributes stand side by side, and are most of a span.
+        while let [ATTRIBUTE, size @ ..0x80, tail @ ..] = rest
+            && let Some((_, behind)) = tail.split_at_checked(usize::from(*size))
+        {
+            rest = behind;
+        }
+        if rest.is_empty() {
+            break;
+        }
         let start = rest;
         let (number, content) = next_field(&mut rest, &shape::SPAN)?;
         match number {

@@ -12,7 +12,6 @@ use tokio::sync::watch;
 
 use super::{
     Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats, Refusal,
-    RefusalKind,
 };
 
 /// A step between the receivers and the outlets that looks at the data.
@@ -92,9 +91,9 @@ impl Pipeline {
         self.allowance.load().member.admit(bytes)
     }
 
-    /// Counts what came in: also what a destination refused while the sender waited, which is counted as dropped too.
+    /// Counts what came in. What the sender was told to keep did not: it is neither lost nor held.
     fn count(&self, items: u64, result: &Result<(), Refusal>) {
-        if result.as_ref().is_err_and(|refusal| refusal.kind != RefusalKind::Backend) {
+        if result.is_err() {
             return;
         }
         self.stats.received.fetch_add(items, Ordering::Relaxed);
@@ -125,6 +124,8 @@ impl Consumer for Pipeline {
 
     fn lost(&self, batch: &Batch, reason: DropReason) {
         let items = batch.items() as u64;
+        // It came in, since the sender considers it taken.
+        self.stats.received.fetch_add(items, Ordering::Relaxed);
         self.stats.dropped(reason, items);
         if reason == DropReason::MemoryLimit
             && let Some(limiter) = &self.allowance.load().limiter
