@@ -20,6 +20,7 @@ mod stories {
     mod observe;
     mod poison;
     mod python_sdk;
+    mod readme;
     mod reload;
     mod reload_held;
     mod reload_under_load;

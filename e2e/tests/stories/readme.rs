@@ -1,0 +1,136 @@
+//! Somebody types what the documents say.
+//!
+//! Every command in a `sh` block of the documents is run here, on ports that are free; a command that this file does not know
+//! fails the test.
+
+use std::{fs, net::SocketAddr, path::Path, process::Command};
+
+use kubewake_e2e::{
+    eventually, free_address, http,
+    process::{Process, kubewake, workspace},
+};
+
+/// The lines of the blocks of one language.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(workspace().join(document)).unwrap();
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The commands of the `sh` blocks: a line each, without comments; a quoted argument may go over several lines.
+fn commands(document: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for line in blocks(document, "sh").iter().flat_map(|block| block.lines()) {
+        match out.last_mut() {
+            Some(open) if open.matches('\'').count() % 2 == 1 => *open += &format!("\n{line}"),
+            _ => out.push(line.split("   #").next().unwrap().trim_end().to_owned()),
+        }
+    }
+    out.retain(|command| !command.is_empty());
+    out
+}
+
+/// The usual ports, each with a free one in its place.
+struct Ports(Vec<(&'static str, SocketAddr)>);
+
+impl Ports {
+    fn new() -> Self {
+        let usual = ["127.0.0.1:4317", "127.0.0.1:4318", "127.0.0.1:14317", "127.0.0.1:13133", "127.0.0.1:8888"];
+        Self(usual.into_iter().map(|usual| (usual, free_address())).collect())
+    }
+
+    fn swap(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (usual, free)| text.replace(usual, &free.to_string()))
+    }
+
+    fn of(&self, wanted: &str) -> SocketAddr {
+        self.0.iter().find(|(usual, _)| *usual == wanted).unwrap().1
+    }
+}
+
+/// The document of the README, with its endpoints on free ports.
+fn document(ports: &Ports, folder: &Path) {
+    let yaml = blocks("README.md", "yaml").remove(0);
+    let health = format!("health_check: {{endpoint: {}}}", ports.of("127.0.0.1:13133"));
+    let metrics = ports.of("127.0.0.1:8888");
+    let telemetry = format!(
+        "service:\n  telemetry: {{metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {}}}}}}}}}]}}}}",
+        metrics.port()
+    );
+    let yaml = ports.swap(&yaml).replace("health_check: {}", &health).replace("service:", &telemetry);
+    fs::write(folder.join("collector.yaml"), yaml).unwrap();
+}
+
+fn shell(command: &str, folder: &Path) -> Command {
+    let binary = kubewake();
+    let mut shell = Command::new("sh");
+    let command = command.replace("kubewake ", &format!("exec {} ", binary.get_program().to_str().unwrap()));
+    shell.arg("-c").arg(command).current_dir(folder);
+    shell
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    document(&ports, folder.path());
+    // What the README starts in its own order: a backend, then the collector, then senders.
+    let backend = ports.of("127.0.0.1:14317");
+    let (mut sink, mut collector) = (None, None);
+    let mut ran = Vec::new();
+    let mut all = commands("README.md");
+    all.sort_by_key(|command| !command.starts_with("kubewake sink"));
+    for command in all {
+        let typed = ports.swap(&command);
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words.as_slice() {
+            ["kubewake", "sink", ..] => {
+                let mut process = Process::start(&mut shell(&typed, folder.path()));
+                process.ready();
+                sink = Some(process);
+            }
+            ["kubewake", "collector", "--config", ..] => {
+                let mut process = Process::start(&mut shell(&typed, folder.path()));
+                process.ready();
+                collector = Some(process);
+            }
+            ["kubewake", "load", ..] | ["curl", ..] => ran.push(typed),
+            ["kubewake", ..] => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
+            // `up` has its own story; the rest is what runs this test.
+            ["cargo", "run", "--release", "--", "up"] | ["cargo", "xtask", "test" | "bench"] => {}
+            _ => panic!("nobody knows how to test {command:?}"),
+        }
+    }
+    assert!(sink.is_some() && collector.is_some(), "the README starts a backend and a collector");
+    let sent = ran.len();
+    for command in ran {
+        // Ten seconds of load are for people; one shows that the command works.
+        let command = command.replace("--seconds 10", "--seconds 1");
+        let output = shell(&command, folder.path()).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(sent, 2, "curl and load");
+    eventually("the backend got the curl's span and the load's", || {
+        http::get(backend, "/stats").json()["items"].as_u64() == Some(10_001)
+    });
+}
+
+#[test]
+fn the_other_documents_name_only_commands_that_exist() {
+    let known = [".ci/run", "cargo xtask test", "cargo xtask tidy", "cargo xtask bench", "cargo build --release"];
+    for document in ["CONTRIBUTING.md", "ARCHITECTURE.md", "docs/collector-differences.md", "docs/benchmarks.md"] {
+        for command in commands(document) {
+            assert!(known.contains(&&*command), "{document}: nobody knows how to test {command:?}");
+        }
+    }
+    assert!(workspace().join(".ci/run").exists());
+}
+
+#[test]
+fn the_readme_shows_what_up_says() {
+    let shown = blocks("README.md", "text").remove(0);
+    let source = fs::read_to_string(workspace().join("crates/kubewake/src/up.rs")).unwrap();
+    for line in shown.lines() {
+        let words = line.split("http://").next().unwrap().split('…').next().unwrap().trim();
+        assert!(source.contains(words), "`up` does not say {words:?}");
+    }
+}
