@@ -80,12 +80,12 @@ impl Builder {
 
     /// Runs it to its end, which is soon if it does not start.
     pub fn run(self) -> Output {
-        self.command(&[]).output().unwrap()
+        Process::start(&mut self.command(&[])).output()
     }
 
     /// Only checks its document.
     pub fn validate(self) -> Output {
-        self.command(&["validate"]).output().unwrap()
+        Process::start(&mut self.command(&["validate"])).output()
     }
 
     fn command(&self, words: &[&str]) -> Command {

@@ -1,13 +1,12 @@
 //! Programs that run while a test does.
 
 use std::{
-    ffi::OsStr,
     fs,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{Arc, Mutex},
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use crate::wait::until;
@@ -25,11 +24,6 @@ pub fn kubewake() -> Command {
     Command::new(program)
 }
 
-/// Runs the product to its end.
-pub fn kubewake_run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
-    kubewake().args(args).stdin(Stdio::null()).output().expect("it starts")
-}
-
 /// A running program. It is killed when this is dropped.
 pub struct Process {
     child: Child,
@@ -38,26 +32,33 @@ pub struct Process {
 }
 
 /// What a stream said so far.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<String>>);
+struct Lines {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
 
 impl Lines {
     fn follow(stream: impl Read + Send + 'static) -> Self {
-        let lines = Self::default();
-        let all = lines.clone();
-        thread::spawn(move || {
+        let text = Arc::<Mutex<String>>::default();
+        let all = text.clone();
+        let reader = thread::spawn(move || {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
             while stream.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-                all.0.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+                all.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
                 line.clear();
             }
         });
-        lines
+        Self { text, reader: Some(reader) }
     }
 
     fn text(&self) -> String {
-        self.0.lock().unwrap().clone()
+        self.text.lock().unwrap().clone()
+    }
+
+    /// Waits for the last words of a process that has ended.
+    fn finish(&mut self) {
+        self.reader.take().into_iter().for_each(|reader| reader.join().unwrap());
     }
 }
 
@@ -101,9 +102,18 @@ impl Process {
         assert!(status.unwrap().success(), "cannot send SIG{name}");
     }
 
-    /// Waits for its end.
+    /// Waits for its end, and for its last words.
     pub fn wait(&mut self) -> ExitStatus {
-        until("the process ends", || self.child.try_wait().unwrap())
+        let status = until("the process ends", || self.child.try_wait().unwrap());
+        self.stdout.finish();
+        self.stderr.finish();
+        status
+    }
+
+    /// Waits for its end, and gives everything that it said.
+    pub fn output(mut self) -> Output {
+        let status = self.wait();
+        Output { status, stdout: self.stdout().into(), stderr: self.stderr().into() }
     }
 
     /// Whether it runs still.

@@ -17,6 +17,7 @@ pub use self::files::{exporter_files, extension_files, receiver_files};
 use crate::{
     core::{Destination, Exporter, Intake, Processor, Registry},
     extension::{ClientAuth, ServerAuth},
+    net::sockets::Claims,
 };
 
 /// An exporter as it was built from its settings, for one signal.
@@ -255,13 +256,14 @@ pub fn prepare_receiver(
     settings: &model::Receiver,
     old: Option<&AnyReceiver>,
     auth: FindAuth<'_>,
+    claims: &Claims,
 ) -> Result<PreparedReceiver, BuildError> {
-    let _ = (old, auth);
+    let _ = (old, auth, claims);
     match settings {
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
             let old = old.map(|AnyReceiver::Otlp(old)| old);
-            crate::receiver::otlp::prepare(settings, old, auth).map(PreparedReceiver::Otlp)
+            crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),

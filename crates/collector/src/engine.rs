@@ -23,7 +23,11 @@ use kubewake_config::{ComponentId, Document};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
 use self::running::{Retired, Running};
-use crate::{core::Registry, telemetry::RunningPipeline};
+use crate::{
+    core::Registry,
+    net::sockets::{Claims, Sockets},
+    telemetry::RunningPipeline,
+};
 
 /// Why a document was not put into effect.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -67,6 +71,7 @@ pub struct Engine {
     running: Mutex<Running>,
     overview: RwLock<Arc<Overview>>,
     retiring: std::sync::Mutex<Vec<Retiring>>,
+    sockets: Sockets,
 }
 
 /// What went in a change, and the task that drains it.
@@ -84,6 +89,7 @@ impl Engine {
             options,
             overview: RwLock::default(),
             retiring: std::sync::Mutex::default(),
+            sockets: Sockets::default(),
         })
     }
 
@@ -99,12 +105,22 @@ impl Engine {
 
     /// Puts a document into effect, as a whole or not at all.
     pub async fn apply(&self, document: &Document) -> Result<(), Vec<ApplyError>> {
+        self.apply_beside(document, &self.sockets.claims()).await
+    }
+
+    /// The sockets that are open, for whoever else listens in this process.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
+    /// As [`Engine::apply`], where others have claimed addresses for the same document.
+    pub(crate) async fn apply_beside(&self, document: &Document, claims: &Claims) -> Result<(), Vec<ApplyError>> {
         let mut running = self.running.lock().await;
         if running.stopped {
             let message = "the collector is stopping".into();
             return Err(vec![ApplyError { path: "service".into(), message }]);
         }
-        let plan = plan::make(&running, document)?;
+        let plan = plan::make(&running, document, claims)?;
         let retired = commit::commit(&mut running, plan, &self.registry);
         *self.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running.overview());
         if !retired.is_empty() {

@@ -6,6 +6,7 @@ pub(crate) mod encode;
 pub(crate) mod listen;
 pub(crate) mod reply;
 pub(crate) mod request;
+pub(crate) mod sockets;
 pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod testing;

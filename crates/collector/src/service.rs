@@ -173,10 +173,11 @@ impl Service {
         let files = referred(&document, files);
         // Also if it is refused: what it misses may be there in a moment.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
-        let change = console.prepare(&document);
+        let claims = self.engine.sockets().claims();
+        let change = console.prepare(&document, &claims);
         let changed = match change {
             // The engine is asked only when the rest can be had, since it cannot be undone.
-            Ok(change) => self.engine.apply(&document).await.map(|()| change),
+            Ok(change) => self.engine.apply_beside(&document, &claims).await.map(|()| change),
             Err(errors) => Err(errors),
         };
         console.commit(changed.map_err(LoadError::Apply)?);

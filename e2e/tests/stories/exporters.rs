@@ -25,6 +25,25 @@ fn a_file_gets_otlp_json_lines() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_for_the_sender_to_know() {
+    let config = Config::to("file", "{path: /dev/full, flush_interval: 10ms}");
+    let mut collector = Collector::with(config).start();
+    let post = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["x"])).status;
+    // What is still on its way to the file may be taken; nothing is once it is known that there is no room.
+    eventually("it is refused for now", || post() == 503);
+    assert_eq!(collector.status()["pipelines"]["traces"]["last_error"], "local");
+    assert!(collector.runs());
+}
+
+#[test]
+fn a_path_that_cannot_be_opened_is_named_at_the_start() {
+    let output = Collector::with(Config::to("file", r#"{path: "${env:DIR}/nowhere/spans.json"}"#)).run();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.lines().count() == 1 && said.contains("nowhere/spans.json"), "{said}");
+}
+
+#[test]
 fn debug_prints_one_json_object_for_each_span() {
     let collector = Collector::with(Config::to("debug", "{verbosity: json}")).start();
     http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["one", "two"]));

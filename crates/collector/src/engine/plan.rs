@@ -14,6 +14,7 @@ use super::{
 use crate::{
     components::{self, Auth, BuildError, BuiltExporter, PreparedReceiver, Role},
     extension::{ClientAuth, ServerAuth},
+    net::sockets::Claims,
 };
 
 /// What is to happen to an exporter of a pipeline.
@@ -42,10 +43,10 @@ pub(super) struct Plan {
 }
 
 /// Builds and binds what `document` needs beyond what runs.
-pub(super) fn make(running: &Running, document: &Document) -> Result<Plan, Vec<ApplyError>> {
+pub(super) fn make(running: &Running, document: &Document, claims: &Claims) -> Result<Plan, Vec<ApplyError>> {
     let mut errors = Vec::new();
     let auth = plan_auth(running, document, &mut errors);
-    let mut planner = Planner { running, document, auth: &auth, errors };
+    let mut planner = Planner { running, document, auth: &auth, claims, errors };
     let outlets = planner.outlets();
     let budgets = planner.check_processors();
     let receivers = planner.receivers();
@@ -93,6 +94,7 @@ struct Planner<'a> {
     running: &'a Running,
     document: &'a Document,
     auth: &'a BTreeMap<ComponentId, RunningAuth>,
+    claims: &'a Claims,
     errors: Vec<ApplyError>,
 }
 
@@ -153,11 +155,12 @@ impl Planner<'_> {
             auth: components::receiver_auth(settings).into_iter().filter_map(|id| self.auth_identity(id)).collect(),
         };
         let old = self.running.receivers.get(id);
-        if old.is_some_and(|old| old.identity == identity) {
+        if let Some(old) = old.filter(|old| old.identity == identity) {
+            old.receiver.addresses().iter().try_for_each(|(_, address)| self.claims.keep(*address))?;
             return Ok(ReceiverPlan::Keep);
         }
         let find = |id: &ComponentId| self.server_auth(id);
-        let prepared = components::prepare_receiver(settings, old.map(|o| &o.receiver), &find)?;
+        let prepared = components::prepare_receiver(settings, old.map(|o| &o.receiver), &find, self.claims)?;
         Ok(ReceiverPlan::Set(Box::new((prepared, identity))))
     }
 

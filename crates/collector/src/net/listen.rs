@@ -8,6 +8,7 @@ use std::{
     future::Future,
     io,
     net::{SocketAddr, ToSocketAddrs},
+    sync::Arc,
     time::Duration,
 };
 
@@ -38,7 +39,8 @@ pub fn bind(endpoint: &str) -> Result<TcpListener, BuildError> {
     listen(address).map_err(|error| BuildError(format!("cannot listen on {endpoint}: {}", explain(&error))))
 }
 
-fn resolve(endpoint: &str) -> Result<SocketAddr, BuildError> {
+/// The address that an endpoint names.
+pub(super) fn resolve(endpoint: &str) -> Result<SocketAddr, BuildError> {
     let Some((host, port)) = endpoint.rsplit_once(':') else {
         return Err(BuildError(format!("cannot listen on {endpoint}: missing port in address; write host:port")));
     };
@@ -58,6 +60,11 @@ fn resolve(endpoint: &str) -> Result<SocketAddr, BuildError> {
 
 fn ipv6_works() -> bool {
     TcpSocket::new_v6().is_ok_and(|socket| socket.bind(SocketAddr::from(([0u16; 8], 0))).is_ok())
+}
+
+/// The address is taken.
+pub(super) fn busy(endpoint: &str) -> BuildError {
+    BuildError(format!("cannot listen on {endpoint}: {}", explain(&io::ErrorKind::AddrInUse.into())))
 }
 
 fn explain(error: &io::Error) -> String {
@@ -104,7 +111,7 @@ pub struct Door {
 
 impl Door {
     /// Starts to accept. `serve` runs for each connection, in a task of its own.
-    pub fn open<F, S>(listener: TcpListener, serve: F) -> io::Result<Self>
+    pub fn open<F, S>(listener: Arc<TcpListener>, serve: F) -> io::Result<Self>
     where
         F: Fn(TcpStream, SocketAddr, Closing) -> S + Send + 'static,
         S: Future<Output = ()> + Send + 'static,
@@ -147,7 +154,7 @@ impl Drop for Door {
 }
 
 /// Accepts until the door closes, and then waits for the connections.
-async fn attend<F, S>(listener: TcpListener, mut closing: Closing, serve: F)
+async fn attend<F, S>(listener: Arc<TcpListener>, mut closing: Closing, serve: F)
 where
     F: Fn(TcpStream, SocketAddr, Closing) -> S + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
@@ -162,7 +169,7 @@ where
     }
 }
 
-async fn accept<F, S>(listener: TcpListener, closing: &mut Closing, serve: F, connections: &mut JoinSet<()>)
+async fn accept<F, S>(listener: Arc<TcpListener>, closing: &mut Closing, serve: F, connections: &mut JoinSet<()>)
 where
     F: Fn(TcpStream, SocketAddr, Closing) -> S,
     S: Future<Output = ()> + Send + 'static,

@@ -31,7 +31,8 @@ use crate::{
     core::{Intake, Registry, Transport},
     extension::ServerAuth,
     net::{
-        listen::{self, Closing, Door},
+        listen::{Closing, Door},
+        sockets::Claims,
         tls,
     },
 };
@@ -55,7 +56,7 @@ struct Ready<S> {
     endpoint: String,
     live: Live<S>,
     /// `None`: the address is the one that is served already.
-    listener: Option<TcpListener>,
+    listener: Option<Arc<TcpListener>>,
 }
 
 /// The receiver.
@@ -74,23 +75,30 @@ pub struct Prepared {
 pub type FindAuth<'a> = &'a dyn Fn(&ComponentId) -> Result<Arc<dyn ServerAuth>, BuildError>;
 
 /// Binds and checks everything that `settings` need beyond what `old` has. Nothing changes yet.
-pub fn prepare(settings: &OtlpReceiver, old: Option<&Otlp>, auth: FindAuth<'_>) -> Result<Prepared, BuildError> {
+pub fn prepare(
+    settings: &OtlpReceiver,
+    old: Option<&Otlp>,
+    auth: FindAuth<'_>,
+    claims: &Claims,
+) -> Result<Prepared, BuildError> {
     let grpc = settings.grpc.as_ref().map(|s| {
         let auth = s.auth.as_ref().map(auth).transpose()?;
         let tls = s.tls.as_ref().map(|t| tls::server_config(t, &[b"h2"])).transpose()?;
-        ready(&s.endpoint, old.and_then(|o| o.grpc.as_ref()), Live { settings: s.clone(), tls, auth })
+        ready(&s.endpoint, old.and_then(|o| o.grpc.as_ref()), claims, Live { settings: s.clone(), tls, auth })
     });
     let http = settings.http.as_ref().map(|s| {
         let auth = s.auth.as_ref().map(auth).transpose()?;
         let tls = s.tls.as_ref().map(|t| tls::server_config(t, &[b"h2", b"http/1.1"])).transpose()?;
-        ready(&s.endpoint, old.and_then(|o| o.http.as_ref()), Live { settings: s.clone(), tls, auth })
+        ready(&s.endpoint, old.and_then(|o| o.http.as_ref()), claims, Live { settings: s.clone(), tls, auth })
     });
     Ok(Prepared { grpc: grpc.transpose()?, http: http.transpose()? })
 }
 
-fn ready<S>(endpoint: &str, old: Option<&Port<S>>, live: Live<S>) -> Result<Ready<S>, BuildError> {
-    let served = old.is_some_and(|port| port.endpoint == endpoint);
-    let listener = if served { None } else { Some(listen::bind(endpoint)?) };
+fn ready<S>(endpoint: &str, old: Option<&Port<S>>, claims: &Claims, live: Live<S>) -> Result<Ready<S>, BuildError> {
+    let listener = match old.filter(|port| port.endpoint == endpoint) {
+        Some(served) => claims.keep(served.door.address()).map(|()| None)?,
+        None => Some(claims.bind(endpoint)?),
+    };
     Ok(Ready { endpoint: endpoint.to_owned(), live, listener })
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::{
     components::BuildError,
     engine::ApplyError,
-    net::{listen, tls},
+    net::{sockets::Claims, tls},
     telemetry::{MetricsRoutes, Routes, Server, Telemetry},
 };
 
@@ -43,7 +43,7 @@ struct Ready {
     tls: Option<Arc<ServerConfig>>,
     routes: Arc<dyn Routes>,
     /// `None`: the address is the one that is served already.
-    listener: Option<TcpListener>,
+    listener: Option<Arc<TcpListener>>,
 }
 
 /// The endpoints of a new document.
@@ -60,7 +60,7 @@ impl Console {
     }
 
     /// Binds what `document` asks for beyond what is served.
-    pub(super) fn prepare(&self, document: &Document) -> Result<Change, Vec<ApplyError>> {
+    pub(super) fn prepare(&self, document: &Document, claims: &Claims) -> Result<Change, Vec<ApplyError>> {
         let (mut ready, mut errors) = (BTreeMap::new(), Vec::new());
         let mut add = |key: Key, path: String, result: Result<Ready, BuildError>| match result {
             Ok(one) => drop(ready.insert(key, one)),
@@ -69,7 +69,7 @@ impl Console {
         let metrics = &document.service.telemetry.metrics;
         if let Some(endpoint) = &metrics.endpoint {
             let routes = Arc::new(MetricsRoutes::new(self.telemetry.clone(), metrics.level));
-            let result = self.ready(&Key::Metrics, endpoint, None, routes);
+            let result = self.ready(&Key::Metrics, endpoint, None, routes, claims);
             add(Key::Metrics, "service::telemetry::metrics".into(), result);
         }
         for id in &document.service.extensions {
@@ -77,7 +77,7 @@ impl Console {
             let key = Key::Extension(id.clone());
             let result = self
                 .health(settings)
-                .and_then(|routes| self.ready(&key, &settings.endpoint, settings.tls.as_ref(), routes));
+                .and_then(|routes| self.ready(&key, &settings.endpoint, settings.tls.as_ref(), routes, claims));
             add(key, format!("extensions::{id}"), result);
         }
         if errors.is_empty() { Ok(Change(ready)) } else { Err(errors) }
@@ -99,9 +99,12 @@ impl Console {
         endpoint: &str,
         settings: Option<&ServerTls>,
         routes: Arc<dyn Routes>,
+        claims: &Claims,
     ) -> Result<Ready, BuildError> {
-        let served = self.servers.get(key).is_some_and(|running| running.endpoint == endpoint);
-        let listener = if served { None } else { Some(listen::bind(endpoint)?) };
+        let listener = match self.servers.get(key).filter(|running| running.endpoint == endpoint) {
+            Some(served) => claims.keep(served.server.address()).map(|()| None)?,
+            None => Some(claims.bind(endpoint)?),
+        };
         let tls = settings.map(|settings| tls::server_config(settings, &[b"http/1.1"])).transpose()?;
         Ok(Ready { endpoint: endpoint.to_owned(), tls, routes, listener })
     }

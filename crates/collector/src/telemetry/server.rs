@@ -93,7 +93,7 @@ impl Server {
     ///
     /// If the socket is not a bound one.
     pub fn start(
-        listener: TcpListener,
+        listener: Arc<TcpListener>,
         tls: Option<Arc<ServerConfig>>,
         routes: Arc<dyn Routes>,
     ) -> std::io::Result<Self> {

@@ -14,7 +14,7 @@ use super::*;
 fn door(stubborn: bool) -> (Door, Arc<Notify>, Arc<AtomicUsize>) {
     let (go, served) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let shared = (go.clone(), served.clone());
-    let door = Door::open(bind("127.0.0.1:0").unwrap(), move |mut stream, _, mut closing| {
+    let door = Door::open(Arc::new(bind("127.0.0.1:0").unwrap()), move |mut stream, _, mut closing| {
         let (go, served) = shared.clone();
         async move {
             served.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +80,7 @@ async fn a_door_that_is_dropped_lets_its_connections_end_by_themselves() {
 async fn a_connection_that_panics_takes_nobody_along() {
     let listener = bind("127.0.0.1:0").unwrap();
     let first = AtomicUsize::new(0);
-    let door = Door::open(listener, move |mut stream, _, _| {
+    let door = Door::open(Arc::new(listener), move |mut stream, _, _| {
         let n = first.fetch_add(1, Ordering::Relaxed);
         async move {
             assert!(n > 0, "the first one panics");

@@ -13,7 +13,7 @@ impl Routes for Echo {
 
 async fn start() -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    Server::start(listener, None, Arc::new(Echo("/"))).expect("starts")
+    Server::start(Arc::new(listener), None, Arc::new(Echo("/"))).expect("starts")
 }
 
 async fn talk(server: &Server, request: &str) -> String {
@@ -47,7 +47,7 @@ async fn a_head_has_the_length_and_no_body() {
 #[tokio::test]
 async fn other_methods_and_paths_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let server = Server::start(listener, None, Arc::new(Echo("/only/"))).expect("starts");
+    let server = Server::start(Arc::new(listener), None, Arc::new(Echo("/only/"))).expect("starts");
     let answer = ask(&server, "GET", "/other").await;
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
     let answer = talk(&server, "POST /only/a HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n").await;
