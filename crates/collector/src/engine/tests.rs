@@ -18,6 +18,27 @@ use crate::{
     net::testing::{Backend, Reply, Speaks},
 };
 
+/// Waits for something that happens in another task.
+async fn eventually(what: &str, happened: impl Fn() -> bool) {
+    let happens = async {
+        while !happened() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), happens).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+}
+
+/// Items that the batch processors have let go.
+fn handed_on(engine: &Engine) -> u64 {
+    engine.registry().processors().iter().map(|(_, stats)| stats.outgoing.load(Ordering::Relaxed)).sum()
+}
+
+/// Waits until this much memory of the default budget is in use.
+async fn in_use(engine: &Engine, bytes: u64) {
+    let budget = engine.running.lock().await.default_budget.clone();
+    eventually("the memory is in use", || budget.used() == bytes).await;
+}
+
 /// A backend that has no time until it is opened.
 struct Sink {
     backend: Backend,
@@ -47,12 +68,7 @@ impl Sink {
     /// Waits until these came.
     async fn gets(&self, numbers: impl IntoIterator<Item = u64>) {
         let wanted: BTreeSet<u64> = numbers.into_iter().collect();
-        let arrived = async {
-            while !wanted.iter().all(|number| self.seen().contains(number)) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), arrived).await.expect("everything arrives");
+        eventually("everything arrives", || wanted.iter().all(|number| self.seen().contains(number))).await;
     }
 
     /// An exporter that sends here, and comes back soon when it is refused.
@@ -203,8 +219,7 @@ async fn a_request_that_was_let_in_before_its_pipeline_went_is_delivered_also_wh
     let mut sender = Sender::connect(&engine).await;
     let whole = body([1]);
     sender.0.write_all(&[&head(whole.len()), &whole[..10]].concat()).await.unwrap();
-    // Until the receiver has seen it.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    in_use(&engine, whole.len() as u64).await;
     let other = "traces/b: { receivers: [otlp], exporters: [otlphttp/b] }";
     apply(&engine, &document(&[new.exporter("b")], &[other])).await.unwrap();
     sender.0.write_all(&whole[10..]).await.unwrap();
@@ -308,8 +323,9 @@ async fn a_slow_client_does_not_cost_what_is_held_its_delivery() {
     apply(&engine, &document(&[sink.exporter("a")], &[batched])).await.unwrap();
     assert!(Sender::connect(&engine).await.send([1]).await);
     let mut slow = Sender::connect(&engine).await;
+    let held = engine.running.lock().await.default_budget.used();
     slow.0.write_all(&head(1000)).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    in_use(&engine, held + 1000).await;
     engine.stop().await;
     assert_eq!(sink.seen(), [1]);
     assert_eq!(slow.0.read(&mut [0; 100]).await.unwrap_or(0), 0, "it is cut off");
@@ -327,7 +343,7 @@ async fn at_the_end_what_a_step_still_holds_is_counted_too() {
     let mut taken = 0;
     for n in 0..10 {
         taken += u64::from(sender.send([n]).await);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        eventually("it is where it stays", || handed_on(&engine) == taken.min(2)).await;
     }
     assert!((2..10).contains(&taken), "one is sent, one waits for room, one gathers: {taken}");
     engine.stop().await;
@@ -363,20 +379,11 @@ async fn what_was_drained_is_forgotten() {
 async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_behind() {
     let sink = sink(true).await;
     let engine = running(&sink, ONE).await;
-    let budget = engine.running.lock().await.default_budget.clone();
     let mut sender = Sender::connect(&engine).await;
     sender.0.write_all(&head(1000)).await.unwrap();
-    let until = async |used: u64| {
-        let reached = async {
-            while budget.used() != used {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(5), reached).await.expect("in time");
-    };
-    until(1000).await;
+    in_use(&engine, 1000).await;
     drop(sender);
-    until(0).await;
+    in_use(&engine, 0).await;
 }
 
 #[tokio::test]
@@ -403,7 +410,7 @@ async fn what_a_step_could_not_hand_on_goes_to_the_exporter_that_replaces_a_dead
     let mut sender = Sender::connect(&engine).await;
     for n in 0..3 {
         assert!(sender.send([n]).await, "one is sent, one waits for room, one gathers");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        eventually("it is where it stays", || handed_on(&engine) == (n + 1).min(2)).await;
     }
     apply(&engine, &hasty(document(&[alive.exporter("b")], &[&to("b")]))).await.unwrap();
     alive.gets([1, 2]).await;

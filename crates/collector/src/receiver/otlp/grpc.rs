@@ -41,7 +41,13 @@ const DEFAULT_STREAMS: u32 = 1000;
 
 pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
     match wire {
-        Wire::Plain(stream, peer) => serve(stream, Peer::new(peer), live, taker, closing).await,
+        Wire::Plain(stream, peer) => {
+            // A client of HTTP/2 speaks first and at once. One that does not would hold a connection for nothing.
+            let spoke = tokio::time::timeout(super::HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
+            if matches!(spoke, Ok(Ok(1))) {
+                serve(stream, Peer::new(peer), live, taker, closing).await;
+            }
+        }
         Wire::Tls(stream, peer) => serve(*stream, Peer::new(peer), live, taker, closing).await,
     }
 }
