@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Why a document was not put into effect.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ApplyError {
     /// Where in the document: `exporters::otlp`.

@@ -22,8 +22,8 @@ use tokio::{
 };
 
 use super::{
-    Answer, Batch, Consumer, Delivered, DropReason, Exporter, ExporterStats, PipelineStats, Pressure, Refusal,
-    SendError,
+    Answer, Batch, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
+    Refusal, SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
 };
@@ -232,7 +232,7 @@ impl Outlet {
     }
 
     async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let error = match self.attempt_until_settled(batch).await {
+        let error = match self.attempt_until_settled(batch, told).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -244,7 +244,7 @@ impl Outlet {
             "a batch was refused for good; its requests are sent one by one");
         for part in batch.parts() {
             let single = Batch::single(batch.signal(), part.clone());
-            if let Err(error) = self.attempt_until_settled(&single).await {
+            if let Err(error) = self.attempt_until_settled(&single, false).await {
                 self.give_up(&single, &error, false);
             }
         }
@@ -271,7 +271,7 @@ impl Outlet {
         self.give_up(batch, &SendError::halted(), told);
     }
 
-    async fn attempt_until_settled(&self, batch: &Batch) -> Result<(), SendError> {
+    async fn attempt_until_settled(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
         let mut control = self.control.subscribe();
         let mut backoff = None;
         loop {
@@ -285,7 +285,9 @@ impl Outlet {
             };
             self.progress.failed(error.class);
             settings.stats.progress.failed(error.class);
-            let Some(retry) = settings.retry.as_ref().filter(|_| error.retryable && !self.halted()) else {
+            // A full disk is for the sender to know: it can go elsewhere, and a person must look here.
+            let known = told && error.class == ErrorClass::Local;
+            let Some(retry) = settings.retry.as_ref().filter(|_| error.retryable && !known && !self.halted()) else {
                 return Err(error);
             };
             let Some(pause) = backoff.get_or_insert_with(|| Backoff::start(retry)).pause(retry, error.retry_after)

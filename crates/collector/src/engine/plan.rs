@@ -64,7 +64,11 @@ pub(super) fn make(running: &Running, document: &Document, claims: &Claims) -> R
 }
 
 fn report(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, error: BuildError) {
-    errors.push(ApplyError { path: format!("{section}::{id}"), message: error.0 });
+    let error = ApplyError { path: format!("{section}::{id}"), message: error.0 };
+    // A component is built for each pipeline, and fails in each; once is enough to hear it.
+    if !errors.contains(&error) {
+        errors.push(error);
+    }
 }
 
 fn plan_auth(

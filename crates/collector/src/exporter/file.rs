@@ -5,7 +5,7 @@
 //! not be written to its end is taken back. A full disk, a missing directory and the like are temporary: the batch is
 //! tried again. Files are written off the runtime's threads.
 //!
-//! The file is opened with the first data. Without `append` and without rotation it is emptied then, but only if this
+//! The path must be one that can be written when the exporter is built. The file is opened for good with the first data. Without `append` and without rotation it is emptied then, but only if this
 //! process has not had it open before: a new configuration never costs what was already written. All exporters of a
 //! process with the same path share one open file.
 //!
@@ -18,6 +18,7 @@ mod sink;
 mod tests;
 
 use std::{
+    fs,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -42,12 +43,12 @@ struct File {
     now: fn() -> SystemTime,
 }
 
-/// Builds it. As in the Collector it has no queue: a sender is answered when its data is written. What a processor has
-/// acknowledged already is tried again for five minutes.
+/// Builds it. As in the Collector it has no queue: a sender is answered when its data is written, or could not be. What a
+/// processor has acknowledged already is tried again for five minutes.
 ///
 /// # Errors
 ///
-/// If the path cannot name a file.
+/// If the file cannot be opened.
 pub(crate) fn build(settings: &FileExporter) -> Result<BuiltExporter, BuildError> {
     build_with(settings, SystemTime::now)
 }
@@ -55,6 +56,9 @@ pub(crate) fn build(settings: &FileExporter) -> Result<BuiltExporter, BuildError
 fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<BuiltExporter, BuildError> {
     let sink = Sink::at(&settings.path)
         .map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
+    // Created here if need be, and not emptied: a path that does not work must show before data comes.
+    let opened = fs::OpenOptions::new().append(true).create(true).open(&settings.path);
+    opened.map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
     let start = match settings.append || settings.rotation.is_some() {
         true => Start::Keep,
         false => Start::Empty,

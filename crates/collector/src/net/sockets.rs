@@ -19,7 +19,10 @@ use crate::components::BuildError;
 
 /// The sockets that are open.
 #[derive(Clone, Debug, Default)]
-pub struct Sockets(Arc<Mutex<Vec<(SocketAddr, Weak<TcpListener>)>>>);
+pub struct Sockets(Arc<Mutex<Vec<Open>>>);
+
+/// A socket, as long as somebody has it.
+type Open = (SocketAddr, Weak<TcpListener>);
 
 /// The addresses that one document asks for, each of them once.
 #[derive(Debug)]

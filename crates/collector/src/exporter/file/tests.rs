@@ -153,12 +153,15 @@ async fn lines_of_many_senders_do_not_mix() {
 }
 
 #[tokio::test]
-async fn a_missing_directory_is_a_local_failure_that_passes() {
+async fn a_directory_that_goes_is_a_local_failure_that_passes() {
     let directory = directory();
     let missing = directory.path().join("later");
     let settings = settings(&missing);
+    assert!(build(&settings).is_err(), "it must be there at the start");
+    fs::create_dir(&missing).expect("a directory");
     let built = build(&settings).expect("builds");
     assert!(built.retry.is_some());
+    fs::remove_dir_all(&missing).expect("removed");
     let error = built.exporter.send(&batch(&["a"])).await.expect_err("no directory");
     assert_eq!((error.class, error.retryable), (ErrorClass::Local, true));
     assert!(error.message.contains("later/logs.json: No such file or directory"), "{error}");
@@ -180,7 +183,7 @@ async fn a_directory_is_no_file() {
     assert!(build(&FileExporter { path: "/".into(), ..settings(Path::new("/")) }).is_err());
     let directory = directory();
     let settings = FileExporter { path: directory.path().into(), ..settings(directory.path()) };
-    assert!(exporter(&settings).send(&batch(&["a"])).await.expect_err("a directory").retryable);
+    assert!(build(&settings).is_err());
 }
 
 #[tokio::test]
@@ -192,7 +195,7 @@ async fn what_has_no_json_is_refused_and_nothing_is_written() {
     batch.push(bad);
     let error = exporter(&settings).send(&batch).await.expect_err("malformed");
     assert!(!error.retryable && error.code.blames_data(), "{error}");
-    assert!(!settings.path.exists());
+    assert_eq!(read(&settings), "");
 }
 
 fn rotating(directory: &Path, rotation: Rotation) -> FileExporter {
