@@ -93,6 +93,11 @@ impl Engine {
         })
     }
 
+    /// How long what is held may still be delivered at the end.
+    pub fn drain_limit(&self) -> Duration {
+        self.options.drain_limit
+    }
+
     /// The counters.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
@@ -111,6 +116,11 @@ impl Engine {
     /// The sockets that are open, for whoever else listens in this process.
     pub(crate) fn sockets(&self) -> &Sockets {
         &self.sockets
+    }
+
+    /// Why this document could not be put into effect, if it could not.
+    pub(crate) async fn check(&self, document: &Document, claims: &Claims) -> Vec<ApplyError> {
+        plan::make(&*self.running.lock().await, document, claims).err().unwrap_or_default()
     }
 
     /// As [`Engine::apply`], where others have claimed addresses for the same document.

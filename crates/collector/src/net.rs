@@ -3,7 +3,9 @@
 pub(crate) mod connect;
 pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod in_task;
 pub(crate) mod listen;
+pub(crate) mod rarely;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod sockets;

@@ -14,7 +14,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs};
@@ -27,6 +27,9 @@ use crate::{
     engine::{ApplyError, Engine, Options},
     telemetry::{Phase, Process, RefusedRevision, Revision, Telemetry},
 };
+
+/// When a document that asks for what cannot be had at the moment is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why a document is not in force.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -56,10 +59,15 @@ impl LoadError {
     fn reasons(&self) -> Vec<String> {
         match self {
             Self::Read { .. } => vec![self.to_string()],
-            Self::Document(errors) => errors.problems().iter().map(|p| format!("{}: {}", p.path, p.message)).collect(),
+            Self::Document(errors) => errors.problems().iter().map(reason).collect(),
             Self::Apply(errors) => errors.iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+fn reason(problem: &Problem) -> String {
+    let path = if problem.path.is_empty() { "document" } else { &problem.path };
+    format!("line {}: {path}: {}", problem.position.line, problem.message)
 }
 
 /// Reads and checks a document, and changes nothing.
@@ -150,14 +158,21 @@ impl Service {
         self.apply(console, loaded, text).await
     }
 
-    /// Reloads whenever the document or one of its files changes. It never ends.
+    /// Reloads whenever the document or one of its files changes, and now and then if it was refused for something that
+    /// may pass, such as a busy port. It never ends.
     pub async fn watch(&self) {
         let mut watcher = self.watcher.lock().await;
+        let mut again = false;
         loop {
-            watcher.changed(&self.path, || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone()).await;
-            tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
+            let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let changed = watcher.changed(&self.path, files);
+            let again = if again { TRY_AGAIN } else { Duration::MAX };
+            match tokio::time::timeout(again, changed).await {
+                Ok(()) => tracing::info!(file = %self.path.display(), "the configuration or one of its files changed"),
+                Err(_) => tracing::info!("the configuration that was refused is tried again"),
+            }
             // Its error is logged and shown where one looks.
-            let _ = self.reload().await;
+            again = matches!(self.reload().await, Err(LoadError::Apply(_)));
         }
     }
 
@@ -178,7 +193,10 @@ impl Service {
         let changed = match change {
             // The engine is asked only when the rest can be had, since it cannot be undone.
             Ok(change) => self.engine.apply_beside(&document, &claims).await.map(|()| change),
-            Err(errors) => Err(errors),
+            Err(mut errors) => {
+                errors.extend(self.engine.check(&document, &claims).await);
+                Err(errors)
+            }
         };
         console.commit(changed.map_err(LoadError::Apply)?);
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = files;

@@ -119,10 +119,13 @@ async fn until_stopped(service: &Arc<Service>) -> std::io::Result<()> {
         }
     }
     watcher.abort();
-    tracing::info!("stopping: receivers close, and what is held is delivered");
+    tracing::info!(
+        limit = ?service.engine().drain_limit(),
+        "stopping: receivers close, and what is held is delivered; a second signal ends it at once"
+    );
     tokio::select! {
         () = service.stop() => Ok(()),
-        _ = terminate.recv() => Err(std::io::Error::other("stopped at once by a second signal")),
-        _ = interrupt.recv() => Err(std::io::Error::other("stopped at once by a second signal")),
+        _ = terminate.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
+        _ = interrupt.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
     }
 }

@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use kubewake_otlp::Signal;
 use tokio::{
@@ -167,6 +167,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     } else {
         println!("{report}");
     }
+    ensure!(!report.all_failed(), "no request got an answer that takes or refuses it");
     Ok(())
 }
 

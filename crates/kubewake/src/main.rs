@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Kubewake carries a cluster's telemetry to the backend of your choice.
 #[derive(Debug, Parser)]
-#[command(name = "kubewake", version, about, propagate_version = true)]
+#[command(name = "kubewake", version, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

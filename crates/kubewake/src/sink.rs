@@ -45,12 +45,12 @@ use self::{
 /// Arguments of `kubewake sink`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubewake sink --listen 127.0.0.1:4317
+  kubewake sink --listen 127.0.0.1:14317
   kubewake sink --listen 127.0.0.1:0 --fail-share 0.3 --fail-code UNAVAILABLE --retry-after 100ms
-  curl -X POST 'http://127.0.0.1:4317/mode?hang=true'; curl http://127.0.0.1:4317/stats")]
+  curl -X POST 'http://127.0.0.1:14317/mode?hang=true'; curl http://127.0.0.1:14317/stats")]
 pub(crate) struct Args {
     /// Where to listen, for gRPC and HTTP alike
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:14317")]
     listen: SocketAddr,
     /// Wait this long before each answer: 50ms, 2s
     #[arg(long, value_name = "DURATION", value_parser = mode::duration, default_value = "0ms")]

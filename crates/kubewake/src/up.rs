@@ -1,6 +1,7 @@
 //! `kubewake up`: everything, on this machine. Today that is the collector.
 
 use std::{
+    cell::Cell,
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -30,7 +31,19 @@ pub(crate) async fn run(args: Args) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    collector::serve(&config, Options::default(), async |service: &Service| greet(service, &config).await).await
+    let started = Cell::new(false);
+    let code = collector::serve(&config, Options::default(), async |service: &Service| {
+        started.set(true);
+        greet(service, &config).await;
+    })
+    .await;
+    if !started.get() {
+        eprintln!(
+            "The configuration is {}. Change it there: a busy port, for example, is an `endpoint`.",
+            config.display()
+        );
+    }
+    code
 }
 
 /// The document, written down if it is not there: it can be edited while it runs.

@@ -188,6 +188,12 @@ fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]),
         {
             *rest = behind;
             return Ok((u32::from(tag >> 3), value));
+        } else if next == Next::Varint
+            && let [..0x80, behind @ ..] = tail
+            && let Some((value, _)) = tail.split_at_checked(1)
+        {
+            *rest = behind;
+            return Ok((u32::from(tag >> 3), value));
         }
     }
     any_field(rest, shape)

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
@@ -26,6 +27,10 @@ const MAX_CONNECTIONS: usize = 10_000;
 
 /// How many connections the kernel keeps for us until we accept them.
 const BACKLOG: u32 = 1024;
+
+/// A peer that is gone without a word is noticed after a minute or two.
+const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 
 /// Listens on `endpoint` (`host:port`; without a host: on all addresses).
 pub fn bind(endpoint: &str) -> Result<TcpListener, BuildError> {
@@ -186,6 +191,7 @@ where
             Ok((stream, peer)) => {
                 // Answers are small and wanted at once.
                 let _ = stream.set_nodelay(true);
+                let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
                 connections.spawn(serve(stream, peer, told.clone()));
             }
             Err(error) => pause_after(&error).await,

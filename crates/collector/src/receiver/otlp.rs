@@ -91,7 +91,12 @@ pub fn prepare(
         let tls = s.tls.as_ref().map(|t| tls::server_config(t, &[b"h2", b"http/1.1"])).transpose()?;
         ready(&s.endpoint, old.and_then(|o| o.http.as_ref()), claims, Live { settings: s.clone(), tls, auth })
     });
-    Ok(Prepared { grpc: grpc.transpose()?, http: http.transpose()? })
+    match (grpc.transpose(), http.transpose()) {
+        (Ok(grpc), Ok(http)) => Ok(Prepared { grpc, http }),
+        // Both at once, so that nobody mends one to hear of the other.
+        (Err(BuildError(grpc)), Err(BuildError(http))) => Err(BuildError(format!("{grpc}; {http}"))),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
 }
 
 fn ready<S>(endpoint: &str, old: Option<&Port<S>>, claims: &Claims, live: Live<S>) -> Result<Ready<S>, BuildError> {

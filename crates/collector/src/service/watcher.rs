@@ -7,9 +7,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -25,6 +26,8 @@ pub(super) struct Watcher {
     /// `None` where the kernel has no such service to give.
     inner: Option<RecommendedWatcher>,
     told: Arc<Notify>,
+    /// The names of the files, shared with the one who tells.
+    names: Arc<Mutex<BTreeSet<OsString>>>,
     folders: BTreeSet<PathBuf>,
     seen: Prints,
 }
@@ -36,11 +39,16 @@ impl Watcher {
     /// Watches from the state in which `document` is now: make it before you read the document.
     pub(super) fn new(document: &Path) -> Self {
         let told = Arc::new(Notify::new());
-        let tell = told.clone();
-        let inner = notify::recommended_watcher(move |_| tell.notify_one());
+        let (tell, names) = (told.clone(), Arc::new(Mutex::new(BTreeSet::new())));
+        let wanted = names.clone();
+        let inner = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if concerns(&event, &wanted.lock().unwrap_or_else(PoisonError::into_inner)) {
+                tell.notify_one();
+            }
+        });
         let inner = inner.inspect_err(|error| tracing::warn!(%error, "files are looked at only every few seconds"));
         let seen = prints(&BTreeSet::from([document.to_owned()]));
-        Self { inner: inner.ok(), told, folders: BTreeSet::new(), seen }
+        Self { inner: inner.ok(), told, names, folders: BTreeSet::new(), seen }
     }
 
     /// Ends when the content of a file is another than it was when this last ended.
@@ -67,6 +75,8 @@ impl Watcher {
             _ => PathBuf::from("."),
         };
         let wanted: BTreeSet<PathBuf> = files.iter().map(folder).collect();
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) =
+            files.iter().filter_map(|file| file.file_name().map(OsString::from)).collect();
         let Some(inner) = &mut self.inner else { return };
         for gone in self.folders.difference(&wanted) {
             // It may be gone from the disk too.
@@ -79,6 +89,16 @@ impl Watcher {
         }
         self.folders = wanted;
     }
+}
+
+/// Whether an event is a reason to look: it is about a file of that name, or about a link such as Kubernetes' `..data`.
+/// A folder may be a busy one, where other files change all the time.
+fn concerns(event: &notify::Result<notify::Event>, names: &BTreeSet<OsString>) -> bool {
+    let Ok(event) = event else { return true };
+    let ours = |path: &PathBuf| {
+        path.file_name().is_none_or(|name| names.contains(name) || name.as_encoded_bytes().starts_with(b".."))
+    };
+    !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(ours))
 }
 
 fn prints(files: &BTreeSet<PathBuf>) -> Prints {

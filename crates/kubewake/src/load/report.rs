@@ -106,6 +106,11 @@ impl Report {
         (connections.opened.load(Ordering::Relaxed), connections.lost.load(Ordering::Relaxed))
     }
 
+    /// Whether there was nobody to speak to.
+    pub(super) fn all_failed(&self) -> bool {
+        self.tally.failed > 0 && self.tally.refused == 0 && self.acknowledged() == 0
+    }
+
     fn acknowledged(&self) -> u64 {
         self.tally.acknowledged.len() as u64
     }

@@ -61,7 +61,7 @@ impl Counts {
         let (mut time, mut times) = (0, 0);
         items::each(signal, request, |item| {
             count += 1;
-            if self.seen.note(item.trace_id, item.span_id) {
+            if self.seen.note(signal, item.trace_id, item.span_id) {
                 if item.time != time {
                     self.latency.record_many(Duration::from_nanos(now.saturating_sub(time)), times);
                     (time, times) = (item.time, 0);

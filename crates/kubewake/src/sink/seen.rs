@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use kubewake_otlp::Signal;
+
 use crate::load::ids::{Seed, recognise};
 
 /// Ids are kept in bitmaps of this many words: 4 KiB, 32 768 ids.
@@ -35,9 +37,11 @@ struct RunSeen {
 
 impl Seen {
     /// Notes an item. Whether the generator made it.
-    pub(super) fn note(&mut self, trace_id: &[u8], span_id: &[u8]) -> bool {
+    pub(super) fn note(&mut self, signal: Signal, trace_id: &[u8], span_id: &[u8]) -> bool {
         let (ours, new) = match recognise(trace_id, span_id) {
             Some((seed, number)) => (true, self.note_ours(seed, number)),
+            // The ids of a log record or a point are those of its span: several may share them.
+            None if signal != Signal::Traces => (false, None),
             None => (false, self.note_other(trace_id, span_id)),
         };
         match new {
@@ -117,7 +121,7 @@ mod tests {
     fn what_arrived_twice_and_what_never_did() {
         let (seed, mut seen) = (Seed::new(5), Seen::default());
         for number in [0, 1, 2, 2, 40_000] {
-            assert!(seen.note(&seed.trace_id(1), &span_id(number)));
+            assert!(seen.note(Signal::Traces, &seed.trace_id(1), &span_id(number)));
         }
         assert_eq!((seen.distinct, seen.duplicates), (4, 1));
         let mut some = Vec::new();
@@ -130,9 +134,9 @@ mod tests {
     #[test]
     fn ids_of_others_are_told_apart() {
         let mut seen = Seen::default();
-        assert!(!seen.note(&[1; 16], &[1; 8]));
-        assert!(!seen.note(&[1; 16], &[1; 8]));
-        assert!(!seen.note(&[], &[]));
+        assert!(!seen.note(Signal::Traces, &[1; 16], &[1; 8]));
+        assert!(!seen.note(Signal::Traces, &[1; 16], &[1; 8]));
+        assert!(!seen.note(Signal::Traces, &[], &[]));
         assert_eq!((seen.distinct, seen.duplicates, seen.untracked), (1, 1, 1));
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Next {
     Len,
     /// Eight bytes.
     I64,
+    /// A number.
+    Varint,
     /// Something rarer, a longer tag, or nothing that is allowed.
     Other,
 }
@@ -65,6 +67,7 @@ const fn short_tags(allowed: &[u8; 32]) -> [Next; 256] {
             out[tag] = match wire as u8 {
                 LEN => Next::Len,
                 I64 => Next::I64,
+                VARINT => Next::Varint,
                 _ => Next::Other,
             };
         }

@@ -15,7 +15,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use hyper::{Request, Response, body::Incoming, server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use kubewake_config::model::{GrpcServer, ServerKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -26,7 +26,7 @@ use super::{
     Live, Wire,
     intake::{Peer, Taker},
 };
-use crate::net::{listen::Closing, reply::Reply};
+use crate::net::{in_task::InTask, listen::Closing, rarely::Rarely, reply::Reply};
 
 /// What one call may send ahead of our reading it.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -69,31 +69,38 @@ where
             Ok::<_, Infallible>(response)
         }
     });
-    let connection = builder(&settings).serve_connection(TokioIo::new(io), service);
-    tokio::pin!(connection);
-    let lifetime = lifetime(&settings.keepalive, &activity);
-    tokio::pin!(lifetime);
+    let streams = InTask::default();
+    let connection = builder(&settings, streams.clone()).serve_connection(TokioIo::new(io), service);
+    let mut connection = streams.run(connection);
+    let keepalive = settings.keepalive.clone();
+    let end = Rarely::new(async move {
+        tokio::select! {
+            () = closing.wait() => {}
+            () = lifetime(&keepalive, &activity) => {}
+        }
+    });
     tokio::select! {
-        _ = connection.as_mut() => return,
-        () = closing.wait() => {}
-        () = lifetime => {}
+        biased;
+        _ = &mut connection => return,
+        () = end => {}
     }
     // GOAWAY: calls under way end, new ones go elsewhere.
-    connection.as_mut().graceful_shutdown();
+    connection.connection().graceful_shutdown();
     let grace = settings.keepalive.max_connection_age_grace.unwrap_or(Duration::MAX);
     let _ = tokio::time::timeout(grace, connection).await;
 }
 
-fn builder(settings: &GrpcServer) -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+fn builder(settings: &GrpcServer, streams: InTask) -> http2::Builder<InTask> {
+    let mut builder = http2::Builder::new(streams);
     builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
         .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
-        // gRPC's own default for a server: two hours without a sign, then twenty seconds for the answer.
-        .keep_alive_interval(settings.keepalive.time.or(Some(Duration::from_secs(2 * 60 * 60))))
+        // Without it TCP's own keepalive finds out about peers that are gone, at no cost for each request.
+        .keep_alive_interval(settings.keepalive.time)
+        // gRPC's default.
         .keep_alive_timeout(settings.keepalive.timeout.unwrap_or(Duration::from_secs(20)));
     builder
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::net::listen::Closing;
 
-/// Headers may take this much; more is answered with 431.
+/// About how much headers may take; what is well beyond it is answered with 431. (hyper rounds it up to its buffers.)
 const MAX_HEADERS: usize = 64 << 10;
 /// What one HTTP/2 request may send ahead of our reading it.
 const STREAM_WINDOW: u32 = 1 << 20;

@@ -109,14 +109,34 @@ async fn read(
     let mut admission = None;
     let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
     let message = in_time(message::read(request.into_body(), max, reserve)).await?;
-    let mut admission = admission.ok_or_else(Refusal::memory)?;
+    let admission = admission.ok_or_else(Refusal::memory)?;
     if message.compressed {
         let algorithm = algorithm.filter(|a| *a != Compression::None);
         let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;
-        let inflated = decode::decompress(algorithm, &message.bytes, max, &mut |more| admission.grow(more));
-        return Ok((inflated.map_err(refusal)?.into(), admission));
+        return inflate(algorithm, message.bytes, max, admission).await;
     }
-    Ok((settle(message, &mut admission), admission))
+    Ok(settle(message, admission))
+}
+
+/// Compressed messages from this size on are inflated in a task of their own: a connection is one task, and must go on
+/// reading meanwhile.
+const INFLATE_APART: usize = 8 << 10;
+
+async fn inflate(
+    algorithm: Compression,
+    compressed: Bytes,
+    max: usize,
+    mut admission: Admission,
+) -> Result<(Payload, Admission), Refusal> {
+    let apart = compressed.len() >= INFLATE_APART;
+    let work = move || {
+        let inflated = decode::decompress(algorithm, &compressed, max, &mut |more| admission.grow(more));
+        inflated.map(|body| (body.into(), admission)).map_err(refusal)
+    };
+    if !apart {
+        return work();
+    }
+    tokio::spawn(async { work() }).await.unwrap_or_else(|_| Err(internal("decompression failed")))
 }
 
 /// Limits how long a message may take to arrive. Most are here already, and need no timer.
@@ -133,15 +153,15 @@ async fn in_time(read: impl Future<Output = Result<Message, Refusal>>) -> Result
 }
 
 /// Charges a message for the buffer that it holds on to; without the memory for that it is copied out of it.
-fn settle(message: Message, admission: &mut Admission) -> Payload {
+fn settle(message: Message, mut admission: Admission) -> (Payload, Admission) {
     let length = message.bytes.len();
-    if !message.in_place {
-        return Payload { held: length, bytes: message.bytes };
-    }
-    match admission.grow_all((message::HELD - 1) * length) {
-        true => Payload { held: message::HELD * length, bytes: message.bytes },
-        false => Payload { held: length, bytes: Bytes::copy_from_slice(&message.bytes) },
-    }
+    let stays = message.in_place && admission.grow_all((message::HELD - 1) * length);
+    let payload = match (message.in_place, stays) {
+        (true, true) => Payload { held: message::HELD * length, bytes: message.bytes },
+        (true, false) => Payload { held: length, bytes: Bytes::copy_from_slice(&message.bytes) },
+        (false, _) => Payload { held: length, bytes: message.bytes },
+    };
+    (payload, admission)
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {

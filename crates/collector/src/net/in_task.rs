@@ -1,0 +1,188 @@
+//! Streams of an HTTP/2 connection, run in the task of the connection.
+//!
+//! hyper hands every stream to an executor. Spawned as tasks of their own they wake other threads, which then work on
+//! bytes that are in this one's cache. Here they stay: a connection with all its streams is one task, and what one of them
+//! asks of another is done in the same turn. What takes long (decompression) must therefore be spawned by the stream
+//! itself.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::stream::{FuturesUnordered, Stream};
+use hyper::rt::Executor;
+
+/// How often the connection and its streams take turns before other tasks have theirs.
+const TURNS: usize = 16;
+
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Takes the streams of one connection.
+#[derive(Clone, Default)]
+pub struct InTask(Arc<Mutex<Vec<Boxed>>>);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTask {
+    fn execute(&self, stream: F) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(stream));
+    }
+}
+
+impl InTask {
+    /// Runs the connection with its streams. It ends when the connection does; streams that are left are dropped.
+    pub fn run<C: Future>(self, connection: C) -> Run<C> {
+        let bell = Arc::new(Bell::default());
+        Run {
+            connection: Box::pin(connection),
+            new: self,
+            streams: FuturesUnordered::new(),
+            waker: Waker::from(bell.clone()),
+            bell,
+        }
+    }
+}
+
+/// A connection with its streams.
+pub struct Run<C> {
+    connection: Pin<Box<C>>,
+    new: InTask,
+    streams: FuturesUnordered<Boxed>,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// The waker of the connection and its streams. What wakes one of them during a turn costs no turn of the scheduler.
+#[derive(Default)]
+struct Bell {
+    rang: AtomicBool,
+    in_turn: AtomicBool,
+    task: Mutex<Option<Waker>>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Sequentially consistent, as is the end of a turn: one of the two sees the other.
+        self.rang.store(true, Ordering::SeqCst);
+        if !self.in_turn.load(Ordering::SeqCst)
+            && let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl<C: Future> Run<C> {
+    /// The connection itself.
+    pub fn connection(&mut self) -> Pin<&mut C> {
+        self.connection.as_mut()
+    }
+
+    /// Polls the connection, then its streams.
+    fn turn(&mut self) -> Poll<C::Output> {
+        let cx = &mut Context::from_waker(&self.waker);
+        if let Poll::Ready(end) = self.connection.as_mut().poll(cx) {
+            return Poll::Ready(end);
+        }
+        let new = std::mem::take(&mut *self.new.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.streams.extend(new);
+        while let Poll::Ready(Some(())) = Pin::new(&mut self.streams).poll_next(cx) {}
+        Poll::Pending
+    }
+
+    fn has_new(&self) -> bool {
+        !self.new.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+impl<C: Future> Future for Run<C> {
+    type Output = C::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        let me = self.get_mut();
+        {
+            let mut task = me.bell.task.lock().unwrap_or_else(PoisonError::into_inner);
+            if !task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+                *task = Some(cx.waker().clone());
+            }
+        }
+        me.bell.in_turn.store(true, Ordering::SeqCst);
+        for _ in 0..TURNS {
+            me.bell.rang.store(false, Ordering::SeqCst);
+            if let Poll::Ready(end) = me.turn() {
+                return Poll::Ready(end);
+            }
+            if !me.bell.rang.load(Ordering::SeqCst) && !me.has_new() {
+                break;
+            }
+        }
+        me.bell.in_turn.store(false, Ordering::SeqCst);
+        if me.bell.rang.load(Ordering::SeqCst) || me.has_new() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn streams_run_while_the_connection_does() {
+        let streams = InTask::default();
+        let (first, second) = (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
+        let spawn = streams.clone();
+        let connection = async move {
+            spawn.execute(async move { first.0.send(1).unwrap() });
+            let one = first.1.await.unwrap();
+            spawn.execute(async move { second.0.send(2).unwrap() });
+            one + second.1.await.unwrap()
+        };
+        assert_eq!(streams.run(connection).await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_stream_can_start_another() {
+        let streams = InTask::default();
+        let (done, wait) = tokio::sync::oneshot::channel();
+        let spawn = streams.clone();
+        streams.execute(async move { spawn.execute(async move { done.send(()).unwrap() }) });
+        streams.run(wait).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_wakes_it_from_another_thread_is_heard() {
+        for _ in 0..2000 {
+            let (streams, (done, wait)) = (InTask::default(), tokio::sync::oneshot::channel());
+            streams.execute(async move {
+                let other = tokio::spawn(async { tokio::task::yield_now().await });
+                other.await.unwrap();
+                done.send(()).unwrap();
+            });
+            let run = tokio::spawn(async { streams.run(wait).await.unwrap() });
+            tokio::time::timeout(std::time::Duration::from_secs(10), run).await.expect("woken").unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_never_idle_leaves_time_to_others() {
+        let always = std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        let busy = InTask::default().run(always);
+        tokio::select! {
+            () = busy => {}
+            () = async { tokio::task::yield_now().await } => {}
+        }
+    }
+}
