@@ -166,8 +166,8 @@ impl Service {
         loop {
             let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let changed = watcher.changed(&self.path, files);
-            let again = if again { TRY_AGAIN } else { Duration::MAX };
-            match tokio::time::timeout(again, changed).await {
+            let patience = if again { TRY_AGAIN } else { Duration::MAX };
+            match tokio::time::timeout(patience, changed).await {
                 Ok(()) => tracing::info!(file = %self.path.display(), "the configuration or one of its files changed"),
                 Err(_) => tracing::info!("the configuration that was refused is tried again"),
             }
