@@ -22,7 +22,8 @@ pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
     steps.step("tests", || {
         let mut test = cargo();
-        test.args(["test", "--workspace"]);
+        // All of them, whichever fails first.
+        test.args(["test", "--workspace", "--no-fail-fast"]);
         test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).env("KUBEWAKE_PYTHON", &python);
         run_command(&mut test)
     })
