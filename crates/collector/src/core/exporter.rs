@@ -72,12 +72,10 @@ impl SendError {
     pub(super) fn refusal(self) -> Refusal {
         let code = if self.retryable && !self.code.is_retryable(true) { Code::Unavailable } else { self.code };
         let hint = self.retry_after.filter(|after| !after.is_zero());
-        Refusal {
-            kind: RefusalKind::Backend,
-            code,
-            message: self.message,
-            retry_after: hint.or(self.retryable.then_some(Refusal::RETRY_AFTER)),
-        }
+        // Where only a hint makes the code retryable there must be one; elsewhere the destination's silence is passed on.
+        let needed = self.retryable && !code.is_retryable(false);
+        let retry_after = hint.or(needed.then_some(Refusal::RETRY_AFTER));
+        Refusal { kind: RefusalKind::Backend, code, message: self.message, retry_after }
     }
 }
 

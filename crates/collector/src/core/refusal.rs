@@ -41,9 +41,11 @@ impl Refusal {
         Self::busy(RefusalKind::NoRoom, "sending queue is full")
     }
 
-    /// It can never fit into the buffer of an exporter, so that to come back with it would help nobody.
+    /// It does not fit into the buffer of an exporter, however empty that is.
     pub fn larger_than_queue() -> Self {
-        Self { kind: RefusalKind::NoRoom, ..Self::invalid("the request is larger than the whole sending queue") }
+        let refusal = Self::busy(RefusalKind::NoRoom, "the request is larger than the whole sending queue");
+        // The Collector's code, and no promise that it gets better.
+        Self { retry_after: None, ..refusal }
     }
 
     /// The memory budget is used up.

@@ -105,9 +105,9 @@ async fn a_full_queue_says_so_and_what_is_being_sent_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_never_fit_is_refused_for_good() {
+async fn what_could_never_fit_is_refused_and_nothing_is_promised() {
     let f = fixture(Destination::new([], Reply::Take), |s| queue(s).sizer = Sizer::Items);
-    assert!(!f.offer(spans(11)).wait().await.unwrap_err().is_retryable());
+    assert_eq!(f.offer(spans(11)).wait().await.unwrap_err().retry_after, None);
     f.put(spans(10)).await;
 }
 
