@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Spans a second
     #[arg(long, value_name = "N", default_value_t = 80_000)]
     rate: u64,
-    /// How often relay and collector take turns
+    /// How many rounds of relay and collector side by side
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
     /// Use the binaries that are there

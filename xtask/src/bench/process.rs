@@ -13,8 +13,6 @@ use anyhow::{Context, bail, ensure};
 use super::directory;
 use crate::steps::output;
 
-/// Linux counts the CPU time that it shows to users in hundredths of a second, on every architecture.
-const TICK: Duration = Duration::from_millis(10);
 /// A program that takes longer to start is stuck.
 const START: Duration = Duration::from_secs(20);
 /// The collector drains its queues before it ends.
@@ -58,14 +56,16 @@ impl Process {
         Ok(word.to_owned())
     }
 
-    /// CPU time used so far, in user space and in the kernel.
+    /// CPU time used so far by the threads that it has, to the nanosecond: `/proc/PID/stat` counts in hundredths of a
+    /// second, which is more than what is compared here may differ.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the program stands in parentheses and may hold anything, so count from its end.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).context("/proc/PID/stat has no name")?;
-        let ticks: Vec<u32> = fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse().ok()).collect();
-        ensure!(ticks.len() == 2, "/proc/PID/stat has no times");
-        Ok(TICK * ticks.iter().sum())
+        let mut total = Duration::ZERO;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let times = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let spent = times.split_whitespace().next().context("schedstat is empty")?;
+            total += Duration::from_nanos(spent.parse()?);
+        }
+        Ok(total)
     }
 
     /// Resident memory, now and at most.

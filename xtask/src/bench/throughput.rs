@@ -1,12 +1,17 @@
 //! CPU for each span, and memory, beside the relay at the same fixed rate.
+//!
+//! Relay and collector run at the same time, each with a sender and a sink of its own, so that both see the same
+//! machine: what it does from one minute to the next is more than what is compared here.
 
 use std::{process::Command, thread::sleep, time::Duration};
+
+use anyhow::Context;
 
 use super::{
     Plan,
     check::{Section, median, mib},
     config::{Config, forward},
-    load::Load,
+    load::{Load, Outcome, Running},
     process::Process,
     program,
     sink::Sink,
@@ -35,17 +40,20 @@ struct Round {
     wrong: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
-    Relay,
-    Collector,
+/// A program under test between its sender and its sink.
+struct Subject {
+    name: &'static str,
+    process: Process,
+    address: String,
+    sink: Sink,
 }
 
-/// Relay and collector take turns.
+/// Relay and collector side by side, round after round.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     let how = format!(
-        "`otlp → batch → otlp` over gRPC at {} spans/s, 100 spans a request, 10 attributes a span, {} s measured after {} s \
-         of warm-up, {} rounds in turns (the median is shown). The relay joins {JOIN} requests to one.",
+        "`otlp → batch → otlp` over gRPC, {} spans/s to the relay and as many to the collector at the same time, 100 spans \
+         a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds (the median of their ratios is \
+         shown). The relay joins {JOIN} requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),
@@ -53,21 +61,21 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     );
     let mut section = Section::new("CPU and memory beside the relay", how);
     section.header(&["", "CPU µs/span", "rounds", "ratio", "memory", "peak", "p99 of the sender"]);
-    let sink = Sink::start("throughput-sink")?;
     for gzip in [false, true] {
-        compare(plan, &sink, gzip, &mut section)?;
+        compare(plan, gzip, &mut section)?;
     }
     Ok(section)
 }
 
-fn compare(plan: &Plan, sink: &Sink, gzip: bool, section: &mut Section) -> anyhow::Result<()> {
+fn compare(plan: &Plan, gzip: bool, section: &mut Section) -> anyhow::Result<()> {
     let (mut relay, mut collector) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
-        relay.push(measure(plan, sink, Subject::Relay, gzip)?);
-        collector.push(measure(plan, sink, Subject::Collector, gzip)?);
+        let [beside, measured] = measure(plan, gzip)?;
+        relay.push(beside);
+        collector.push(measured);
     }
-    let cpu = |rounds: &[Round]| median(rounds.iter().map(|round| round.cpu).collect());
-    let ratio = cpu(&collector) / cpu(&relay);
+    let ratios = relay.iter().zip(&collector).map(|(relay, collector)| collector.cpu / relay.cpu);
+    let ratio = median(ratios.collect());
     let name = if gzip { "gzip" } else { "uncompressed" };
     section.row(row(&format!("relay, {name}"), &relay, 1.0));
     section.row(row(&format!("collector, {name}"), &collector, ratio));
@@ -99,27 +107,30 @@ fn row(name: &str, rounds: &[Round], ratio: f64) -> Vec<String> {
     ]
 }
 
-fn measure(plan: &Plan, sink: &Sink, subject: Subject, gzip: bool) -> anyhow::Result<Round> {
-    let (process, address) = subject.start(sink, gzip)?;
-    let load = || Load::new("throughput", &address).rate(plan.rate).gzip(gzip);
-    load().lasting(plan.warm_up).run()?;
+fn measure(plan: &Plan, gzip: bool) -> anyhow::Result<[Round; 2]> {
+    let subjects = [Subject::relay(gzip)?, Subject::collector(gzip)?];
+    let send = |time| -> anyhow::Result<Vec<Outcome>> {
+        let load = |subject: &Subject| {
+            Load::new(subject.name, &subject.address).rate(plan.rate).gzip(gzip).lasting(time).start()
+        };
+        let running: Vec<Running> = subjects.iter().map(load).collect::<anyhow::Result<_>>()?;
+        running.into_iter().map(Running::finish).collect()
+    };
+    send(plan.warm_up)?;
     settle();
-    sink.reset()?;
-    let before = process.cpu()?;
-    let outcome = load().lasting(plan.measured).run()?;
-    let memory = process.memory()?;
-    settle();
-    let cpu = process.cpu()? - before;
-    let missing = sink.missing(outcome.acknowledged_file(), Duration::from_secs(10))?;
-    process.stop()?;
-    Ok(Round {
-        cpu: cpu.as_secs_f64() * 1e6 / outcome.acknowledged() as f64,
-        memory: memory.now,
-        peak: memory.peak,
-        p99: outcome.measure("/latency_ms/p99"),
-        kept_rate: outcome.measure("/rate") / plan.rate as f64,
-        wrong: missing + sink.count("/duplicates")?,
-    })
+    let mut before = Vec::new();
+    for subject in &subjects {
+        subject.sink.reset()?;
+        before.push(subject.process.cpu()?);
+    }
+    let outcomes = send(plan.measured)?;
+    let [relay, collector] = subjects;
+    let mut rounds = before.into_iter().zip(outcomes);
+    let mut round = |subject: Subject| {
+        let (before, outcome) = rounds.next().context("a sender for each")?;
+        subject.finish(plan, before, &outcome)
+    };
+    Ok([round(relay)?, round(collector)?])
 }
 
 /// Lets the last batch leave, so that its cost is counted where it belongs.
@@ -128,20 +139,36 @@ fn settle() {
 }
 
 impl Subject {
-    fn start(self, sink: &Sink, gzip: bool) -> anyhow::Result<(Process, String)> {
-        match self {
-            Subject::Relay => {
-                let mut command = Command::new(program("kubewake-relay"));
-                command.args(["--listen", "127.0.0.1:0", "--upstream", &sink.address, "--join", JOIN]);
-                let process = Process::start("relay", command.args(gzip.then_some("--gzip")))?;
-                let address = process.address()?;
-                Ok((process, address))
-            }
-            Subject::Collector => {
-                let config = Config::new("throughput")?;
-                config.write(&forward(&sink.address, gzip))?;
-                Ok((config.start()?, config.grpc))
-            }
-        }
+    fn relay(gzip: bool) -> anyhow::Result<Self> {
+        let sink = Sink::start("relay-sink")?;
+        let mut command = Command::new(program("kubewake-relay"));
+        command.args(["--listen", "127.0.0.1:0", "--upstream", &sink.address, "--join", JOIN]);
+        let process = Process::start("relay", command.args(gzip.then_some("--gzip")))?;
+        let address = process.address()?;
+        Ok(Self { name: "relay", process, address, sink })
+    }
+
+    fn collector(gzip: bool) -> anyhow::Result<Self> {
+        let sink = Sink::start("collector-sink")?;
+        let config = Config::new("throughput")?;
+        config.write(&forward(&sink.address, gzip))?;
+        Ok(Self { name: "collector", process: config.start()?, address: config.grpc, sink })
+    }
+
+    /// What it used since then for what its sender sent.
+    fn finish(self, plan: &Plan, before: Duration, outcome: &Outcome) -> anyhow::Result<Round> {
+        let memory = self.process.memory()?;
+        settle();
+        let cpu = self.process.cpu()?.saturating_sub(before);
+        let missing = self.sink.missing(outcome.acknowledged_file(), Duration::from_secs(10))?;
+        self.process.stop()?;
+        Ok(Round {
+            cpu: cpu.as_secs_f64() * 1e6 / outcome.acknowledged() as f64,
+            memory: memory.now,
+            peak: memory.peak,
+            p99: outcome.measure("/latency_ms/p99"),
+            kept_rate: outcome.measure("/rate") / plan.rate as f64,
+            wrong: missing + self.sink.count("/duplicates")?,
+        })
     }
 }
