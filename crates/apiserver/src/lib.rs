@@ -5,6 +5,7 @@
 //! - [`registry`]: which resources are served, and what is special about each.
 
 pub mod api;
+pub mod client;
 pub mod http;
 pub mod registry;
 pub mod schema;

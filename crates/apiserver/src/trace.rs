@@ -6,6 +6,7 @@
 
 mod context;
 mod encode;
+pub mod export;
 mod span;
 
 use std::{
