@@ -36,19 +36,19 @@ use std::{
 
 use serde_json::Value;
 
-pub use self::{
-    error::{OpenError, WriteError},
-    event::{Event, EventKind},
-    list::{At, ListError, ListQuery, Listed, More},
-    stored::{MAX_BODY, MAX_DEPTH, Stored},
-    watch::{Lagged, Watch, WatchError, WatchFrom},
-};
 use self::{
     disk::Log,
     list::View,
     shared::{Intent, Shared},
     state::State,
     stored::Encoded,
+};
+pub use self::{
+    error::{OpenError, WriteError},
+    event::{Event, EventKind},
+    list::{At, ListError, ListQuery, Listed, More},
+    stored::{MAX_BODY, MAX_DEPTH, Stored},
+    watch::{Lagged, Watch, WatchError, WatchFrom},
 };
 use crate::api::{GroupResource, ObjectKey};
 
@@ -151,12 +151,7 @@ impl Store {
 
     /// Removes an object that is at the expected revision. What is given back, and shown to watchers, is `last` or else the
     /// stored object, at the revision of the deletion.
-    pub async fn delete(
-        &self,
-        key: &ObjectKey,
-        expected: u64,
-        last: Option<Value>,
-    ) -> Result<Arc<Stored>, WriteError> {
+    pub async fn delete(&self, key: &ObjectKey, expected: u64, last: Option<Value>) -> Result<Arc<Stored>, WriteError> {
         let last = last.map(|last| Encoded::of(&last)).transpose()?;
         self.shared().write(key, Intent::Delete(expected, last)).await
     }

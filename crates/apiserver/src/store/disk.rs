@@ -110,8 +110,10 @@ impl Log {
     fn repair(&mut self) -> io::Result<()> {
         if self.broken {
             self.file.set_len(self.len)?;
-            self.file.sync_data()?;
-            sync_dir(&self.dir)?;
+            if self.sync {
+                self.file.sync_data()?;
+                File::open(&self.dir)?.sync_all()?;
+            }
             self.broken = false;
         }
         Ok(())
@@ -165,16 +167,9 @@ fn rename(dir: &Path) -> io::Result<()> {
     fs::rename(dir.join(NEW), dir.join(LOG))
 }
 
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -78,7 +78,8 @@ pub enum ListError {
 /// One state of a collection, which no later write changes.
 pub(super) struct View {
     objects: Tree,
-    /// The first event of each object after the revision, in the order of the objects: what it replaced is what is shown.
+    /// The first event after the revision of each object that may be on the page, in the order of the objects: what it replaced is
+    /// what is shown.
     undone: Vec<Arc<Event>>,
     revision: u64,
 }
@@ -96,7 +97,8 @@ impl View {
             return Ok(Self { objects: Tree::default(), undone: Vec::new(), revision });
         };
         let newer = collection.events.iter().rev().take_while(|event| event.revision > revision);
-        let newer = newer.filter(|event| query.is_inside(event.object.place()));
+        let on_page = |place| query.is_inside(place) && !query.is_before(place);
+        let newer = newer.filter(|event| on_page(event.object.place()));
         Ok(Self { objects: collection.objects.clone(), undone: newer.cloned().collect(), revision })
     }
 
@@ -131,9 +133,7 @@ impl View {
 
     fn objects_from(&self, query: &ListQuery) -> impl Iterator<Item = &Arc<Stored>> {
         let live = self.objects.iter_from(self.objects.seek(|place| query.is_before(place)));
-        let from = self.undone.partition_point(|event| query.is_before(event.object.place()));
-        let undone = self.undone.get(from..).unwrap_or_default();
-        Merge { live: live.peekable(), undone: undone.iter().peekable() }
+        Merge { live: live.peekable(), undone: self.undone.iter().peekable() }
     }
 
     /// How many objects there are from a place on.

@@ -74,9 +74,8 @@ impl Stored {
 
     /// What it takes of memory, names included although other versions share them.
     pub(super) fn size(&self) -> usize {
-        let label = |(key, value): &(Arc<str>, Arc<str>)| {
-            size_of::<(Arc<str>, Arc<str>)>() + 2 * ARC + key.len() + value.len()
-        };
+        let label =
+            |(key, value): &(Arc<str>, Arc<str>)| size_of::<(Arc<str>, Arc<str>)>() + 2 * ARC + key.len() + value.len();
         let labels: usize = self.labels.iter().map(label).sum();
         let owners: usize = self.owners.iter().map(|uid| size_of::<Arc<str>>() + ARC + uid.len()).sum();
         let names = self.key.namespace.len() + self.key.name.len() + self.uid.len() + 3 * ARC;

@@ -148,6 +148,7 @@ impl Tree {
             chunks.remove(at);
         } else {
             Self::join(chunks, at);
+            Self::join(chunks, at.saturating_sub(1));
         }
         Some(removed)
     }

@@ -64,11 +64,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        resource: &GroupResource,
-        from: WatchFrom,
-    ) -> Result<Self, WatchError> {
+    pub(super) fn start(shared: &Arc<Shared>, resource: &GroupResource, from: WatchFrom) -> Result<Self, WatchError> {
         let index = shared.collection(resource);
         let state = shared.state();
         let collection = state.at(index);
