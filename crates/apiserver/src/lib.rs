@@ -3,10 +3,12 @@
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`registry`]: which resources are served, and what is special about each.
+//! - [`store`]: objects, history and watches, in memory and on disk.
 
 pub mod api;
 pub mod client;
 pub mod http;
 pub mod registry;
 pub mod schema;
+pub mod store;
 pub mod trace;
