@@ -4,6 +4,7 @@
 //! object's shape walks such a tree: decoding checks, pruning, defaulting, strategic merge, the sets of server-side apply,
 //! protobuf, OpenAPI.
 
+pub mod builtin;
 mod node;
 
 pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};
