@@ -5,6 +5,8 @@
 //! protobuf, OpenAPI.
 
 pub mod builtin;
+pub mod decode;
 mod node;
+pub mod quantity;
 
 pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};
