@@ -4,6 +4,9 @@
 //! object's shape walks such a tree: decoding checks, pruning, defaulting, strategic merge, the sets of server-side apply,
 //! protobuf, OpenAPI.
 
+pub mod builtin;
+pub mod decode;
 mod node;
+pub mod quantity;
 
 pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};
