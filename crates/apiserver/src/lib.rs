@@ -3,9 +3,11 @@
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`registry`]: which resources are served, and what is special about each.
+//! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
 
 pub mod api;
 pub mod client;
+pub mod codec;
 pub mod http;
 pub mod registry;
 pub mod schema;
