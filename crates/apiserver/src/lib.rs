@@ -4,9 +4,11 @@
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`registry`]: which resources are served, and what is special about each.
 //! - [`store`]: objects, history and watches, in memory and on disk.
+//! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
 
 pub mod api;
 pub mod client;
+pub mod codec;
 pub mod http;
 pub mod registry;
 pub mod schema;
