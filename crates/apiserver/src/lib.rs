@@ -5,5 +5,8 @@
 //! - [`registry`]: which resources are served, and what is special about each.
 
 pub mod api;
+pub mod client;
+pub mod http;
 pub mod registry;
 pub mod schema;
+pub mod trace;
