@@ -3,10 +3,12 @@
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`registry`]: which resources are served, and what is special about each.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 
 pub mod api;
 pub mod client;
 pub mod http;
+pub mod patch;
 pub mod registry;
 pub mod schema;
 pub mod trace;
