@@ -86,7 +86,7 @@ fn a_json_patch_that_does_not_apply_is_refused_without_a_reason() {
         let refused = patched(json!({"data": {"a": "1"}, "list": [1]}), json!([operation])).unwrap_err();
         assert_eq!((refused.code, refused.reason), (422, "Invalid"), "{operation}");
         assert_eq!(refused.message, "the server rejected our request due to an error in our request");
-        assert_eq!(refused.details, Some(Details::default()));
+        assert_eq!(refused.details, Some(Box::default()));
     }
 }
 
