@@ -5,11 +5,13 @@
 //! - [`registry`]: which resources are served, and what is special about each.
 //! - [`store`]: objects, history and watches, in memory and on disk.
 //! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 
 pub mod api;
 pub mod client;
 pub mod codec;
 pub mod http;
+pub mod patch;
 pub mod registry;
 pub mod schema;
 pub mod store;
