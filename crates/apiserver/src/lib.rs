@@ -3,8 +3,10 @@
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`registry`]: which resources are served, and what is special about each.
+//! - [`auth`]: who is asking, and what they may do.
 
 pub mod api;
+pub mod auth;
 pub mod client;
 pub mod http;
 pub mod registry;
