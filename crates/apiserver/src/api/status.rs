@@ -19,7 +19,7 @@ pub struct Status {
     /// For people.
     pub message: String,
     /// For programs.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// `Retry-After` in seconds, also in `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
     /// Where a list may go on although it is no longer consistent.
@@ -62,7 +62,7 @@ impl Status {
     /// With details.
     #[must_use]
     pub fn with(mut self, details: Details) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -164,7 +164,7 @@ impl Status {
             .insert("metadata".into(), texts([("continue", self.continuation.as_deref().unwrap_or_default())]).into());
         status.insert("code".into(), self.code.into());
         if self.details.is_some() || self.retry_after.is_some() {
-            let mut details = self.details.as_ref().map(Details::to_map).unwrap_or_default();
+            let mut details = self.details.as_deref().map(Details::to_map).unwrap_or_default();
             details.extend(self.retry_after.map(|seconds| ("retryAfterSeconds".to_owned(), seconds.into())));
             status.insert("details".into(), details.into());
         }

@@ -21,9 +21,8 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
-/// The user of a verified chain. `None` where the certificate has no common name, more than one uid, or a subject that cannot be read.
-pub fn user(chain: &[CertificateDer<'_>]) -> Option<User> {
-    let certificate = chain.first()?;
+/// The user of a verified certificate. `None` where it has no common name, more than one uid, or a subject that cannot be read.
+pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
     let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
     let Subject { name, groups, uids } = subject(parsed.subject())?;
     let uid = match uids.as_slice() {
