@@ -6,8 +6,10 @@
 //! - [`store`]: objects, history and watches, in memory and on disk.
 //! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
+//! - [`auth`]: who is asking, and what they may do.
 
 pub mod api;
+pub mod auth;
 pub mod client;
 pub mod codec;
 pub mod http;
