@@ -2,8 +2,9 @@
 //!
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
-//! - [`registry`]: which resources are served, and what is special about each.
+//! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
 
 pub mod api;
+pub mod kinds;
 pub mod registry;
 pub mod schema;
