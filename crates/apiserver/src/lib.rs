@@ -7,12 +7,14 @@
 //! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`auth`]: who is asking, and what they may do.
+//! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
 
 pub mod api;
 pub mod auth;
 pub mod client;
 pub mod codec;
 pub mod http;
+pub mod kinds;
 pub mod patch;
 pub mod registry;
 pub mod schema;
