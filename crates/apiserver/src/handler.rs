@@ -13,6 +13,7 @@ mod filter;
 mod filters;
 mod form;
 mod get;
+pub mod internal;
 mod metadata;
 mod other;
 mod patch;
