@@ -57,7 +57,8 @@ use crate::api::{GroupResource, ObjectKey};
 pub struct Options {
     /// Where the log is; without it everything is in memory only.
     pub data_dir: Option<PathBuf>,
-    /// The limit of the history.
+    /// The limit of the history. Writes that became durable together, up to some 4 MiB of them, become visible together: with a smaller
+    /// history a watcher may lag although it keeps up.
     pub history_bytes: usize,
     /// Whether a write is answered only when the disk says that it holds it. Without it a write survives a kill, but not a power cut.
     pub sync: bool,
@@ -201,7 +202,8 @@ impl Store {
         }
     }
 
-    /// Waits until everything that was accepted is durable, refuses further writes and gives the directory back. It can still be read.
+    /// Refuses further writes, blocks until everything that was accepted is durable, and gives the directory back. What is stored can
+    /// still be read.
     pub fn close(&self) {
         self.handle.close();
     }

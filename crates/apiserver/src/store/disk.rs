@@ -132,6 +132,13 @@ impl Log {
         self.repair()
     }
 
+    /// Removes the new file of a compaction that failed.
+    pub(super) fn discard_new(&self) {
+        if let Err(error) = remove(&self.dir.join(NEW)) {
+            tracing::warn!(%error, "could not remove the file of a failed compaction");
+        }
+    }
+
     /// The directory of the log.
     pub(super) fn dir(&self) -> &Path {
         &self.dir

@@ -129,6 +129,8 @@ impl Flusher {
     /// The old log goes on. Another try when it has grown by half.
     fn give_up(&mut self, error: &io::Error) {
         self.not_before = self.log.len() + self.log.len() / 2;
+        // It may be what fills the disk.
+        self.log.discard_new();
         tracing::warn!(%error, "could not compact the log");
     }
 }

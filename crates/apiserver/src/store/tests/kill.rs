@@ -2,7 +2,9 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::atomic::Ordering,
 };
 
@@ -58,6 +60,57 @@ fn cut_anywhere_the_log_gives_what_was_whole() {
         drop(store);
         assert!(on_disk(dir.path()).unwrap().get(&key("new")).is_some());
     }
+}
+
+/// Where the process that is killed writes.
+const VICTIM: &str = "KUBEWAKE_TEST_STORE";
+
+/// Kills a process while it writes from several threads and compacts its log: everything that it had been answered is there.
+#[test]
+fn after_a_kill_everything_that_was_answered_is_there() {
+    for answers in [1, 40, 90, 400] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "store::tests::kill::writes_until_it_is_killed"])
+            .env(VICTIM, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut answered = lines.filter_map(|line| line.strip_prefix("answered ").map(str::to_owned));
+        let mut seen: Vec<String> = answered.by_ref().take(answers).collect();
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        // What was printed before the kill was answered before it.
+        seen.extend(answered);
+        assert!(seen.len() >= answers);
+        let store = on_disk(dir.path()).unwrap();
+        for line in seen {
+            let (name, value) = line.split_once(' ').unwrap();
+            let there = store.get(&key(name)).unwrap().value()["value"].as_u64().unwrap();
+            assert!(there >= value.parse().unwrap(), "{name} is at {there} after the answer for {value}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "another test runs it, and kills it"]
+fn writes_until_it_is_killed() {
+    let Some(dir) = std::env::var_os(VICTIM) else { return };
+    let store = &Store::open(Options { log_slack: 5000, ..options(dir.as_ref()) }).unwrap();
+    println!();
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            scope.spawn(move || {
+                let mut current = wait(store.create(key(name), object(0))).unwrap();
+                for value in 1.. {
+                    current = wait(store.update(&key(name), current.revision, object(value))).unwrap();
+                    // One call, so that lines do not mix.
+                    std::io::stdout().write_all(format!("answered {name} {value}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
 }
 
 #[test]

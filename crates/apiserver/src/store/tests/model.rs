@@ -147,7 +147,6 @@ fn run(steps: Vec<Step>, history: usize, open: impl Fn() -> Store) -> TestCaseRe
             model.watches.clear();
             drop(store.take());
             store = Some(open());
-            store.as_ref().unwrap().forget_history();
         }
         let store = store.as_ref().unwrap();
         runtime.block_on(model.step(store, step))?;
