@@ -85,7 +85,7 @@ impl Reader<'_> {
 
     /// Go takes one digit here too.
     fn hour(&mut self) -> Result<i32, String> {
-        let two = self.rest.bytes().nth(1).is_some_and(|byte| byte.is_ascii_digit());
+        let two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         let hour = self.digits(if two { 2 } else { 1 }, "15")?;
         if hour < 24 { Ok(hour) } else { Err(self.out_of_range("hour")) }
     }

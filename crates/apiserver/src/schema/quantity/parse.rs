@@ -2,10 +2,10 @@
 
 use super::{BINARY, DECIMAL, Format, NANO, Quantity, QuantityError, divide_up, pow10};
 
-/// Digits that a value may have, so that all arithmetic with binary suffixes stays exact or is capped.
-const MAX_DIGITS: usize = 36;
+/// Digits that a value may have, so that it can still be multiplied by a hundred to fit a suffix.
+const MAX_DIGITS: u32 = 36;
 /// Digits that are looked at when a binary suffix multiplies them by up to 2^60.
-const MAX_BINARY_DIGITS: usize = 20;
+const MAX_BINARY_DIGITS: u32 = 20;
 
 /// A text, taken apart.
 pub(super) struct Parts<'a> {
@@ -59,36 +59,43 @@ impl<'a> Parts<'a> {
     }
 
     fn decimal(&self) -> Result<Quantity, QuantityError> {
-        let (value, dropped) = self.mantissa(MAX_DIGITS)?;
-        let taken = i32::try_from(self.fraction.len() - dropped).map_err(|_| QuantityError::Numeric)?;
-        let scale = self.exponent.checked_sub(taken).ok_or(QuantityError::Numeric)?;
+        let (value, place) = self.mantissa(MAX_DIGITS)?;
+        let scale = self.exponent.checked_add(place).ok_or(QuantityError::Numeric)?;
         Ok(rounded(value, scale, self.format))
     }
 
     fn binary(&self) -> Result<Quantity, QuantityError> {
-        let (value, dropped) = match self.mantissa(MAX_BINARY_DIGITS) {
-            Err(QuantityError::Numeric) => (i128::from(i64::MAX), self.fraction.len()),
-            other => other?,
-        };
-        let scale = i32::try_from(self.fraction.len() - dropped).map_err(|_| QuantityError::Numeric)?;
-        let amount = rounded(value.saturating_mul(1 << self.exponent), -scale, self.format);
         // As in Kubernetes: binary amounts end where int64 does, and below one they are written as decimals.
         let most = Quantity { value: i64::MAX.into(), scale: 0, format: self.format };
+        let Ok((value, place)) = self.mantissa(MAX_BINARY_DIGITS) else { return Ok(most) };
+        let amount = rounded(value.saturating_mul(1 << self.exponent), place, self.format);
         let small = amount < Quantity::from_int(1) && !amount.is_zero();
         Ok(if small { Quantity { format: Format::Decimal, ..amount } } else { amount.min(most) })
     }
 
-    /// The digits as a number, and how many of the fraction were left out: what they say is rounded up.
-    fn mantissa(&self, most: usize) -> Result<(i128, usize), QuantityError> {
-        let leading =
-            if self.whole == "0" { self.fraction.len() - self.fraction.trim_start_matches('0').len() } else { 0 };
-        let room = most.checked_sub(self.whole.len()).ok_or(QuantityError::Numeric)?;
-        let taken = self.fraction.len().min(room.saturating_add(leading));
-        let (kept, left) = self.fraction.split_at_checked(taken).unwrap_or((self.fraction, ""));
-        let digits = self.whole.bytes().chain(kept.bytes());
-        let value = digits.fold(0_i128, |value, digit| value * 10 + i128::from(digit - b'0'));
-        let more = left.bytes().any(|digit| digit != b'0');
-        Ok((value + i128::from(more), left.len()))
+    /// The digits as a number, without the zeros at its end, and the power of ten that its last digit stands for. What there
+    /// is beyond this many digits rounds a fraction up; a whole number may not have as many.
+    fn mantissa(&self, most: u32) -> Result<(i128, i32), QuantityError> {
+        let whole = i32::try_from(self.whole.len()).map_err(|_| QuantityError::Numeric)?;
+        let (mut value, mut place, mut used) = (0_i128, 0, 0);
+        for (index, digit) in (1..).zip(self.whole.bytes().chain(self.fraction.bytes())) {
+            if digit == b'0' {
+                continue;
+            }
+            let power = whole - index;
+            let gap = if value == 0 { 1 } else { (place - power).unsigned_abs() };
+            if used + gap > most {
+                let left = most - used;
+                let up = pow10(left).and_then(|unit| value.checked_mul(unit)).map(|value| value + 1);
+                return up
+                    .filter(|_| power < 0)
+                    .map(|up| (up, place - left.cast_signed()))
+                    .ok_or(QuantityError::Numeric);
+            }
+            let unit = pow10(gap).ok_or(QuantityError::Numeric)?;
+            (value, place, used) = (value * unit + i128::from(digit - b'0'), power, used + gap);
+        }
+        Ok((value, place))
     }
 }
 
