@@ -97,7 +97,8 @@ fn text_at(object: &Value, path: &str, value: &str) -> bool {
     match path.split('.').try_fold(object, |at, step| at.get(step)) {
         None | Some(Value::Null) => value.is_empty(),
         Some(Value::String(text)) => text == value,
-        Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string() == value,
+        Some(Value::Bool(on)) => value == if *on { "true" } else { "false" },
+        Some(Value::Number(number)) => number.to_string() == value,
         Some(_) => false,
     }
 }
