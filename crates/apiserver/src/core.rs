@@ -1,6 +1,9 @@
 //! What all requests and controllers share.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU16, Ordering},
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -37,6 +40,8 @@ pub struct Core {
     pub body_limit: usize,
     /// Set when the server stops.
     pub stop: watch::Sender<bool>,
+    /// Where it listens, once it does.
+    pub port: AtomicU16,
 }
 
 /// Becomes ready when the server stops.
@@ -55,6 +60,16 @@ impl Core {
     /// The time of now, as objects carry it.
     pub fn now(&self) -> String {
         identity::time((self.clock)())
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port.load(Ordering::Relaxed)
+    }
+
+    /// Says where it listens.
+    pub fn set_port(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
     }
 
     /// Tells when the server stops.

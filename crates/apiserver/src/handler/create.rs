@@ -13,7 +13,6 @@ use crate::{
         meta::{Meta, set_meta},
         status::{Cause, Details},
     },
-    apply::managed,
     codec::query::WriteOptions,
     store::{Stored, WriteError},
     trace::{Kind, Scope},
@@ -61,17 +60,17 @@ pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: b
 }
 
 async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
-    let now = on.core().now();
+    let writer = on.writer(options);
     set_namespace(on, &mut object);
     on.resource.strategy.default(&mut object);
     if manage {
-        managed::update(None, &mut object, &on.manager(options, &now));
+        writer.owner(on).update(None, &mut object);
     }
     let admission = &on.core().admission;
     let before = on.review(Operation::Create, options);
     admission.mutate(&before, &mut object, None).await?;
     on.resource.strategy.default(&mut object);
-    metadata::stamp_new(&mut object, on.namespace(), &now);
+    metadata::stamp_new(&mut object, on.namespace(), &writer.now);
     on.resource.strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
@@ -118,7 +117,7 @@ fn exists(on: On<'_>, object: &Value) -> Status {
 
 /// The object is there already, perhaps only until its finalizers are done.
 fn exists_by_name(on: On<'_>, name: &str) -> Status {
-    let mut status = Status::already_exists(&on.named(), name);
+    let mut status = Status::already_exists(&on.collection(), name);
     let span = on.storage_span("Get etcd3", name, false);
     let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
@@ -176,6 +175,6 @@ fn check_namespace(on: On<'_>, object: &Value) -> Result<(), Status> {
         message: format!("namespace {namespace} is being terminated"),
         field: "metadata.namespace".into(),
     };
-    let details = Details { causes: vec![cause], ..Details::of(&on.named(), object.name()) };
-    Err(Status::forbidden(&on.named(), object.name(), &why).with(details))
+    let details = Details { causes: vec![cause], ..Details::of(&on.collection(), object.name()) };
+    Err(Status::forbidden(&on.collection(), object.name(), &why).with(details))
 }

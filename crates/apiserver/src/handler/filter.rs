@@ -64,6 +64,6 @@ impl Filter {
         if terms.iter().all(|term| by_key(&term.field).is_some()) {
             return terms.iter().all(|term| (by_key(&term.field) == Some(&term.value)) != term.not);
         }
-        self.fields.matches(&self.resource, &answer::value(&self.resource, stored))
+        self.fields.matches_object(&answer::value(&self.resource, stored), &self.resource)
     }
 }
