@@ -5,6 +5,7 @@
 mod feed;
 mod garbage;
 mod namespaces;
+mod roles;
 
 use std::sync::Arc;
 
@@ -18,5 +19,6 @@ pub fn start(core: &Arc<Core>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(namespaces::run(Arc::clone(core)));
     tasks.spawn(garbage::run(Arc::clone(core)));
+    tasks.spawn(roles::run(Arc::clone(core)));
     tasks
 }

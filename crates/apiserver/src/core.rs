@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    admission::Admission,
     api::{GroupResource, ObjectKey, identity, meta::Meta},
-    auth::Auth,
+    access::Access,
+    admission::Admission,
     metrics::Metrics,
     registry::Registry,
     store::{Store, Stored},
@@ -27,7 +27,7 @@ pub struct Core {
     /// What is served.
     pub registry: Registry,
     /// Who may do what.
-    pub auth: Auth,
+    pub access: Access,
     /// Webhooks.
     pub admission: Admission,
     /// Spans.

@@ -18,6 +18,7 @@ mod namespace;
 mod object;
 mod rules;
 pub mod selector;
+pub mod table;
 
 use std::sync::Arc;
 

@@ -8,8 +8,10 @@
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
 
+pub mod access;
 pub mod admission;
 pub mod api;
+pub mod apply;
 pub mod auth;
 pub mod client;
 pub mod codec;

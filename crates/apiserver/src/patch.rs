@@ -5,7 +5,7 @@
 //! - The result is not checked against the schema. The caller decodes it as it decodes a PUT.
 //! - No patch makes an object deeper than [`MAX_DEPTH`], so that whatever is stored can be read again.
 
-mod go;
+pub(crate) mod go;
 mod merge;
 mod operations;
 mod order;

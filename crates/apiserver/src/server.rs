@@ -6,10 +6,7 @@ use std::{
     io,
     net::SocketAddr,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU16, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU16},
 };
 
 use jiff::Timestamp;
@@ -17,11 +14,13 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     admission::Admission,
+    access::{self, Access, Files},
     auth::{
-        Anonymous, Auth, User,
-        certs::{self, Certs, Serving, Subjects, server_config},
+        certs::{
+            self, Certs, Subjects,
+            tls::{Serving, server_config},
+        },
         kubeconfig::{ClientCredentials, Kubeconfig},
-        static_tokens::{self, StaticTokens},
     },
     controller,
     core::Core,
@@ -82,8 +81,8 @@ pub enum StartError {
     Bootstrap(#[from] store::WriteError),
     #[error("there are no certificates")]
     Certs(#[from] certs::Error),
-    #[error("the tokens cannot be read")]
-    Tokens(#[from] static_tokens::Error),
+    #[error("nobody can be let in")]
+    Access(#[from] access::Error),
 }
 
 /// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
@@ -156,11 +155,13 @@ fn certificates(options: &Options) -> Result<Certs, certs::Error> {
 }
 
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
-    let auth = Auth::new(options)?;
+    let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
+    let files = Files { tokens: options.token_file.as_deref(), signing_key: key.as_deref() };
+    let access = Access::new(&store, files, options.anonymous, options.trusted_groups.clone())?;
     Ok(Arc::new(Core {
         store,
         registry: Registry::new(kinds::catalog()),
-        auth,
+        access,
         admission: Admission::default(),
         tracer: Tracer::default(),
         metrics: Metrics::default(),

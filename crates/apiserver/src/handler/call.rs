@@ -6,7 +6,6 @@ use std::{
 };
 
 use http::{HeaderMap, Method};
-use serde_json::Value;
 
 use crate::{
     admission::{self, Operation},

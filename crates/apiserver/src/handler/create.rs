@@ -73,6 +73,7 @@ async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: 
     metadata::stamp_new(&mut object, on.namespace(), &writer.now);
     on.resource.strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
+    validate::escalation(on, &object, None).await?;
     admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
     if options.dry_run {
         return dry_run(on, object);

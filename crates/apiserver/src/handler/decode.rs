@@ -52,7 +52,7 @@ pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, opt
     match options.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => {
             let shown = match form {
-                PatchType::StrategicMerge => go::map(patch),
+                PatchType::StrategicMerge => shown_map(patch),
                 _ => before,
             };
             Err(invalid(&shown, &body::strict_error(&unknown)))
@@ -109,4 +109,24 @@ fn wrong_kind(on: On<'_>, kind: &str, version: &str) -> Status {
         "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
     );
     body::cannot_be_handled(kind, &gv.version, on.wanted_kind(), &why)
+}
+
+/// A patch as Go prints a map.
+fn shown_map(patch: &[u8]) -> String {
+    fn show(value: &Value) -> String {
+        match value {
+            Value::Object(members) => {
+                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
+                format!("map[{}]", members.join(" "))
+            }
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(show).collect();
+                format!("[{}]", items.join(" "))
+            }
+            Value::String(text) => text.clone(),
+            Value::Null => "<nil>".to_owned(),
+            other => other.to_string(),
+        }
+    }
+    serde_json::from_slice::<Value>(patch).map_or_else(|_| String::new(), |value| show(&value))
 }

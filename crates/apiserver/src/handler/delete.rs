@@ -78,7 +78,7 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         match write_outcome(on, &stored, &outcome).await {
             Ok(None) => return Ok(outcome),
             Ok(Some(object)) => return Ok(Deleted::Marked(object)),
-            Err(WriteError::Conflict) => {}
+            Err(WriteError::Conflict { .. }) => {}
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
         }

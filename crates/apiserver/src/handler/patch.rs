@@ -13,7 +13,6 @@ use crate::{
         Status,
         meta::{Meta, set_meta},
     },
-    apply,
     codec::{content_type::PatchType, query::WriteOptions},
     patch,
 };
@@ -54,7 +53,8 @@ pub fn make_patched(on: On<'_>, object: &mut Value, body: &[u8], form: PatchType
         PatchType::Merge => patch::merge(object, body),
         PatchType::StrategicMerge | PatchType::Apply => {
             let patch = patch::parse_object(body)?;
-            patch::strategic(object, &patch, &on.wanted_schema())
+            *object = patch::strategic(object.take(), patch, &on.wanted_schema())?;
+            Ok(())
         }
     }
 }
@@ -71,7 +71,7 @@ fn check_identity(on: On<'_>, live: &Value, patched: &Value) -> Result<(), Statu
 async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
     let applied = decode::applied(on, body, options)?;
     let (writer, force) = (on.writer(options), options.force == Some(true));
-    let merge = |live: Option<&Value>| writer.owner(on).apply(live, &applied, force).map_err(apply::Error::into_status);
+    let merge = |live: Option<&Value>| writer.owner(on).apply(live, &applied, force).map_err(Status::from);
     if on.core().store.get(&on.key(&on.path.name)).is_none() {
         if !on.path.subresource.is_empty() || !applied.uid().is_empty() {
             return Err(on.not_found());

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{answer::Answer, call::On, dispatch, get};
+use super::{answer::Answer, call::On, decode, dispatch, get};
 use crate::{
     api::{Status, meta::Meta},
-    codec::query::Query,
+    admission::Operation,
+    codec::query::{Query, WriteOptions},
     handler::answer,
 };
 
@@ -16,6 +17,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     match (on.path.resource.as_str(), on.path.subresource.as_str()) {
         (_, "status") | ("namespaces", "finalize") => dispatch::main(on, body).await,
         ("pods", "log") => log(on),
+        ("serviceaccounts", "token") => token(on, body).await,
         _ => Err(Status::no_such_path()),
     }
 }
@@ -28,6 +30,20 @@ pub fn mark_terminating(namespace: &mut Value) {
             status.insert("phase".into(), "Terminating".into());
         }
     }
+}
+
+/// A token for a ServiceAccount.
+async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let options = WriteOptions::create(&Query::parse(&on.call.query))?;
+    let mut request = decode::object(on, body, &options)?;
+    let (namespace, name) = (on.namespace(), on.path.name.as_str());
+    let tokens = &on.core().access.tokens;
+    on.writer(&options).owner(on).update(None, &mut request);
+    tokens.prepare(namespace, name, &mut request)?;
+    on.core().admission.validate(&on.review(Operation::Create, &options), Some(&request), None).await?;
+    let issued = tokens.issue(namespace, name, request)?;
+    issued.warnings.into_iter().for_each(|warning| on.call.warnings.add(warning));
+    Ok(Answer::Object(StatusCode::CREATED, issued.object))
 }
 
 /// The output of a pod, which its node has.

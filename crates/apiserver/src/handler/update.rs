@@ -104,8 +104,8 @@ pub async fn change(
         let (object, managers) = make(&live)?;
         let object = admit(on, options, object, &live, managers).await?;
         match write(on, options, &stored, object, &span).await {
-            Err(WriteError::Conflict) if expected.version.is_empty() => {}
-            Err(WriteError::Conflict) => return Err(Status::modified(&on.collection(), &on.path.name)),
+            Err(WriteError::Conflict { .. }) if expected.version.is_empty() => {}
+            Err(WriteError::Conflict { .. }) => return Err(Status::modified(&on.collection(), &on.path.name)),
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
             Ok(answer) => return Ok(answer),
@@ -165,6 +165,7 @@ async fn admit(
     strategy.default(&mut object);
     strategy.prepare_update(&mut object, live, subresource);
     validate::update(on, &object, live)?;
+    validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
     Ok(object)
 }

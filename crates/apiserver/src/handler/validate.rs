@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::call::On;
 use crate::{
     api::{Status, meta::Meta},
+    auth::escalation,
     kinds::metadata::{self, MetaRules},
 };
 
@@ -15,6 +16,19 @@ pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     on.resource.strategy.validate_create(object, &mut errors);
     warn(on, object);
     answer(on, object, &errors)
+}
+
+/// Nobody grants more than they hold.
+pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Result<(), Status> {
+    let write = escalation::Write {
+        user: &on.call.user,
+        resource: &on.collection(),
+        namespace: on.namespace(),
+        path_name: &on.path.name,
+        new: object,
+        old: live,
+    };
+    escalation::check(&write, &on.core().access.rbac, &on.core().access.authorizers).await
 }
 
 /// A changed object.
