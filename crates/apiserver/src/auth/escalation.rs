@@ -166,14 +166,14 @@ fn resource_is_covered(held: &Rule, resource: &str) -> bool {
 
 /// Rights about the same resource become one rule with several verbs.
 fn compact(rights: Vec<Rule>) -> Vec<Rule> {
-    let mut together: BTreeMap<(Vec<Box<str>>, Vec<Box<str>>, Vec<Box<str>>), Rule> = BTreeMap::new();
+    let mut together: BTreeMap<[Vec<Box<str>>; 3], Rule> = BTreeMap::new();
     let mut all = Vec::new();
     for right in rights {
         if !right.urls.is_empty() {
             all.push(right);
             continue;
         }
-        let key = (right.groups.clone(), right.resources.clone(), right.names.clone());
+        let key = [right.groups.clone(), right.resources.clone(), right.names.clone()];
         together.entry(key).and_modify(|rule| rule.verbs.extend(right.verbs.clone())).or_insert(right);
     }
     all.extend(together.into_values());

@@ -2,9 +2,8 @@
 //! to, live.
 //!
 //! Guaranteed: a token is refused from the moment on that its ServiceAccount or bound object is gone or is another one of the same name,
-//! or its time has passed; only the signature is remembered, and only as long as it takes few places. Only ES256 and RS256 are taken, and
-//! each key only with its own algorithm. Not done: tokens in Secrets (`kubernetes.io/service-account-token`) without audiences of their
-//! own are verified as any other, but the server does not make them.
+//! or its time has passed: only its signature is remembered. Only ES256 and RS256 are taken, and each key only with its own algorithm.
+//! Not done: the older tokens that live in Secrets, which have other claims.
 
 use std::{fmt, sync::Arc};
 
