@@ -11,6 +11,7 @@ pub mod go;
 pub mod json;
 pub mod query;
 pub mod selector;
+pub mod yaml;
 
 #[cfg(test)]
 mod tests;

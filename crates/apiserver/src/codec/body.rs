@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Media, go, json};
+use super::{Media, go, json, yaml};
 use crate::api::Status;
 
 /// So much of a body is shown when it cannot be read.
@@ -22,11 +22,7 @@ pub struct Body {
 /// # Errors
 /// If it cannot be read, or its `kind` or `apiVersion` is no text.
 pub fn decode(media: Media, bytes: &[u8], kind: &str) -> Result<Body, Status> {
-    let body = match media {
-        Media::Json => decode_json(bytes),
-        Media::Yaml | Media::Protobuf => Err("not yet".to_owned()),
-    };
-    body.map_err(|why| unrecognized(kind, &why, bytes))
+    read(media, bytes).map_err(|why| unrecognized(kind, &why, bytes))
 }
 
 /// Reads a body without saying what it should have held: `DeleteOptions` are refused so.
@@ -34,11 +30,7 @@ pub fn decode(media: Media, bytes: &[u8], kind: &str) -> Result<Body, Status> {
 /// # Errors
 /// If it cannot be read.
 pub fn decode_plain(media: Media, bytes: &[u8]) -> Result<Body, Status> {
-    let body = match media {
-        Media::Json => decode_json(bytes),
-        Media::Yaml | Media::Protobuf => Err("not yet".to_owned()),
-    };
-    body.map_err(Status::bad_request)
+    read(media, bytes).map_err(Status::bad_request)
 }
 
 /// A body that holds no object of any kind.
@@ -84,12 +76,22 @@ impl<'p> Iterator for Lines<'p> {
     }
 }
 
-fn decode_json(bytes: &[u8]) -> Result<Body, String> {
+fn read(media: Media, bytes: &[u8]) -> Result<Body, String> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let decoded = json::decode(bytes).map_err(|error| parse_error(error.to_string()))?;
-    check_kind(&decoded.value).map_err(parse_error)?;
-    let strict = decoded.duplicates.iter().map(|path| format!("duplicate field {}", go::quote(path))).collect();
-    Ok(Body { value: decoded.value, strict })
+    let body = match media {
+        Media::Json => {
+            let decoded = json::decode(bytes).map_err(|error| parse_error(error.to_string()))?;
+            let strict = decoded.duplicates.iter().map(|path| format!("duplicate field {}", go::quote(path)));
+            Body { value: decoded.value, strict: strict.collect() }
+        }
+        Media::Yaml => {
+            let decoded = yaml::decode(bytes).map_err(|error| error.to_string())?;
+            Body { value: decoded.value, strict: yaml::strict_error(&decoded.duplicates).into_iter().collect() }
+        }
+        Media::Protobuf => return Err("not yet".to_owned()),
+    };
+    check_kind(&body.value).map_err(parse_error)?;
+    Ok(body)
 }
 
 /// Whether `kind` and `apiVersion` can be read from a value.

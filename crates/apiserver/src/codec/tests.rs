@@ -34,6 +34,13 @@ fn bodies_that_are_no_object_are_refused() {
 }
 
 #[test]
+fn yaml_that_is_no_object_is_refused() {
+    let message = "the object provided is unrecognized (must be of type ConfigMap): yaml: mapping values are not allowed in this context (613a20623a20630a20202d2064)";
+    assert_eq!(refused(Media::Yaml, b"a: b: c\n  - d"), message);
+    assert!(refused(Media::Yaml, b"[]").contains("cannot unmarshal array into Go value"));
+}
+
+#[test]
 fn null_and_missing_kinds_are_taken() {
     assert_eq!(decode(Media::Json, b"null", "ConfigMap").expect("null").value, json!(null));
     let value = json!({"metadata": {"name": "a"}});
