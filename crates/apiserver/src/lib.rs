@@ -7,6 +7,8 @@
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
+//! - [`registry`]: which resources are served, and what is special about each.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
 
 pub mod access;
 pub mod admission;

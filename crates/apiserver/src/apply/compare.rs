@@ -143,9 +143,15 @@ fn same<'i, 'v>(index: &'i shape::Index<'v>, element: &Element) -> &'i [&'v Valu
 }
 
 impl Difference {
-    fn member(&mut self, parent: Place<'_>, name: &str, old: Option<&Value>, new: Option<&Value>) -> Result<(), String> {
+    fn member(
+        &mut self,
+        parent: Place<'_>,
+        name: &str,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), String> {
         // The books do not keep themselves.
-        if old == new || (parent.depth == 1 && name == "managedFields") {
+        if old == new || (name == "managedFields" && parent.is_metadata()) {
             return Ok(());
         }
         let member = parent.member(name);
@@ -153,7 +159,13 @@ impl Difference {
     }
 
     /// What differs at one field.
-    fn field(&mut self, place: Place<'_>, element: Element, old: Option<&Value>, new: Option<&Value>) -> Result<(), String> {
+    fn field(
+        &mut self,
+        place: Place<'_>,
+        element: Element,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), String> {
         match (old, new) {
             (None, None) => {}
             (None, Some(new)) => self.added.children.push(element, every(place, new)?),

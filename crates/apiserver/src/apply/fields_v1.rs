@@ -37,17 +37,17 @@ fn read(members: &Map<String, Value>, depth: usize) -> Result<Node, String> {
     if depth > MAX_PATH {
         return Err("fieldsV1 is too deep".to_owned());
     }
-    let mut node = Node { member: members.contains_key("."), children: Set::default() };
+    let mut children = Vec::with_capacity(members.len());
     for (key, value) in members.iter().filter(|(key, _)| *key != ".") {
         let Some(element) = element(key)? else { continue };
         let below = match value {
             Value::Object(members) => read(members, depth + 1)?,
             _ => return Err(format!("{key} is no object")),
         };
-        node.children.push(element, below);
+        children.push((element, below));
     }
-    node.member |= node.children.is_empty();
-    Ok(node)
+    let member = children.is_empty() || members.contains_key(".");
+    Ok(Node { member, children: Set::from_entries(children) })
 }
 
 fn element(key: &str) -> Result<Option<Element>, String> {
@@ -74,7 +74,8 @@ fn name(element: &Element) -> String {
         Element::Value(value) => format!("v:{}", html_safe(value.to_string())),
         Element::Index(place) => format!("i:{place}"),
         Element::Key(keys) => {
-            let keys: Vec<String> = keys.iter().map(|(name, value)| format!("{}:{value}", Value::from(&**name))).collect();
+            let keys: Vec<String> =
+                keys.iter().map(|(name, value)| format!("{}:{value}", Value::from(&**name))).collect();
             format!("k:{{{}}}", html_safe(keys.join(",")))
         }
     }

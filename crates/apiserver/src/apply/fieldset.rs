@@ -60,6 +60,14 @@ impl Set {
         set
     }
 
+    /// A set of these elements, in any order. An element may be there twice.
+    pub(super) fn from_entries(mut entries: Vec<(Element, Node)>) -> Self {
+        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let mut set = Self::default();
+        entries.into_iter().for_each(|(element, node)| set.push(element, node));
+        set
+    }
+
     /// Whether nothing is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -90,7 +98,11 @@ impl Set {
             self.0.push((element, node));
             return;
         };
-        let at = if *last == element { Ok(self.0.len() - 1) } else { self.0.binary_search_by(|(other, _)| other.cmp(&element)) };
+        let at = if *last == element {
+            Ok(self.0.len() - 1)
+        } else {
+            self.0.binary_search_by(|(other, _)| other.cmp(&element))
+        };
         match at {
             Ok(at) => {
                 if let Some((_, known)) = self.0.get_mut(at) {

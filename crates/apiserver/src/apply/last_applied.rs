@@ -11,6 +11,8 @@ use crate::{
 /// The manager for whom the annotation counts.
 pub(super) const MANAGER: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// What all annotations of an object may hold together, in bytes.
+const MAX_ANNOTATIONS: usize = 256 << 10;
 
 fn annotation(object: &Value) -> Option<&str> {
     let text = object.meta("annotations")?.get(ANNOTATION)?.as_str()?;
@@ -45,5 +47,9 @@ pub(super) fn renew(object: &mut Value, config: &Value) {
     let text = format!("{config}\n");
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.insert(ANNOTATION.to_owned(), Value::String(text));
+        let size: usize = annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+        if size > MAX_ANNOTATIONS {
+            annotations.remove(ANNOTATION);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Merging a configuration into a live object.
 
-use std::collections::BTreeSet;
+use std::{iter::Peekable, vec::IntoIter};
 
 use serde_json::{Map, Value};
 
@@ -28,7 +28,11 @@ fn both(place: Place<'_>, live: &Value, config: &Value) -> Result<Value, String>
     }
 }
 
-fn members(place: Place<'_>, live: &Map<String, Value>, config: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+fn members(
+    place: Place<'_>,
+    live: &Map<String, Value>,
+    config: &Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
     let mut merged = live.clone();
     for (name, config) in config {
         let value = match live.get(name) {
@@ -40,60 +44,39 @@ fn members(place: Place<'_>, live: &Map<String, Value>, config: &Map<String, Val
     Ok(merged)
 }
 
-/// Merges two lists. The items of the configuration come in its order, the live ones stay before those that they were before.
+/// Merges two lists. The items of the configuration come in its order, and live ones stay before those that they were before.
 struct Lists<'s> {
     place: Place<'s>,
     items: &'s Schema,
     list: &'s ListType,
 }
 
+/// The items of a list, with what tells them apart.
+type Items<'v> = Peekable<IntoIter<(Element, &'v Value)>>;
+
 impl Lists<'_> {
     fn merge(&self, live: &[Value], config: &[Value]) -> Result<Vec<Value>, String> {
         let in_live = shape::index(live, self.items, self.list)?;
         let in_config = shape::index(config, self.items, self.list)?;
-        let (live, config) = (self.elements(live)?, self.elements(config)?);
-        let mut shared = config.iter().map(|(element, _)| element).filter(|element| in_live.contains_key(element)).peekable();
-        let (mut lives, mut configs) = (live.iter().peekable(), config.iter().peekable());
-        let mut done: BTreeSet<&Element> = BTreeSet::new();
+        let (mut lives, config) = (self.elements(live)?, self.elements(config)?.collect::<Vec<_>>());
+        let mut shared =
+            config.iter().map(|(element, _)| element).filter(|element| in_live.contains_key(element)).peekable();
         let mut merged = Vec::with_capacity(live.len().max(config.len()));
-        loop {
-            if let (Some((element, _)), Some((next, item))) = (lives.peek(), configs.peek()) {
-                if element == next {
-                    done.insert(element);
-                    merged.push(self.item(in_live.get(element), item)?);
-                    (lives.next(), configs.next(), shared.next());
-                    continue;
-                }
-                // It has its place in the configuration, further on.
-                if in_config.contains_key(element) && shared.peek().is_some_and(|shared| shared != &element) {
-                    lives.next();
-                    continue;
-                }
+        for (element, item) in &config {
+            take_live(&mut lives, &in_config, shared.peek().copied(), &mut merged);
+            if shared.next_if(|shared| *shared == element).is_some() {
+                lives.next_if(|(live, _)| live == element);
             }
-            if let Some((element, item)) = lives.peek() {
-                if !in_config.contains_key(element) {
-                    merged.push((*item).clone());
-                    lives.next();
-                    continue;
-                }
-                if done.contains(element) {
-                    lives.next();
-                }
-            }
-            match configs.next() {
-                Some((element, item)) => {
-                    done.insert(element);
-                    merged.push(self.item(in_live.get(element), item)?);
-                    shared.next_if(|shared| shared == &element);
-                }
-                None if lives.peek().is_none() => return Ok(merged),
-                None => {}
-            }
+            merged.push(self.item(in_live.get(element), item)?);
         }
+        let left = lives.filter(|(element, _)| !in_config.contains_key(element));
+        merged.extend(left.map(|(_, item)| item.clone()));
+        Ok(merged)
     }
 
-    fn elements<'v>(&self, list: &'v [Value]) -> Result<Vec<(Element, &'v Value)>, String> {
-        list.iter().map(|item| Ok((shape::element(item, self.items, self.list)?, item))).collect()
+    fn elements<'v>(&self, list: &'v [Value]) -> Result<Items<'v>, String> {
+        let elements = list.iter().map(|item| Ok((shape::element(item, self.items, self.list)?, item)));
+        Ok(elements.collect::<Result<Vec<_>, String>>()?.into_iter().peekable())
     }
 
     /// An item of the configuration, with what the live item has. An item that is there twice is replaced.
@@ -101,6 +84,18 @@ impl Lists<'_> {
         match live.map(Vec::as_slice) {
             Some([live]) => both(self.place, live, config),
             _ => Ok(config.clone()),
+        }
+    }
+}
+
+/// Takes the live items up to the next one that both lists have. Shared items that come too early wait for their place in the
+/// configuration. Where no shared one is to come, a shared item that has had its turn ends it too: structured-merge-diff does so.
+fn take_live(lives: &mut Items<'_>, in_config: &shape::Index<'_>, until: Option<&Element>, merged: &mut Vec<Value>) {
+    while let Some((element, item)) = lives.next_if(|(element, _)| Some(element) != until) {
+        if !in_config.contains_key(&element) {
+            merged.push(item.clone());
+        } else if until.is_none() {
+            return;
         }
     }
 }

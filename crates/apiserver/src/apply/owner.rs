@@ -130,9 +130,7 @@ impl Owner<'_> {
     /// before and does so no longer. The result is to be decoded and defaulted as any other object.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Error> {
         self.check(config)?;
-        let managed = self
-            .decode(live.and_then(managed::entries))
-            .map_err(|error| Error::plain(format!("failed to decode managed fields: {error}")))?;
+        let managed = self.decode(live.and_then(managed::entries)).map_err(failed("decode managed fields"))?;
         let applied = match self.applied(live, config, managed.clone(), force) {
             Err(Error::Conflicts(conflicts)) if self.manager == last_applied::MANAGER => {
                 let left = live.map_or(Some(conflicts.clone()), |live| self.left_after_client_side(live, &conflicts));
@@ -152,7 +150,9 @@ impl Owner<'_> {
 
     /// The conflicts that do not come from the manager's own earlier client-side apply; none if all do.
     fn left_after_client_side(&self, live: &Value, conflicts: &Conflicts) -> Option<Conflicts> {
-        let Some(own) = last_applied::owned(live, self.api_version, self.schema) else { return Some(conflicts.clone()) };
+        let Some(own) = last_applied::owned(live, self.api_version, self.schema) else {
+            return Some(conflicts.clone());
+        };
         let left = conflicts.0.iter().map(|(id, set)| (id.clone(), set.clone().difference(&own)));
         let left = Conflicts(left.filter(|(_, set)| !set.is_empty()).collect());
         (!left.0.is_empty()).then_some(left)
@@ -170,42 +170,49 @@ impl Owner<'_> {
         Ok(())
     }
 
-    fn applied(&self, live: Option<&Value>, config: &Value, mut managed: Managed, force: bool) -> Result<Value, Error> {
-        if let (Some(live), true) = (live, managed.is_empty()) {
-            let before = Owner { manager: BEFORE_FIRST_APPLY, ..*self };
-            managed = before.updated(None, live, managed).map_err(Error::plain)?;
-        }
-        validate(config, self.schema).map_err(|error| {
-            let (namespace, name) = (config.namespace(), config.name());
-            let gvk = group_version_kind(self.api_version, self.kind);
-            Error::plain(format!("failed to create typed patch object ({namespace}/{name}; {gvk}): {error}"))
-        })?;
+    fn applied(&self, live: Option<&Value>, config: &Value, managed: Managed, force: bool) -> Result<Value, Error> {
+        let mut managed = self.with_books(live, managed)?;
+        self.validate(config)?;
         let nothing = Value::Object(Map::new());
         let old = live.unwrap_or(&nothing);
         let id = Id::new(self.manager, Operation::Apply, self.api_version, self.subresource);
         let last = managed.remove(&id);
-        let set = to_set(config, self.schema).map_err(|error| Error::plain(format!("failed to get field set: {error}")))?;
+        let set = to_set(config, self.schema).map_err(failed("get field set"))?;
         let entry = Entry {
             api_version: self.api_version.to_owned(),
             time: last.as_ref().and_then(|last| last.time.clone()),
             set: set.recursive_difference(self.reset),
         };
         managed.insert(id.clone(), entry);
-        let merged = merge(old, config, self.schema).map_err(|error| Error::plain(format!("failed to merge config: {error}")))?;
-        let mut object = match last.filter(|last| !last.set.is_empty()) {
-            None => merged,
-            Some(last) => {
-                let owned = managed.values().fold(Set::default(), |all, entry| all.union(&entry.set));
-                prune(merged, &last.set, &owned, self.schema)
-                    .map_err(|error| Error::plain(format!("failed to prune fields: {error}")))?
-            }
-        };
-        let difference = compare(old, &object, self.schema)
-            .map_err(|error| Error::plain(format!("failed to compare objects: {error}")))?;
+        let mut object = merge(old, config, self.schema).map_err(failed("merge config"))?;
+        if let Some(last) = last.filter(|last| !last.set.is_empty()) {
+            let owned = managed.values().fold(Set::default(), |all, entry| all.union(&entry.set));
+            object = prune(object, &last.set, &owned, self.schema).map_err(failed("prune fields"))?;
+        }
+        let difference = compare(old, &object, self.schema).map_err(failed("compare objects"))?;
         update::take(&mut managed, Some(&id), &difference, self.reset, force).map_err(Error::Conflicts)?;
         self.settle(&mut managed, &id, live.is_none_or(|live| !same(live, &object)));
         managed::store(&mut object, &managed);
         Ok(object)
+    }
+
+    /// The entries of an object that is applied. If it had none, somebody owns what is there.
+    fn with_books(&self, live: Option<&Value>, managed: Managed) -> Result<Managed, Error> {
+        match live {
+            Some(live) if managed.is_empty() => {
+                let before = Owner { manager: BEFORE_FIRST_APPLY, ..*self };
+                before.updated(None, live, managed).map_err(failed("create manager for existing fields"))
+            }
+            _ => Ok(managed),
+        }
+    }
+
+    fn validate(&self, config: &Value) -> Result<(), Error> {
+        validate(config, self.schema).map_err(|error| {
+            let (namespace, name) = (config.namespace(), config.name());
+            let gvk = group_version_kind(self.api_version, self.kind);
+            Error::plain(format!("failed to create typed patch object ({namespace}/{name}; {gvk}): {error}"))
+        })
     }
 
     /// The last touch to the entry of who applied: what nobody owns goes, and the time is now if the object changed. A manager that only
@@ -233,6 +240,11 @@ fn same(live: &Value, object: &Value) -> bool {
         _ => live.get(key) == Some(value),
     };
     plain(live) == plain(object) && object.iter().all(member)
+}
+
+/// A step of an apply that failed.
+fn failed(step: &str) -> impl Fn(String) -> Error {
+    move |error| Error::plain(format!("failed to {step}: {error}"))
 }
 
 fn group_version_kind(api_version: &str, kind: &str) -> String {

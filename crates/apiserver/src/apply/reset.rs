@@ -9,9 +9,8 @@ static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["status"]]));
 static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"]]));
 static SPEC_AND_LABELS: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"], &["metadata", "labels"]]));
 static SPEC_AND_META: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"], &["metadata"]]));
-static POD_STATUS: LazyLock<Set> = LazyLock::new(|| {
-    Set::of(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
-});
+static POD_STATUS: LazyLock<Set> =
+    LazyLock::new(|| Set::of(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]));
 
 /// The fields that a path of a resource resets. `has_status`: the resource has a subresource `status`.
 pub fn reset_fields(group: &str, kind: &str, subresource: &str, has_status: bool) -> &'static Set {

@@ -62,6 +62,11 @@ impl<'s> Place<'s> {
         }
     }
 
+    /// Whether this is the `metadata` of the object.
+    pub(super) fn is_metadata(self) -> bool {
+        self.depth == 1 && std::ptr::eq(self.schema, *META)
+    }
+
     pub(super) fn item(self, items: &'s Schema) -> Self {
         Self { schema: items, depth: self.depth + 1 }
     }

@@ -94,10 +94,10 @@ pub(super) fn cap(managed: &mut Managed) {
 /// Moves what a manager owns into the bucket of its version, which begins as the oldest entry of that version.
 fn fold(managed: &mut Managed, first: &Id, id: &Id) {
     let bucket = Id::new(ANCIENT, Operation::Update, &id.api_version, "");
-    if !managed.contains_key(&bucket) {
-        if let Some(entry) = managed.remove(first) {
-            managed.insert(bucket.clone(), entry);
-        }
+    if !managed.contains_key(&bucket)
+        && let Some(entry) = managed.remove(first)
+    {
+        managed.insert(bucket.clone(), entry);
     }
     if *id == bucket {
         return;

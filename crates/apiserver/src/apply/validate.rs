@@ -48,7 +48,9 @@ impl Errors {
                     }
                 }
             }
-            (Shape::Object { .. } | Shape::Map { .. }, other) => self.add(format!("expected map, got {}", plain(other))),
+            (Shape::Object { .. } | Shape::Map { .. }, other) => {
+                self.add(format!("expected map, got {}", plain(other)))
+            }
             (Shape::List { items, list }, Value::Array(values)) => self.items(place, values, items, list),
             (Shape::List { .. }, other) => self.add(format!("expected list, got {}", plain(other))),
         }

@@ -49,7 +49,8 @@ pub(crate) fn syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.iter().map(syntax).collect::<Vec<_>>().join(", "))
         }
         Value::Object(members) => {
-            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key:?}:{}", syntax(value))).collect();
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{key:?}:{}", syntax(value))).collect();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
         plain => plain.to_string(),

@@ -107,6 +107,14 @@ fn what_is_no_json_patch_is_a_bad_request() {
 }
 
 #[test]
+fn a_patch_that_is_null_changes_nothing() {
+    assert_eq!(patched(json!({"a": 1}), json!(null)).unwrap(), json!({"a": 1}));
+    assert_eq!(deployment(json!({"a": 1}), json!(null)).unwrap(), json!({"a": 1}));
+    let refused = deployment(json!({}), json!([])).unwrap_err();
+    assert_eq!(refused.message, "json: cannot unmarshal array into Go value of type map[string]interface {}");
+}
+
+#[test]
 fn a_json_patch_is_bounded() {
     let many = Value::Array(vec![json!({"op": "test", "path": "/a", "value": null}); 10_001]);
     assert_eq!(patched(json!({}), many).unwrap_err().code, 413);
@@ -136,6 +144,7 @@ fn what_is_no_merge_patch_is_a_bad_request() {
         ("[]", "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"),
         ("\"x\"", "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}"),
         ("{", "invalid JSON patch"),
+        ("null", "invalid JSON patch"),
         ("data: {k: v}\n", "invalid JSON patch"),
     ];
     for (patch, message) in cases {
