@@ -80,7 +80,7 @@ async fn route(
             Ok(ok(ALL_TAKEN))
         }
         _ if health::is_check(path) => {
-            let message = message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(())).await?;
+            let message = in_time(message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(()))).await?;
             health::check(&message.bytes).map(ok)
         }
         _ if health::is_watch(path) => Ok(streaming(health::serving())),
