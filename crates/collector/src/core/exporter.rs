@@ -62,6 +62,16 @@ impl SendError {
         }
     }
 
+    /// The exporter panicked over this batch. It would again, so that only its requests by themselves are worth a try.
+    pub(super) fn panicked() -> Self {
+        Self {
+            code: Code::Internal,
+            class: ErrorClass::Local,
+            retryable: false,
+            ..Self::connection("the exporter panicked, which is a bug of this program")
+        }
+    }
+
     /// The time for draining is over.
     pub(super) fn halted() -> Self {
         Self { class: ErrorClass::Local, ..Self::connection("shutting down") }

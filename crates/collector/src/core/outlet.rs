@@ -2,16 +2,18 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only answers that allow it
 //! are retried, with backoff, jitter and the destination's hint. A partial success is never retried. A batch that is
-//! refused for good is sent again request by request, so that one sender's poison costs nobody else's data. New
-//! settings are in force from the next attempt on, for what is already queued too.
+//! refused for good, or makes the exporter panic, is sent again request by request, so that one sender's poison costs
+//! nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
 //!
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use kubewake_config::{
     ComponentId, PipelineId,
     model::{Queue as QueueSettings, Retry},
@@ -310,7 +312,9 @@ impl Outlet {
         if self.halted() {
             return Err(SendError::halted());
         }
-        let send = settings.exporter.send(batch);
+        // A panic is one batch's: the worker goes on, and whoever waits is answered.
+        let send = AssertUnwindSafe(async { settings.exporter.send(batch).await }).catch_unwind();
+        let send = send.map(|ended| ended.unwrap_or_else(|_| Err(SendError::panicked())));
         let limited = async {
             match settings.timeout {
                 None => send.await,
