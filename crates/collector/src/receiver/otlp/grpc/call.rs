@@ -65,7 +65,7 @@ async fn route(
 ) -> Result<Response<Reply>, Refusal> {
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(request.headers()).map_err(|error| {
+        Some(auth) => auth.authenticate(request.headers()).wait().await.map_err(|error| {
             taker.turn_away(TurnedAway::Unauthenticated);
             refuse(Code::Unauthenticated, error.to_string())
         })?,
