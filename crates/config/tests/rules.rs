@@ -215,6 +215,8 @@ fn tls_and_headers_have_rules() {
 #[test]
 fn components_must_exist() {
     refused(&[
+        ("exporters", "logging: {loglevel: debug}", "exporters::logging", "use `debug`"),
+        ("extensions", "memory_ballast: {}", "extensions::memory_ballast", "leave it out"),
         ("receivers", "oltp/x: {}", "receivers::oltp/x", "did you mean `otlp`?"),
         ("receivers", "filelog: {}", "receivers::filelog", "not supported by this build"),
         ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
