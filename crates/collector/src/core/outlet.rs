@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    Answer, Batch, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
+    Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
     Refusal, SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
@@ -325,12 +325,15 @@ impl Outlet {
         };
         // A receiver of its own: settings that change now must still be news to the pause that may follow.
         let mut control = control.clone();
-        tokio::select! {
+        let began = Instant::now();
+        let result = tokio::select! {
             // An answer that is there counts, also at the last moment.
             biased;
             result = limited => result,
-            _ = control.wait_for(|c| c.phase == Phase::Halted) => Err(SendError::halted()),
-        }
+            _ = control.wait_for(|c| c.phase == Phase::Halted) => return Err(SendError::halted()),
+        };
+        settings.stats.calls.record(result.as_ref().map_or_else(|error| error.code, |_| Code::Ok), began.elapsed());
+        result
     }
 
     fn count_success(&self, settings: &OutletSettings, batch: &Batch, delivered: &Delivered) {

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTE
 use hyper::{Request, Response, body::Incoming};
 use kubewake_config::model::{Compression, GrpcServer};
 use kubewake_otlp::Signal;
+use tokio::time::Instant;
 
 use super::{
     super::{
@@ -53,10 +54,13 @@ pub(super) async fn handle(
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
-    match route(request, peer, live, taker, busy).await {
-        Ok(response) => response,
-        Err(refusal) => refused(&refusal),
-    }
+    let (signal, began) = (signal(request.uri().path()), Instant::now());
+    let (response, code) = match route(request, peer, live, taker, busy).await {
+        Ok(response) => (response, Code::Ok),
+        Err(refusal) => (refused(&refusal), refusal.code),
+    };
+    signal.inspect(|signal| taker.called(*signal, code, began.elapsed()));
+    response
 }
 
 async fn route(
