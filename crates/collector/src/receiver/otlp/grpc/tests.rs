@@ -2,6 +2,7 @@
 
 use std::{
     pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll},
 };
 
@@ -25,16 +26,22 @@ const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The end of a pipeline that takes at once, or never answers.
-struct Target {
-    answers: bool,
+/// The end of a pipeline.
+#[derive(Clone, Copy)]
+enum Target {
+    Takes,
+    /// It never answers.
+    Hangs,
+    /// It panics over the first request, and takes those that follow.
+    PanicsOnce(&'static AtomicBool),
 }
 
 impl Consumer for Target {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
-        match self.answers {
-            true => Answer::Now(Ok(())),
-            false => Answer::later(async move {
+        match *self {
+            Target::PanicsOnce(before) if !before.swap(true, Ordering::Relaxed) => panic!("of a pipeline"),
+            Target::Takes | Target::PanicsOnce(_) => Answer::Now(Ok(())),
+            Target::Hangs => Answer::later(async move {
                 let _held = batch;
                 std::future::pending().await
             }),
@@ -53,11 +60,11 @@ struct Fixture {
     budget: Arc<Budget>,
 }
 
-fn fixture(keepalive: ServerKeepalive, answers: bool) -> Fixture {
+fn fixture(keepalive: ServerKeepalive, target: Target) -> Fixture {
     let budget = Budget::new(1 << 20, 0);
     let id = PipelineId { signal: Signal::Traces, name: None };
     let pipeline = Pipeline::new(id, Allowance { member: budget.join(), limiter: None }, Arc::default());
-    pipeline.head().point_at(vec![Arc::new(Target { answers })]);
+    pipeline.head().point_at(vec![Arc::new(target)]);
     let intake = Arc::new(Intake::default());
     intake.point_at(Signal::Traces, vec![pipeline]);
     let settings = GrpcServer { keepalive, ..GrpcServer::default() };
@@ -175,7 +182,7 @@ async fn next(answer: &mut Response<Incoming>) -> Bytes {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_too_old_lets_its_calls_end_and_closes() {
-    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, true);
+    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, Target::Takes);
     let mut client = f.connect().await;
     assert_taken(client.call(EXPORT, &export()).await).await;
     let (pieces, answer) = client.begin(EXPORT).await;
@@ -198,7 +205,7 @@ async fn calls_that_outlive_the_grace_are_cut() {
         max_connection_age_grace: Some(5 * SECOND),
         ..Default::default()
     };
-    let f = fixture(keepalive, true);
+    let f = fixture(keepalive, Target::Takes);
     let mut client = f.connect().await;
     let (pieces, answer) = client.begin(EXPORT).await;
     pieces.send(export().slice(..9)).unwrap();
@@ -210,7 +217,7 @@ async fn calls_that_outlive_the_grace_are_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_idle_when_no_call_is_under_way() {
-    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, true);
+    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, Target::Takes);
     let mut client = f.connect().await;
     let (pieces, answer) = client.begin(EXPORT).await;
     pieces.send(export().slice(..9)).unwrap();
@@ -224,7 +231,7 @@ async fn a_connection_is_idle_when_no_call_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn who_watches_is_not_idle() {
-    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, true);
+    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, Target::Takes);
     let mut client = f.connect().await;
     let mut watching = client.call(WATCH, &framed(b"")).await;
     assert_eq!(next(&mut watching).await, framed(&[8, 1]));
@@ -237,7 +244,7 @@ async fn who_watches_is_not_idle() {
 
 #[tokio::test(start_paused = true)]
 async fn who_watches_hears_that_the_receiver_closes_and_does_not_hold_it_up() {
-    let f = fixture(ServerKeepalive::default(), true);
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;
     let mut watching = client.call(WATCH, &framed(b"")).await;
     assert_eq!(next(&mut watching).await, framed(&[8, 1]));
@@ -250,7 +257,7 @@ async fn who_watches_hears_that_the_receiver_closes_and_does_not_hold_it_up() {
 
 #[tokio::test(start_paused = true)]
 async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
-    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, true);
+    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, Target::Takes);
     let mut client = f.connect().await;
     let mut watching = client.call(WATCH, &framed(b"\x0a\x03who")).await;
     assert_eq!(next(&mut watching).await, framed(&[8, 3]), "a service that nobody knows");
@@ -262,7 +269,7 @@ async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
-    let f = fixture(ServerKeepalive::default(), true);
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;
     let (pieces, answer) = client.begin(EXPORT).await;
     pieces.send(export().slice(..9)).unwrap();
@@ -276,7 +283,7 @@ async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory_back() {
-    let f = fixture(ServerKeepalive::default(), false);
+    let f = fixture(ServerKeepalive::default(), Target::Hangs);
     let mut client = f.connect().await;
     let mut waiting = Vec::new();
     for _ in 0..3 {
@@ -291,5 +298,24 @@ async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory
     // The connection goes, and all its calls with it.
     client.wire.abort();
     client.server.await.unwrap();
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_panics_is_reset_and_the_others_of_its_connection_go_on() {
+    static BEFORE: AtomicBool = AtomicBool::new(false);
+    let f = fixture(ServerKeepalive::default(), Target::PanicsOnce(&BEFORE));
+    let mut client = f.connect().await;
+    let (pieces, other) = client.begin(EXPORT).await;
+    pieces.send(export().slice(..9)).unwrap();
+    f.uses(|bytes| bytes > 0).await;
+    let (whole, panics) = client.begin(EXPORT).await;
+    whole.send(export()).unwrap();
+    drop(whole);
+    assert!(panics.await.unwrap().is_err(), "it is not left waiting");
+    pieces.send(export().slice(9..)).unwrap();
+    drop(pieces);
+    assert_taken(other.await.unwrap().unwrap()).await;
+    client.ended().await;
     f.is_clean();
 }
