@@ -72,6 +72,11 @@ impl SendError {
         }
     }
 
+    /// A task that an exporter left its work to did not end as it should: by a panic, or with the runtime itself.
+    pub fn of_task(error: &tokio::task::JoinError) -> Self {
+        if error.is_panic() { Self::panicked() } else { Self::local(error.to_string()) }
+    }
+
     /// The time for draining is over.
     pub(super) fn halted() -> Self {
         Self { class: ErrorClass::Local, ..Self::connection("shutting down") }

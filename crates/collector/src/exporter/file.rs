@@ -116,8 +116,7 @@ impl Exporter for File {
         let (file, batch) = (self.clone(), batch.clone());
         Box::pin(async move {
             let written = tokio::task::spawn_blocking(move || file.write(&batch)).await;
-            // The task fails only with a panic, or with the runtime itself.
-            written.unwrap_or_else(|error| Err(SendError::local(error.to_string())))
+            written.unwrap_or_else(|error| Err(SendError::of_task(&error)))
         })
     }
 }
