@@ -13,7 +13,6 @@ fn a_creator_owns_every_field_that_is_not_there_by_itself() {
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
                 "template": {"metadata": {}, "spec": {"securityContext": {}, "containers": [{
                     "name": "main",
-                    "resources": {},
                     "env": [{"name": "A", "value": "1"}],
                     "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 443, "protocol": "TCP"}],
                 }]}},
@@ -131,6 +130,7 @@ fn a_status_has_an_entry_of_its_own_and_neither_path_owns_the_others_fields() {
     let mut new = widget.object.clone().unwrap();
     new["status"] = json!({"ready": false});
     new["spec"]["size"] = json!(2);
+    new["metadata"]["labels"] = json!({"x": "y"});
     new["metadata"]["managedFields"] = json!([]);
     widget.owner("m", "status").update(widget.object.as_ref(), &mut new);
     widget.object = Some(new);
