@@ -110,3 +110,6 @@ fn write(types: &BTreeMap<String, Type>, marks: &Marks) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

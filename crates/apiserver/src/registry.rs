@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
@@ -138,6 +139,18 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     fn field_value(&self, _object: &Value, _path: &str) -> Option<String> {
         None
     }
+
+    /// The group and version that objects are stored in, where these are not the resource's own: one collection can be served in
+    /// two shapes (events, autoscalers). Plural and kind are the same in both.
+    fn stored_as(&self) -> Option<GroupVersion> {
+        None
+    }
+
+    /// Turns an object from the resource's own shape into the stored one. Everything else of this trait sees the stored shape.
+    fn stored(&self, _object: &mut Value) {}
+
+    /// Turns an object from the stored shape into the resource's own.
+    fn served(&self, _object: &mut Value) {}
 }
 
 /// How names of a kind are checked.
@@ -169,17 +182,22 @@ pub struct Catalog {
 #[derive(Debug, Default)]
 pub struct Registry {
     now: ArcSwap<Catalog>,
+    changes: watch::Sender<()>,
 }
 
 impl Resource {
     /// The collection that its objects are stored in.
     pub fn group_resource(&self) -> GroupResource {
-        GroupResource { group: Arc::clone(&self.gv.group), resource: Arc::clone(&self.plural) }
+        GroupResource { group: self.stored_group(), resource: Arc::clone(&self.plural) }
     }
 
     /// As in messages about its objects.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: Arc::clone(&self.gv.group), kind: Arc::clone(&self.kind) }
+        GroupKind { group: self.stored_group(), kind: Arc::clone(&self.kind) }
+    }
+
+    fn stored_group(&self) -> Arc<str> {
+        self.strategy.stored_as().map_or_else(|| Arc::clone(&self.gv.group), |stored| stored.group)
     }
 
     /// A subresource by its name.
@@ -229,7 +247,7 @@ impl Catalog {
 impl Registry {
     /// A registry with this catalog.
     pub fn new(catalog: Catalog) -> Self {
-        Self { now: ArcSwap::from_pointee(catalog) }
+        Self { now: ArcSwap::from_pointee(catalog), changes: watch::Sender::default() }
     }
 
     /// The catalog of now, for a whole request.
@@ -244,5 +262,11 @@ impl Registry {
             change(&mut next);
             next
         });
+        self.changes.send_replace(());
+    }
+
+    /// Tells when the catalog has changed.
+    pub fn changed(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }

@@ -5,6 +5,12 @@
 //! protobuf, OpenAPI.
 
 pub mod builtin;
+pub mod decode;
+pub mod defaults;
 mod node;
+pub mod prune;
+pub mod quantity;
+#[cfg(test)]
+mod testing;
 
 pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};

@@ -1,0 +1,107 @@
+//! The addresses and node ports of Services.
+//!
+//! Numbers are handed out in turn, so that two Services made at the same time never get the same one; what is taken is asked of
+//! whoever keeps the Services, so that nothing has to be given back. The first address of the range is for `default/kubernetes`.
+
+use std::{
+    fmt,
+    net::Ipv4Addr,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+/// Whether a Service has this address or this node port.
+pub type Taken = Box<dyn Fn(&Claim) -> bool + Send + Sync>;
+
+/// What a Service can have for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Claim {
+    /// A cluster IP.
+    Ip(Ipv4Addr),
+    /// A node port.
+    NodePort(u16),
+}
+
+/// Hands out addresses and node ports.
+pub struct Addresses {
+    first: u32,
+    bits: u8,
+    next_ip: AtomicU32,
+    next_port: AtomicU32,
+    taken: OnceLock<Taken>,
+}
+
+/// kube-apiserver's default range of node ports.
+const PORTS: std::ops::RangeInclusive<u32> = 30000..=32767;
+
+impl Addresses {
+    /// Addresses of a range such as `10.0.0.0/24`: the network's address and how many bits of it are fixed.
+    pub fn new(network: Ipv4Addr, bits: u8) -> Self {
+        let bits = bits.min(30);
+        let first = u32::from(network) & (u32::MAX << (32 - u32::from(bits)));
+        let (next_ip, next_port) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { first, bits, next_ip, next_port, taken: OnceLock::new() }
+    }
+
+    /// Says how to find out what is taken. Only the first answer counts; without one nothing is.
+    pub fn ask(&self, taken: Taken) {
+        let _ = self.taken.set(taken);
+    }
+
+    /// A free address, or none when all are taken.
+    pub fn ip(&self) -> Option<Ipv4Addr> {
+        // without the network, the first (for `kubernetes`) and the broadcast address
+        let count = (1u32 << (32 - u32::from(self.bits))) - 3;
+        self.turn(&self.next_ip, count, |number| Claim::Ip(Ipv4Addr::from(self.first + 2 + number)))
+            .and_then(|claim| if let Claim::Ip(ip) = claim { Some(ip) } else { None })
+    }
+
+    /// A free node port, or none when all are taken.
+    pub fn node_port(&self) -> Option<u16> {
+        let count = PORTS.end() - PORTS.start() + 1;
+        let port = |number| Claim::NodePort(u16::try_from(PORTS.start() + number).unwrap_or(u16::MAX));
+        self.turn(&self.next_port, count, port)
+            .and_then(|claim| if let Claim::NodePort(port) = claim { Some(port) } else { None })
+    }
+
+    /// Whether a Service has it.
+    pub fn is_taken(&self, claim: &Claim) -> bool {
+        self.taken.get().is_some_and(|taken| taken(claim))
+    }
+
+    /// Whether an address is of the range.
+    pub fn contains(&self, ip: Ipv4Addr) -> bool {
+        let size = 1u32 << (32 - u32::from(self.bits));
+        (self.first + 1..self.first + size - 1).contains(&u32::from(ip))
+    }
+
+    /// Whether a port is of the range of node ports.
+    pub fn contains_port(port: i64) -> bool {
+        u32::try_from(port).is_ok_and(|port| PORTS.contains(&port))
+    }
+
+    fn turn(&self, next: &AtomicU32, count: u32, claim: impl Fn(u32) -> Claim) -> Option<Claim> {
+        (0..count).map(|_| claim(next.fetch_add(1, Ordering::Relaxed) % count)).find(|claim| !self.is_taken(claim))
+    }
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self::new(Ipv4Addr::new(10, 0, 0, 0), 24)
+    }
+}
+
+/// The range, as in messages.
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from(self.first), self.bits)
+    }
+}
+
+impl fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Addresses({self})")
+    }
+}
