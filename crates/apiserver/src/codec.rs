@@ -5,7 +5,6 @@
 
 pub mod accept;
 pub mod body;
-pub mod yaml;
 pub mod content_type;
 pub mod go;
 pub mod json;

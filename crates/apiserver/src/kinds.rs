@@ -24,6 +24,7 @@ pub mod quantity;
 mod replicaset;
 mod rules;
 pub mod selector;
+pub mod table;
 mod service;
 mod statefulset;
 mod storage;

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     api::GroupVersion,
     registry::{Catalog, Plain, Resource, Strategy, Subresource},
+    schema::{Node, builtin},
 };
 
 const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -234,7 +235,7 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
         categories: texts(row.categories),
         verbs: row.verbs.to_vec(),
         subresources: row.sub.iter().map(|sub| subresource(row.kind, sub)).collect(),
-        schema: Arc::default(),
+        schema: builtin::of_kind(gv, row.kind).map_or_else(Node::default, Node::Builtin),
         strategy,
         custom: None,
         selectable: texts(row.select),
