@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Media, go, json, yaml};
-use crate::api::Status;
+use super::{Media, go, json, protobuf, yaml};
+use crate::api::{GroupVersion, Status};
 
 /// So much of a body is shown when it cannot be read.
 const SUMMARY: usize = 30;
@@ -17,20 +17,27 @@ pub struct Body {
     pub strict: Vec<String>,
 }
 
-/// Reads a body that should hold an object of `kind`.
+/// Reads a body that should hold an object of a kind.
 ///
 /// # Errors
 /// If it cannot be read, or its `kind` or `apiVersion` is no text.
-pub fn decode(media: Media, bytes: &[u8], kind: &str) -> Result<Body, Status> {
-    read(media, bytes).map_err(|why| unrecognized(kind, &why, bytes))
+pub fn decode(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Status> {
+    read(media, bytes, gv, kind).map_err(|refused| match refused.kind {
+        None => unrecognized(kind, &refused.why, bytes),
+        Some((api_version, found)) => {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            cannot_be_handled(&found, version, kind, &refused.why)
+        }
+    })
 }
 
-/// Reads a body without saying what it should have held: `DeleteOptions` are refused so.
+/// Reads the body of a delete, which is refused in fewer words.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn decode_plain(media: Media, bytes: &[u8]) -> Result<Body, Status> {
-    read(media, bytes).map_err(Status::bad_request)
+pub(super) fn decode_options(media: Media, bytes: &[u8]) -> Result<Body, Status> {
+    read(media, bytes, &GroupVersion::new("", "v1"), "DeleteOptions")
+        .map_err(|refused| Status::bad_request(refused.why))
 }
 
 /// A body that holds no object of any kind.
@@ -76,7 +83,19 @@ impl<'p> Iterator for Lines<'p> {
     }
 }
 
-fn read(media: Media, bytes: &[u8]) -> Result<Body, String> {
+struct Refused {
+    why: String,
+    /// What the body says that it is, where that is known although it cannot be read.
+    kind: Option<(String, String)>,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { why, kind: None }
+    }
+}
+
+fn read(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Refused> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     let body = match media {
         Media::Json => {
@@ -88,7 +107,10 @@ fn read(media: Media, bytes: &[u8]) -> Result<Body, String> {
             let decoded = yaml::decode(bytes).map_err(|error| error.to_string())?;
             Body { value: decoded.value, strict: yaml::strict_error(&decoded.duplicates).into_iter().collect() }
         }
-        Media::Protobuf => return Err("not yet".to_owned()),
+        Media::Protobuf => {
+            let refused = |refused: protobuf::Refused| Refused { why: refused.error.to_string(), kind: refused.kind };
+            return protobuf::decode(bytes, gv, kind).map(|value| Body { value, strict: Vec::new() }).map_err(refused);
+        }
     };
     check_kind(&body.value).map_err(parse_error)?;
     Ok(body)

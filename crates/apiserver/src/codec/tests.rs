@@ -1,14 +1,20 @@
 use serde_json::json;
 
+use crate::api::GroupVersion;
+
 use super::{
     body::{cannot_be_handled, strict_error, warnings},
     content_type::PatchType,
     *,
 };
 
+fn read(media: Media, bytes: &[u8]) -> Result<Body, crate::api::Status> {
+    decode(media, bytes, &GroupVersion::new("", "v1"), "ConfigMap")
+}
+
 #[track_caller]
 fn refused(media: Media, bytes: &[u8]) -> String {
-    decode(media, bytes, "ConfigMap").expect_err("a refusal").message
+    read(media, bytes).expect_err("a refusal").message
 }
 
 #[test]
@@ -41,15 +47,26 @@ fn yaml_that_is_no_object_is_refused() {
 }
 
 #[test]
+fn protobuf_that_is_no_object_is_refused() {
+    let head = "the object provided is unrecognized (must be of type ConfigMap):";
+    let magic = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    assert_eq!(refused(Media::Protobuf, b"hello"), format!("{head} {magic} (68656c6c6f)"));
+    assert_eq!(refused(Media::Protobuf, b"k8s\0\n\xff"), format!("{head} unexpected EOF (6b3873000aff)"));
+    let truncated = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x05";
+    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF"#;
+    assert_eq!(refused(Media::Protobuf, truncated), message);
+}
+
+#[test]
 fn null_and_missing_kinds_are_taken() {
-    assert_eq!(decode(Media::Json, b"null", "ConfigMap").expect("null").value, json!(null));
+    assert_eq!(read(Media::Json, b"null").expect("null").value, json!(null));
     let value = json!({"metadata": {"name": "a"}});
-    assert_eq!(decode(Media::Json, value.to_string().as_bytes(), "ConfigMap").expect("an object").value, value);
+    assert_eq!(read(Media::Json, value.to_string().as_bytes()).expect("an object").value, value);
 }
 
 #[test]
 fn duplicates_are_strict_errors_and_warnings() {
-    let body = decode(Media::Json, br#"{"metadata":{"name":"b","name":"c"}}"#, "ConfigMap").expect("an object");
+    let body = read(Media::Json, br#"{"metadata":{"name":"b","name":"c"}}"#).expect("an object");
     assert_eq!(body.strict, [r#"duplicate field "metadata.name""#]);
     let status = cannot_be_handled("ConfigMap", "v1", "ConfigMap", &strict_error(&body.strict));
     let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "metadata.name""#;
