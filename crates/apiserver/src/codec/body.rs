@@ -13,8 +13,27 @@ const SUMMARY: usize = 30;
 pub struct Body {
     /// An object, or null where the body was `null` (which Kubernetes takes as an empty object).
     pub value: Value,
-    /// What strict field validation objects to, as in its message: keys that are there twice.
-    pub strict: Vec<String>,
+    /// Keys of JSON that are there more than once, as paths.
+    pub duplicates: Vec<String>,
+    /// The same of YAML, as one message.
+    pub yaml: Option<String>,
+}
+
+impl Body {
+    /// A body of which nothing but its value is known.
+    fn plain(value: Value) -> Self {
+        Self { value, duplicates: Vec::new(), yaml: None }
+    }
+
+    /// What strict field validation objects to, in the order of the body: keys that are there twice, and fields that the schema
+    /// does not know, which are given by their paths.
+    pub fn problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
+        let duplicates = self.duplicates.iter().map(|path| ("duplicate", path));
+        let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| ("unknown", path))).collect();
+        json::in_order_of(bytes, &mut fields, |(_, path)| path);
+        let fields = fields.into_iter().map(|(what, path)| format!("{what} field {}", go::quote(path)));
+        self.yaml.iter().cloned().chain(fields).take(json::MAX_STRICT_ERRORS).collect()
+    }
 }
 
 /// Reads a body that should hold an object of a kind.
@@ -100,16 +119,15 @@ fn read(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Bod
     let body = match media {
         Media::Json => {
             let decoded = json::decode(bytes).map_err(|error| parse_error(error.to_string()))?;
-            let strict = decoded.duplicates.iter().map(|path| format!("duplicate field {}", go::quote(path)));
-            Body { value: decoded.value, strict: strict.collect() }
+            Body { duplicates: decoded.duplicates, ..Body::plain(decoded.value) }
         }
         Media::Yaml => {
             let decoded = yaml::decode(bytes).map_err(|error| error.to_string())?;
-            Body { value: decoded.value, strict: yaml::strict_error(&decoded.duplicates).into_iter().collect() }
+            Body { yaml: yaml::strict_error(&decoded.duplicates), ..Body::plain(decoded.value) }
         }
         Media::Protobuf => {
             let refused = |refused: protobuf::Refused| Refused { why: refused.error.to_string(), kind: refused.kind };
-            return protobuf::decode(bytes, gv, kind).map(|value| Body { value, strict: Vec::new() }).map_err(refused);
+            return protobuf::decode(bytes, gv, kind).map(Body::plain).map_err(refused);
         }
     };
     check_kind(&body.value).map_err(parse_error)?;

@@ -66,11 +66,20 @@ fn null_and_missing_kinds_are_taken() {
 
 #[test]
 fn duplicates_are_strict_errors_and_warnings() {
-    let body = read(Media::Json, br#"{"metadata":{"name":"b","name":"c"}}"#).expect("an object");
-    assert_eq!(body.strict, [r#"duplicate field "metadata.name""#]);
-    let status = cannot_be_handled("ConfigMap", "v1", "ConfigMap", &strict_error(&body.strict));
-    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "metadata.name""#;
+    let bytes = br#"{"metadata":{"name":"a","name":"b","lbls":{}},"data":{"k":"1","k":"2"}}"#;
+    let problems = read(Media::Json, bytes).expect("an object").problems(bytes, &["metadata.lbls".to_owned()]);
+    let status = cannot_be_handled("ConfigMap", "v1", "ConfigMap", &strict_error(&problems));
+    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "metadata.name", unknown field "metadata.lbls", duplicate field "data.k""#;
     assert_eq!((status.code, status.message.as_str()), (400, message));
+
+    let bytes = b"data:\n  k: a\n  k: b\nx: 1\n";
+    let problems = read(Media::Yaml, bytes).expect("an object").problems(bytes, &["x".to_owned()]);
+    let told: Vec<&str> = warnings(&problems).collect();
+    assert_eq!(told, [r#"line 3: key "k" already set in map"#, r#"unknown field "x""#]);
+}
+
+#[test]
+fn several_lines_are_several_warnings() {
     let yaml =
         "yaml: unmarshal errors:\n  line 7: key \"k\" already set in map\n  line 8: key \"k\" already set in map";
     let all = ["a".to_owned(), yaml.to_owned()];
