@@ -28,10 +28,10 @@ impl Body {
     /// What strict field validation objects to, in the order of the body: keys that are there twice, and fields that the schema
     /// does not know, which are given by their paths.
     pub fn problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
-        let duplicates = self.duplicates.iter().map(|path| ("duplicate", path));
-        let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| ("unknown", path))).collect();
-        json::in_order_of(bytes, &mut fields, |(_, path)| path);
-        let fields = fields.into_iter().map(|(what, path)| format!("{what} field {}", go::quote(path)));
+        let duplicates = self.duplicates.iter().map(|path| (path, format!("duplicate field {}", go::quote(path))));
+        let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| (path, unknown_field(path)))).collect();
+        json::in_order_of(bytes, &mut fields, |(path, _)| path);
+        let fields = fields.into_iter().map(|(_, message)| message);
         self.yaml.iter().cloned().chain(fields).take(json::MAX_STRICT_ERRORS).collect()
     }
 }
@@ -71,6 +71,11 @@ pub fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
 pub fn cannot_be_handled(found: &str, version: &str, wanted: &str, why: &str) -> Status {
     let version = go::quote(version);
     Status::bad_request(format!("{found} in version {version} cannot be handled as a {wanted}: {why}"))
+}
+
+/// What strict field validation says of a field that the schema does not know.
+pub fn unknown_field(path: &str) -> String {
+    format!("unknown field {}", go::quote(path))
 }
 
 /// The message of strict field validation, for [`cannot_be_handled`].
