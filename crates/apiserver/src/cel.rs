@@ -2,12 +2,13 @@
 //!
 //! Guaranteed: an expression of any text compiles or is refused in cel-go's words, and evaluation neither panics nor runs away: its
 //! cost is bounded from above before it runs, with the sizes of the values at hand, and refused where the bound is too high.
-//! Not done: the static type check of cel-go (a rule with a type error fails when it runs, not when it is written; see
+//! Not done: macros with two variables (`list.all(i, v, …)`) and `sortBy`; the static type check of cel-go (a rule with a type error fails when it runs, not when it is written; see
 //! [`crate::crd`] for what is checked of a rule), and its exact cost model.
 
 mod condition;
 mod cost;
 mod error;
+mod macros;
 mod stack;
 mod value;
 
@@ -18,7 +19,10 @@ use std::{
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, ExecutionError, Program, parser::Expression as Ast},
+    cel::{
+        Context, ExecutionError,
+        parser::{Expression as Ast, Parser},
+    },
 };
 use serde_json::Value;
 
@@ -49,13 +53,14 @@ const MAX_RANGE: i64 = 1_000;
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function("lists.range", range);
+    context.add_function("dyn", |value: CelValue| Ok::<_, ExecutionError>(value));
     context
 });
 
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Expression {
-    program: Program,
+    tree: Ast,
     /// How large the tree is and how deep its loops are nested.
     extent: cost::Extent,
 }
@@ -95,35 +100,36 @@ impl Expression {
     }
 
     fn parse(source: &str) -> Result<Self, String> {
-        let program = Program::compile(source).map_err(|errors| error::of_parser(source, &errors))?;
-        let extent = cost::extent(program.expression());
+        let tree = Parser::new().enable_optional_syntax(true).parse(source);
+        let tree = macros::expand(tree.map_err(|errors| error::of_parser(source, &errors))?);
+        let extent = cost::extent(&tree);
         if extent.depth > MAX_DEPTH {
             return Err(too_deep());
         }
-        match cost::message_type(program.expression()) {
+        match cost::message_type(&tree) {
             Some(name) => Err(at(source, 0, &format!("undeclared reference to '{name}' (in container '')"))),
-            None => Ok(Self { program, extent }),
+            None => Ok(Self { tree, extent }),
         }
     }
 
     /// Whether it names this variable.
     pub fn uses(&self, variable: &str) -> bool {
-        self.program.references().has_variable(variable)
+        self.tree.references().has_variable(variable)
     }
 
     /// Its tree.
     pub(crate) fn tree(&self) -> &Ast {
-        self.program.expression()
+        &self.tree
     }
 
     /// What an evaluation with these variables costs at most.
     pub fn cost(&self, variables: &[(&str, &Value)]) -> u64 {
-        cost::bound(self.program.expression(), self.extent, variables)
+        cost::bound(&self.tree, self.extent, variables)
     }
 
     /// Evaluates. The caller has checked the cost.
     pub fn evaluate(&self, scope: &Scope) -> Result<CelValue, Failure> {
-        let run = || self.program.execute(&scope.0);
+        let run = || scope.0.resolve(&self.tree);
         // The interpreter is another's code and runs what a client wrote.
         let result =
             if self.extent.depth > SHALLOW { stack::large(run) } else { catch_unwind(AssertUnwindSafe(run)).ok() };

@@ -51,6 +51,18 @@ fn cost_grows_with_loops_and_values() {
 }
 
 #[test]
+fn optional_values_and_bindings() {
+    let value = json!({"a": {"b": 2}});
+    let run = |source: &str| Expression::compile(source).unwrap().evaluate(&Scope::new([("self", plain(&value))]));
+    let yes = Ok(CelValue::Bool(true));
+    assert_eq!(run("self.?a.?b.orValue(0) == 2 && self.?x.?b.orValue(0) == 0"), yes);
+    assert_eq!(run("!self.?x.hasValue() && self[?'a'].hasValue()"), yes);
+    assert_eq!(run("self.?a.?b.optMap(n, n * 3).orValue(0) == 6 && !self.?x.optMap(n, n * 3).hasValue()"), yes);
+    assert_eq!(run("self.?a.optFlatMap(a, a.?b).value() == 2"), yes);
+    assert_eq!(run("cel.bind(n, self.a.b, n + n == 4)"), yes);
+}
+
+#[test]
 fn ranges_are_short() {
     let run = |source: &str| Expression::compile(source).unwrap().evaluate(&Scope::new([]));
     assert_eq!(run("lists.range(3).size()"), Ok(CelValue::Int(3)));

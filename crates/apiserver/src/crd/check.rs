@@ -7,6 +7,7 @@
 mod conversion;
 mod defaults;
 mod expressions;
+mod keyed;
 mod openapi;
 mod shared;
 mod structural;

@@ -5,6 +5,7 @@
 //! checked elsewhere, as for every kind. Not done: equality in expressions does not know list types (lists are equal when their
 //! items are, in order).
 
+mod alternatives;
 mod compile;
 mod convert;
 mod embedded;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{expressions, shared::texts, structural::properties};
+use super::{expressions, keyed, structural::properties};
 use crate::{
     api::field::{Error, Errors},
     crd::{
@@ -61,7 +61,7 @@ impl Found {
         self.parts(schema, path, place);
         self.preserve_and_maps(schema, path);
         self.lists(schema, path);
-        self.list_keys(schema, path);
+        keyed::check(schema, path, &mut self.schema);
         self.rules(schema, path);
         if self.schema.len() == before && place.expressions {
             let uncorrelated = place.uncorrelated.as_deref();
@@ -196,89 +196,6 @@ impl Found {
         if !matches!(list, "atomic" | "set" | "map") {
             let path = format!("{path}.x-kubernetes-list-type");
             self.schema.push(Error::not_supported(path, &list.into(), &["atomic", "set", "map"]));
-        }
-    }
-
-    fn list_keys(&mut self, schema: &Props, path: &str) {
-        let list = text(schema, "x-kubernetes-list-type");
-        let keys = array(schema, "x-kubernetes-list-map-keys");
-        if !keys.is_empty() && list != "map" {
-            let (path, detail) =
-                (format!("{path}.x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty");
-            let error = if list.is_empty() {
-                Error::required(path, detail)
-            } else {
-                Error::invalid(path, &list.into(), detail)
-            };
-            self.schema.push(error);
-        }
-        let items = schema.get("items").and_then(Value::as_object);
-        if list == "map" {
-            if keys.is_empty() {
-                let path = format!("{path}.x-kubernetes-list-map-keys");
-                self.schema.push(Error::required(path, "must not be empty if x-kubernetes-list-type is map"));
-            }
-            match items {
-                None => {
-                    let detail = "must have a schema if x-kubernetes-list-type is map";
-                    self.schema.push(Error::required(format!("{path}.items"), detail));
-                }
-                Some(items) if text(items, "type") != "object" => {
-                    let detail = "must be object if parent array's x-kubernetes-list-type is map";
-                    self.schema.push(Error::invalid(format!("{path}.items.type"), &text(items, "type").into(), detail));
-                }
-                Some(items) => self.key_fields(schema, items, path),
-            }
-        }
-        if let Some(items) = items.filter(|_| matches!(list, "map" | "set")) {
-            self.items_of_keyed(schema, items, list, path);
-        }
-    }
-
-    fn key_fields(&mut self, schema: &Props, items: &Props, path: &str) {
-        let keys: Vec<&str> = texts(schema, "x-kubernetes-list-map-keys").collect();
-        let shown: Value = keys.as_slice().into();
-        for (index, key) in keys.iter().enumerate() {
-            let field = properties(items).find(|(name, _)| name == key).map(|(_, field)| field);
-            match field.map(|field| text(field, "type")) {
-                Some("array" | "object") => {
-                    let path = format!("{path}.items.properties[{key}].type");
-                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    self.schema.push(Error::invalid(path, &text(items, "type").into(), detail));
-                }
-                Some(_) => {}
-                None => {
-                    let path = format!("{path}.x-kubernetes-list-map-keys");
-                    self.schema.push(Error::invalid(path, &shown, "entries must all be names of item properties"));
-                }
-            }
-            if keys.iter().take(index).any(|before| before == key) {
-                let path = format!("{path}.x-kubernetes-list-map-keys");
-                self.schema.push(Error::invalid(path, &shown, "must not contain duplicate entries"));
-            }
-        }
-    }
-
-    fn items_of_keyed(&mut self, schema: &Props, items: &Props, list: &str, path: &str) {
-        if flag(items, "nullable") {
-            let detail = format!("cannot be nullable when x-kubernetes-list-type is {list}");
-            self.schema.push(Error::forbidden(format!("{path}.items.nullable"), &detail));
-        }
-        if list != "map" {
-            return;
-        }
-        for key in texts(schema, "x-kubernetes-list-map-keys") {
-            let Some((_, field)) = properties(items).find(|(name, _)| *name == key) else { continue };
-            let path = format!("{path}.items.properties[{key}]");
-            let required = texts(items, "required").any(|required| required == key);
-            if !required && field.get("default").is_none_or(Value::is_null) {
-                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                self.schema.push(Error::required(format!("{path}.default"), detail));
-            }
-            if flag(field, "nullable") {
-                let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                self.schema.push(Error::forbidden(format!("{path}.nullable"), detail));
-            }
         }
     }
 
