@@ -9,16 +9,15 @@ use super::{CustomStrategy, names, structural};
 use crate::{
     api::{GroupVersion, meta::Meta},
     registry::{Custom, Resource, ScalePaths, Subresource},
-    schema::Node,
+    schema::{Node, builtin},
 };
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const VERBS_TERMINATING: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
 const VERBS_OF_PARTS: [&str; 3] = ["get", "patch", "update"];
 
-/// The resources of a CRD, one for each version that is served; none before it is established. `object_meta` is the type of
-/// `metadata`.
-pub fn resources(crd: &Value, object_meta: &Node) -> Vec<Resource> {
+/// The resources of a CRD, one for each version that is served; none before it is established.
+pub fn resources(crd: &Value) -> Vec<Resource> {
     let spec = crd.get("spec").and_then(Value::as_object);
     let names = crd.pointer("/status/acceptedNames").and_then(Value::as_object);
     let (Some(spec), Some(names)) = (spec, names) else { return Vec::new() };
@@ -27,7 +26,12 @@ pub fn resources(crd: &Value, object_meta: &Node) -> Vec<Resource> {
     }
     let versions = structural::array(spec, "versions").iter().filter_map(Value::as_object);
     let served = versions.filter(|version| structural::flag(version, "served"));
-    served.map(|version| Definition { crd, spec, names, version }.resource(object_meta)).collect()
+    served.map(|version| Definition { crd, spec, names, version }.resource()).collect()
+}
+
+/// The type of `metadata`.
+fn object_meta() -> Node {
+    builtin::by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").map(Node::Builtin).unwrap_or_default()
 }
 
 struct Definition<'a> {
@@ -38,12 +42,12 @@ struct Definition<'a> {
 }
 
 impl Definition<'_> {
-    fn resource(&self, object_meta: &Node) -> Resource {
+    fn resource(&self) -> Resource {
         let gv = GroupVersion::new(structural::text(self.spec, "group"), structural::text(self.version, "name"));
         let custom = Arc::new(self.custom(&gv));
         let openapi =
             self.version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&Value::Null);
-        let schema = Arc::new(structural::build(openapi, object_meta));
+        let schema = Arc::new(structural::build(openapi, &object_meta()));
         let kind = self.name("kind");
         let selectable: Vec<Arc<str>> = self.selectable().collect();
         let strategy = CustomStrategy::new(&gv, &kind, &custom, &schema, selectable.clone());
@@ -57,7 +61,7 @@ impl Definition<'_> {
             verbs: if custom.terminating { VERBS_TERMINATING.to_vec() } else { VERBS.to_vec() },
             subresources: subresources(&custom, &kind),
             storage_version_hash: storage_hash(&gv.group, &custom.storage_version, &kind),
-            schema,
+            schema: Node::Own(schema),
             strategy: Arc::new(strategy),
             custom: Some(custom),
             selectable,
