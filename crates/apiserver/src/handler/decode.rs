@@ -84,9 +84,12 @@ fn check_kind(on: On<'_>, value: &mut Value) -> Result<(), Status> {
     let (kind, version) = (on.wanted_kind(), on.wanted_gv().to_string());
     let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
     let (given_kind, given_version) = (text("kind").unwrap_or(kind), text("apiVersion").unwrap_or(version.as_str()));
-    if given_kind != kind || given_version != version {
+    // Of custom resources another kind is no error of decoding, but of validation.
+    let custom = on.resource.custom.is_some() && !on.is_scale();
+    if (given_kind != kind && !custom) || given_version != version {
         return Err(wrong_kind(on, given_kind, given_version));
     }
+    let kind = given_kind.to_owned();
     if let Some(object) = value.as_object_mut() {
         object.insert("kind".into(), kind.into());
         object.insert("apiVersion".into(), version.into());

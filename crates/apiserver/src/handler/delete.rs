@@ -151,6 +151,9 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
         }
         None => {}
     }
+    if !object.is_deleting() {
+        on.resource.strategy.prepare_delete(&mut object, &now);
+    }
     if has_namespace_finalizers(&object) {
         metadata::mark_deleted(&mut object, &now, None);
         super::subresource::mark_terminating(&mut object);

@@ -198,6 +198,9 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
         server.set("http.request.body.size", body.len());
     }
     let Some(path) = &call.info.resource else { return other::answer(call, span) };
+    if dispatch::is_no_page(call, path) {
+        return other::not_found(call);
+    }
     let handler = dispatch::prepare(call, path, span);
     match handler {
         Err(status) => respond::refused(call, &status, span),

@@ -31,7 +31,8 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     }
 }
 
-fn not_found(call: &Call) -> Response<Body> {
+/// Nobody serves this path, not even to refuse it as an API would.
+pub fn not_found(call: &Call) -> Response<Body> {
     respond::plain(call, StatusCode::NOT_FOUND, TEXT, Bytes::from_static(b"404 page not found\n"))
 }
 
