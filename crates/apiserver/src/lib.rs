@@ -8,13 +8,16 @@
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
+//! - [`discovery`] and [`openapi`]: what is served, told to clients.
 
 pub mod api;
 pub mod auth;
 pub mod client;
 pub mod codec;
+pub mod discovery;
 pub mod http;
 pub mod kinds;
+pub mod openapi;
 pub mod patch;
 pub mod registry;
 pub mod schema;
