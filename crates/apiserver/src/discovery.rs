@@ -116,4 +116,6 @@ pub(crate) fn etag(body: &[u8]) -> String {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
