@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{api::Status, handler::call::On};
+use crate::{api::Status, codec::query::WriteOptions, handler::call::On};
 
 /// What is about to happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct Request<'a> {
     pub on: On<'a>,
     /// Whether nothing is stored.
     pub dry_run: bool,
-    /// `CreateOptions` and so on, as webhooks see them.
-    pub options: Value,
+    /// How it was asked for.
+    pub options: WriteOptions,
 }
 
 /// All webhooks that are configured.

@@ -15,11 +15,17 @@ pub mod attributes;
 pub mod authenticate;
 pub mod authorize;
 pub mod certs;
+mod der;
+pub mod escalation;
+pub mod impersonation;
 pub mod index;
 pub mod kubeconfig;
+pub mod objects;
 pub mod policy;
 pub mod rbac;
+pub mod reviews;
 pub mod static_tokens;
+pub mod tokens;
 pub mod user;
 pub mod x509;
 
@@ -28,5 +34,7 @@ pub use self::{
     authenticate::{Anonymous, Authentication, Authenticator, Credentials},
     authorize::{Authorizer, Authorizers, Decision, Verdict},
     index::Rbac,
+    objects::Objects,
+    tokens::ServiceAccountTokens,
     user::User,
 };

@@ -8,8 +8,10 @@ pub mod body;
 pub mod content_type;
 pub mod go;
 pub mod json;
+pub mod protobuf;
 pub mod query;
 pub mod selector;
+pub mod yaml;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,18 @@
 //! What all requests and controllers share.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU16, Ordering},
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    admission::Admission,
     api::{GroupResource, ObjectKey, identity, meta::Meta},
-    auth::Auth,
+    access::Access,
+    admission::Admission,
     metrics::Metrics,
     registry::Registry,
     store::{Store, Stored},
@@ -24,7 +27,7 @@ pub struct Core {
     /// What is served.
     pub registry: Registry,
     /// Who may do what.
-    pub auth: Auth,
+    pub access: Access,
     /// Webhooks.
     pub admission: Admission,
     /// Spans.
@@ -37,6 +40,8 @@ pub struct Core {
     pub body_limit: usize,
     /// Set when the server stops.
     pub stop: watch::Sender<bool>,
+    /// Where it listens, once it does.
+    pub port: AtomicU16,
 }
 
 /// Becomes ready when the server stops.
@@ -55,6 +60,16 @@ impl Core {
     /// The time of now, as objects carry it.
     pub fn now(&self) -> String {
         identity::time((self.clock)())
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port.load(Ordering::Relaxed)
+    }
+
+    /// Says where it listens.
+    pub fn set_port(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
     }
 
     /// Tells when the server stops.

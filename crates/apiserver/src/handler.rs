@@ -25,4 +25,4 @@ mod update;
 mod validate;
 mod watch;
 
-pub use self::filters::Front;
+pub use self::filters::{Front, TRUSTED};

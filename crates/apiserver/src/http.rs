@@ -8,6 +8,6 @@ mod serve;
 
 pub use self::{
     body::Body,
-    request::RequestInfo,
+    request::{RequestInfo, ResourcePath},
     serve::{Peer, Server, Service},
 };

@@ -10,14 +10,25 @@
 
 mod addresses;
 mod at;
+mod batch;
 mod catalog;
 mod config;
+mod daemonset;
+mod deployment;
 pub mod metadata;
 pub mod names;
 mod namespace;
 mod object;
+pub mod pod;
+pub mod quantity;
+mod replicaset;
 mod rules;
 pub mod selector;
+pub mod table;
+mod service;
+mod statefulset;
+mod storage;
+mod workload;
 
 use std::sync::Arc;
 

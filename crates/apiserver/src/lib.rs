@@ -2,24 +2,34 @@
 //!
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
-//! - [`registry`]: which resources are served, and what is special about each.
 //! - [`store`]: objects, history and watches, in memory and on disk.
 //! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
-//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
+//! - [`crd`]: CustomResourceDefinitions and the validation of custom resources. [`cel`]: expressions.
 //! - [`discovery`] and [`openapi`]: what is served, told to clients.
 
+pub mod access;
+pub mod admission;
 pub mod api;
+pub mod apply;
 pub mod auth;
+pub mod cel;
 pub mod client;
 pub mod codec;
+pub mod controller;
+pub mod core;
+pub mod crd;
 pub mod discovery;
+pub mod handler;
 pub mod http;
 pub mod kinds;
+pub mod metrics;
 pub mod openapi;
 pub mod patch;
 pub mod registry;
 pub mod schema;
+pub mod server;
 pub mod store;
 pub mod trace;

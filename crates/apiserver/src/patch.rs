@@ -5,7 +5,7 @@
 //! - The result is not checked against the schema. The caller decodes it as it decodes a PUT.
 //! - No patch makes an object deeper than [`MAX_DEPTH`], so that whatever is stored can be read again.
 
-mod go;
+pub(crate) mod go;
 mod merge;
 mod operations;
 mod order;
@@ -32,25 +32,25 @@ pub fn json(object: &mut Value, patch: &[u8]) -> Result<(), Status> {
 
 /// Merge patch (RFC 7386).
 pub fn merge(object: &mut Value, patch: &[u8]) -> Result<(), Status> {
-    let patch = parse_object(patch).map_err(|status| match status.message.as_str() {
-        INVALID => status,
-        why => Status::bad_request(format!("error decoding patch: {why}")),
-    })?;
-    merge::merge(object, patch);
+    match parse(patch)? {
+        Value::Object(patch) => merge::merge(object, patch),
+        Value::Null => return Err(Status::bad_request(INVALID)),
+        other => return Err(Status::bad_request(format!("error decoding patch: {}", no_object(&other)))),
+    }
     Ok(())
 }
 
-/// The text of a merge patch or a strategic merge patch, which must be an object.
+/// The text of a strategic merge patch, which must be an object.
 pub fn parse_object(patch: &[u8]) -> Result<Map<String, Value>, Status> {
     match parse(patch)? {
         Value::Object(patch) => Ok(patch),
-        other => {
-            let kind = go::json_kind(&other);
-            Err(Status::bad_request(format!(
-                "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-            )))
-        }
+        Value::Null => Ok(Map::new()),
+        other => Err(Status::bad_request(no_object(&other))),
     }
+}
+
+fn no_object(value: &Value) -> String {
+    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", go::json_kind(value))
 }
 
 const INVALID: &str = "invalid JSON patch";

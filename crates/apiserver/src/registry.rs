@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
-    schema::Schema,
+    schema::Node,
 };
 
 /// One resource of one group and version, as it is served.
@@ -38,7 +38,7 @@ pub struct Resource {
     /// `status`, `scale` and so on.
     pub subresources: Vec<Subresource>,
     /// The shape of its objects.
-    pub schema: Arc<Schema>,
+    pub schema: Node,
     /// What is special about the kind.
     pub strategy: Arc<dyn Strategy>,
     /// The definition, for custom resources.
@@ -79,6 +79,8 @@ pub struct Custom {
     pub deprecation_warning: Option<Arc<str>>,
     /// Objects are kept whole: neither pruned nor checked (`x-kubernetes-preserve-unknown-fields` at the root).
     pub preserve_unknown: bool,
+    /// The CRD is being deleted: nothing can be created any more.
+    pub terminating: bool,
 }
 
 /// Where a custom resource keeps what `scale` shows.
@@ -113,6 +115,11 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// What to tell the writer although it is allowed.
     fn warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What to tell the writer of a change although it is allowed.
+    fn warnings_on_update(&self, new: &Value, _old: &Value) -> Vec<String> {
+        self.warnings(new)
     }
 
     /// Whether a PUT may create.

@@ -3,19 +3,19 @@
 //!
 //! What is guaranteed:
 //! - Revisions only grow, one for each write; the first write of an empty store has 2. A write that fails may leave a gap.
-//! - A write is checked against the newest version of its object, and happens as a whole or not at all. Two writes that expect the
-//!   same revision never both succeed.
-//! - Readers, lists and watchers see writes in the order of their revisions and, with a directory, only when they are durable: what anyone has
-//!   seen is there after a kill at any moment. With `sync` it is there after a power cut, too.
-//! - A list and the state that a watch starts from are of one revision. A watcher gets every event of its collection after its start once and
-//!   in order, or [`Lagged`].
+//! - A write is checked against the newest version of its object, and happens as a whole or not at all. Two writes that expect
+//!   the same revision never both succeed.
+//! - Readers, lists and watchers see writes in the order of their revisions and, with a directory, only when they are durable:
+//!   what anyone has seen is there after a kill at any moment. With `sync` it is there after a power cut, too.
+//! - A list and the state that a watch starts from are of one revision. A watcher gets every event of its collection after its
+//!   start once and in order, or [`Lagged`].
 //! - The history holds no more than its limit (and one event), counted as what nothing else holds: replaced versions and last
-//!   states of deleted objects with their metadata, and the events themselves. What a reader still holds, and the objects that a watch from
-//!   [`WatchFrom::Start`] has yet to show, is not counted.
+//!   states of deleted objects with their metadata, and the events themselves. What a reader still holds, and the objects that a
+//!   watch from [`WatchFrom::Start`] has yet to show, is not counted.
 //! - A failing disk fails writes, not the process. When it works again, so do writes.
 //!
-//! What is assumed: keys are names from paths (a namespace has no slash). What is not done: no two processes share a directory, no
-//! history outlives the process, and no write spans two objects.
+//! What is assumed: keys are names from paths (a namespace has no slash). What is not done: no two processes share a directory,
+//! no history outlives the process, and no write spans two objects.
 
 mod disk;
 mod error;
@@ -57,8 +57,8 @@ use crate::api::{GroupResource, ObjectKey};
 pub struct Options {
     /// Where the log is; without it everything is in memory only.
     pub data_dir: Option<PathBuf>,
-    /// The limit of the history. Writes that became durable together, up to some 4 MiB of them, become visible together: with a smaller
-    /// history a watcher may lag although it keeps up.
+    /// The limit of the history. Writes that became durable together, up to some 4 MiB of them, become visible together: with a
+    /// smaller history a watcher may lag although it keeps up.
     pub history_bytes: usize,
     /// Whether a write is answered only when the disk says that it holds it. Without it a write survives a kill, but not a power cut.
     pub sync: bool,

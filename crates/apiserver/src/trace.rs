@@ -74,6 +74,11 @@ impl Tracer {
         self.pipeline.load().is_some()
     }
 
+    /// Spans that the exporter of now was too slow for.
+    pub fn dropped(&self) -> u64 {
+        self.pipeline.load().as_ref().map_or(0, |pipeline| pipeline.dropped())
+    }
+
     /// The first span of this process in a trace.
     pub fn start(&self, origin: &Origin<'_>, scope: Scope, kind: Kind, name: &str, start: SystemTime) -> Span {
         let Some(pipeline) = self.pipeline.load_full() else { return Span::passing(origin) };

@@ -82,5 +82,16 @@ impl<'a> Attributes<'a> {
     }
 }
 
+/// The one name that a field selector leaves, as in `metadata.name=x`. A list or watch with it is, for authorizers, about that object.
+pub fn selected_name(field_selector: &str) -> Option<&str> {
+    let name = field_selector.split(',').find_map(|term| {
+        let value = term.strip_prefix("metadata.name")?.strip_prefix('=')?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    })?;
+    // What no object can be called names none; a backslash escapes what no name holds.
+    let impossible = name.is_empty() || name == "." || name == ".." || name.contains(['/', '%', '\\', '=']);
+    (!impossible).then_some(name)
+}
+
 #[cfg(test)]
 mod tests;

@@ -112,3 +112,6 @@ impl std::fmt::Debug for Authorizers {
         write!(f, "Authorizers({})", self.all.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The roles and bindings that are there from the start, as kube-apiserver 1.35 makes them.
 //!
-//! The tables are in [`table`]. Not in them: the `system:controller:…` roles of kube-controller-manager's controllers, and rules for
+//! Not among them: the `system:controller:…` roles of kube-controller-manager's controllers, and rules for
 //! features that are off by default.
 
 use serde_json::{Map, Value, json};

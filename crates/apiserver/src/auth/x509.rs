@@ -1,12 +1,13 @@
 //! Client certificates: the subject's common name is the user, its organizations are the groups.
 //!
-//! Assumed: the TLS layer has verified the chain. Only the subject is read here, with the little of DER that it needs.
+//! Assumed: the TLS layer has verified the chain. Only the subject is read here.
 
 use aws_lc_rs::digest;
 use rustls::pki_types::CertificateDer;
 
 use super::{
     User,
+    der::{OBJECT_IDENTIFIER, SEQUENCE, SET, element, expect},
     user::{CREDENTIAL_ID, Extra},
 };
 
@@ -16,10 +17,6 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 /// 1.3.6.1.4.1.57683.2, Kubernetes' own
 const UID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
-
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT_IDENTIFIER: u8 = 0x06;
 
 /// The user of a verified certificate. `None` where it has no common name, more than one uid, or a subject that cannot be read.
 pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
@@ -72,25 +69,6 @@ fn text(value: &[u8]) -> Option<&str> {
     let (tag, contents, rest) = element(value)?;
     let is_text = matches!(tag, 0x0c | 0x12 | 0x13 | 0x16) && rest.is_empty();
     std::str::from_utf8(contents).ok().filter(|_| is_text)
-}
-
-fn expect(wanted: u8, input: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (tag, contents, rest) = element(input)?;
-    (tag == wanted).then_some((contents, rest))
-}
-
-/// The first element: its tag, its contents, and what comes after it.
-fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&[tag, first], rest) = input.split_first_chunk::<2>()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81 => rest.split_first_chunk::<1>().map(|(length, rest)| (usize::from(u8::from_be_bytes(*length)), rest))?,
-        0x82 => rest.split_first_chunk::<2>().map(|(length, rest)| (usize::from(u16::from_be_bytes(*length)), rest))?,
-        // Longer ones, and those without an end, no subject has.
-        _ => return None,
-    };
-    let (contents, rest) = rest.split_at_checked(length)?;
-    Some((tag, contents, rest))
 }
 
 #[cfg(test)]

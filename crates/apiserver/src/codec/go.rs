@@ -101,3 +101,14 @@ pub fn float(number: f64) -> String {
     }
     number.to_string()
 }
+
+/// A float as `strconv.FormatFloat(number, 'g', -1, 64)` writes it.
+pub fn float_g(number: f64) -> String {
+    let text = format!("{number:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let power: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&power) {
+        return number.to_string();
+    }
+    format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+}

@@ -6,6 +6,7 @@ use crate::{
     api::GroupVersion,
     kinds,
     registry::{Catalog, Custom, Plain, Resource, Subresource},
+    schema::Node,
 };
 
 /// The built-in resources.
@@ -29,7 +30,7 @@ pub(crate) fn widgets(group: &str, version: &str) -> Resource {
             Subresource { name: "status".into(), kind: "Widget".into(), gv: None, verbs: verbs.clone() },
             Subresource { name: "scale".into(), kind: "Scale".into(), gv: Some(scale), verbs },
         ],
-        schema: Arc::default(),
+        schema: Node::default(),
         strategy: Arc::new(Plain),
         custom: Some(Arc::new(Custom::default())),
         selectable: Vec::new(),

@@ -1,16 +1,22 @@
 //! One request on its way through the server.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use http::{HeaderMap, Method};
-use serde_json::Value;
 
-use super::Core;
 use crate::{
-    api::{GroupResource, ObjectKey, Status},
+    admission::{self, Operation},
+    api::{GroupResource, GroupVersion, ObjectKey, Status},
+    apply::{self, Owner, reset_fields},
     auth::User,
+    codec::query::WriteOptions,
+    core::Core,
     http::{Peer, RequestInfo, ResourcePath},
-    registry::{Catalog, Resource},
+    registry::{Catalog, Resource, Subresource},
+    schema::{Schema, builtin},
     trace::Span,
 };
 
@@ -81,24 +87,30 @@ impl Call {
     }
 }
 
-impl On<'_> {
+/// Kinds whose deletion is answered with the object itself, as it was last.
+const ANSWERED: [&str; 7] = [
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+    "services",
+];
+
+impl<'a> On<'a> {
     /// The server.
-    pub fn core(&self) -> &Arc<Core> {
+    pub fn core(&self) -> &'a Arc<Core> {
         &self.call.core
     }
 
-    /// The collection of the objects.
+    /// The collection of the objects, as the store and messages name it.
     pub fn collection(&self) -> GroupResource {
-        self.resource.storage()
-    }
-
-    /// As messages name the collection.
-    pub fn named(&self) -> GroupResource {
         self.resource.group_resource()
     }
 
     /// The namespace that objects have; none for those that live in none, also for namespaces themselves.
-    pub fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &'a str {
         if self.resource.namespaced { &self.path.namespace } else { "" }
     }
 
@@ -109,14 +121,98 @@ impl On<'_> {
 
     /// The object of the path is not there.
     pub fn not_found(&self) -> Status {
-        Status::not_found(&self.named(), &self.path.name)
+        Status::not_found(&self.collection(), &self.path.name)
     }
 
-    /// Puts `apiVersion` and `kind` of this resource on an object.
-    pub fn stamp(&self, object: &mut Value) {
-        if let Some(object) = object.as_object_mut() {
-            object.insert("apiVersion".into(), self.resource.gv.to_string().into());
-            object.insert("kind".into(), (*self.resource.kind).into());
+    /// The header that says what the body is.
+    pub fn content_type(&self) -> Option<&'a str> {
+        Some(self.call.header(http::header::CONTENT_TYPE)).filter(|text| !text.is_empty())
+    }
+
+    /// Whether the kind is asked and not stored.
+    pub fn is_review(&self) -> bool {
+        matches!(&*self.resource.gv.group, "authentication.k8s.io" | "authorization.k8s.io")
+    }
+
+    /// Whether this is about `scale`.
+    pub fn is_scale(&self) -> bool {
+        self.path.subresource == "scale"
+    }
+
+    /// Whether a deletion is answered with the object.
+    pub fn answers_deleted(&self) -> bool {
+        self.resource.gv.group.is_empty() && ANSWERED.contains(&&*self.resource.plural)
+    }
+
+    /// The kind of the request's body.
+    pub fn wanted_kind(&self) -> &'a str {
+        self.subresource().map_or(&self.resource.kind, |subresource| &subresource.kind)
+    }
+
+    /// The group and version of the request's body.
+    pub fn wanted_gv(&self) -> GroupVersion {
+        let own = self.subresource().and_then(|subresource| subresource.gv.clone());
+        own.unwrap_or_else(|| self.resource.gv.clone())
+    }
+
+    /// The schema of the request's body.
+    pub fn wanted_schema(&self) -> Cow<'a, Schema> {
+        match self.subresource() {
+            Some(subresource) if subresource.kind != self.resource.kind => {
+                builtin::of_kind(&self.wanted_gv(), &subresource.kind).map_or_else(Cow::default, Cow::Borrowed)
+            }
+            _ => Cow::Borrowed(&self.resource.schema),
+        }
+    }
+
+    fn subresource(&self) -> Option<&'a Subresource> {
+        self.resource.subresource(&self.path.subresource)
+    }
+
+    /// Says that the version is on its way out.
+    pub fn warn_deprecated(&self) {
+        let warning = self.resource.custom.as_ref().and_then(|custom| custom.deprecation_warning.as_ref());
+        if let Some(warning) = warning {
+            self.call.warnings.add(&**warning);
+        }
+    }
+
+    /// Who writes, as `managedFields` records it.
+    pub fn writer(&self, options: &WriteOptions) -> Writer {
+        let manager = match options.field_manager.as_str() {
+            "" => apply::default_manager(self.call.header(http::header::USER_AGENT)),
+            given => given.to_owned(),
+        };
+        Writer { manager, api_version: self.resource.gv.to_string(), now: self.core().now() }
+    }
+
+    /// The write as admission sees it.
+    pub fn review(&self, operation: Operation, options: &WriteOptions) -> admission::Request<'a> {
+        admission::Request { operation, on: *self, dry_run: options.dry_run, options: options.clone() }
+    }
+}
+
+/// A writer and its moment.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    manager: String,
+    api_version: String,
+    /// The time of the write.
+    pub now: String,
+}
+
+impl Writer {
+    /// Keeps the books of this writer.
+    pub fn owner<'a>(&'a self, on: On<'a>) -> Owner<'a> {
+        let (resource, subresource) = (on.resource, on.path.subresource.as_str());
+        Owner {
+            manager: &self.manager,
+            api_version: &self.api_version,
+            kind: &resource.kind,
+            subresource,
+            schema: &resource.schema,
+            reset: reset_fields(resource, subresource),
+            now: &self.now,
         }
     }
 }

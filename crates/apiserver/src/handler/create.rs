@@ -13,7 +13,6 @@ use crate::{
         meta::{Meta, set_meta},
         status::{Cause, Details},
     },
-    apply::managed,
     codec::query::WriteOptions,
     store::{Stored, WriteError},
     trace::{Kind, Scope},
@@ -61,19 +60,21 @@ pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: b
 }
 
 async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
-    let now = on.core().now();
+    let writer = on.writer(options);
+    metadata::strip(&mut object);
     set_namespace(on, &mut object);
     on.resource.strategy.default(&mut object);
     if manage {
-        managed::update(None, &mut object, &on.manager(options, &now));
+        writer.owner(on).update(None, &mut object);
     }
     let admission = &on.core().admission;
     let before = on.review(Operation::Create, options);
     admission.mutate(&before, &mut object, None).await?;
     on.resource.strategy.default(&mut object);
-    metadata::stamp_new(&mut object, on.namespace(), &now);
+    metadata::stamp_new(&mut object, on.namespace(), &writer.now);
     on.resource.strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
+    validate::escalation(on, &object, None).await?;
     admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
     if options.dry_run {
         return dry_run(on, object);
@@ -118,7 +119,7 @@ fn exists(on: On<'_>, object: &Value) -> Status {
 
 /// The object is there already, perhaps only until its finalizers are done.
 fn exists_by_name(on: On<'_>, name: &str) -> Status {
-    let mut status = Status::already_exists(&on.named(), name);
+    let mut status = Status::already_exists(&on.collection(), name);
     let span = on.storage_span("Get etcd3", name, false);
     let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
@@ -148,7 +149,8 @@ fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
         return Err(Status::invalid(&on.resource.group_kind(), "", &[error]));
     }
     if !object.resource_version().is_empty() {
-        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
 }
@@ -176,6 +178,6 @@ fn check_namespace(on: On<'_>, object: &Value) -> Result<(), Status> {
         message: format!("namespace {namespace} is being terminated"),
         field: "metadata.namespace".into(),
     };
-    let details = Details { causes: vec![cause], ..Details::of(&on.named(), object.name()) };
-    Err(Status::forbidden(&on.named(), object.name(), &why).with(details))
+    let details = Details { causes: vec![cause], ..Details::of(&on.collection(), object.name()) };
+    Err(Status::forbidden(&on.collection(), object.name(), &why).with(details))
 }

@@ -19,6 +19,7 @@ use crate::{
         status::Details,
     },
     codec::query::{DeleteOptions, ListOptions, Propagation, WriteOptions},
+    core::has_namespace_finalizers,
     store::WriteError,
     trace::{Kind, Scope},
 };
@@ -37,7 +38,7 @@ pub async fn delete(on: On<'_>, body: &[u8], options: &DeleteOptions) -> Result<
     on.span.event("Object deleted from database");
     Ok(match deleted {
         Deleted::Marked(object) => Answer::Object(StatusCode::OK, object),
-        Deleted::Gone(object) if on.resource.answers_deleted() => Answer::Object(StatusCode::OK, object),
+        Deleted::Gone(object) if on.answers_deleted() => Answer::Object(StatusCode::OK, object),
         Deleted::Gone(object) => Answer::Object(StatusCode::OK, success(on, &object)),
     })
 }
@@ -61,7 +62,7 @@ fn success(on: On<'_>, object: &Value) -> Value {
 
 /// Deletes an object, whoever asks for it.
 pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Status> {
-    on.core().protect(on)?;
+    protect(on)?;
     for _ in 0..TRIES {
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
@@ -77,12 +78,12 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         match write_outcome(on, &stored, &outcome).await {
             Ok(None) => return Ok(outcome),
             Ok(Some(object)) => return Ok(Deleted::Marked(object)),
-            Err(WriteError::Conflict) => {}
+            Err(WriteError::Conflict { .. }) => {}
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
         }
     }
-    Err(Status::modified(&on.named(), &on.path.name))
+    Err(Status::modified(&on.collection(), &on.path.name))
 }
 
 /// Writes it; gives back the stored object if it was only marked.
@@ -135,7 +136,7 @@ fn check(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), Status
 /// What a deletion makes of an object.
 fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
     let now = on.core().now();
-    match options.propagation {
+    match options.propagation() {
         Some(Propagation::Foreground) => {
             metadata::set_finalizer(&mut object, ORPHAN, false);
             metadata::set_finalizer(&mut object, FOREGROUND, true);
@@ -150,18 +151,18 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
         }
         None => {}
     }
-    if on.resource.is_namespace() && on.core().has_namespace_finalizers(&object) {
+    if has_namespace_finalizers(&object) {
         metadata::mark_deleted(&mut object, &now, None);
         super::subresource::mark_terminating(&mut object);
         return Deleted::Marked(object);
     }
-    let grace = on.resource.strategy.grace_period(&object, options.grace_period);
+    let grace = on.resource.strategy.grace_period(&object, options.grace_period_seconds);
     let graceful = grace.is_some_and(|grace| grace > 0);
     if graceful || object.finalizers().next().is_some() {
         metadata::mark_deleted(&mut object, &now, Some(grace.unwrap_or(0)));
         return Deleted::Marked(object);
     }
-    if on.resource.answers_deleted() {
+    if on.answers_deleted() {
         metadata::mark_deleted(&mut object, &now, Some(0));
     }
     Deleted::Gone(object)
@@ -184,4 +185,13 @@ pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteO
         }
     }
     Ok(Answer::List(Listing { items: listed.items, revision: listed.revision, continuation: None, remaining: None }))
+}
+
+/// The namespaces that the server itself needs stay.
+fn protect(on: On<'_>) -> Result<(), Status> {
+    let is_namespace = on.resource.gv.group.is_empty() && &*on.resource.plural == "namespaces";
+    if is_namespace && matches!(on.path.name.as_str(), "default" | "kube-public" | "kube-system") {
+        return Err(Status::forbidden(&on.collection(), &on.path.name, "this namespace may not be deleted"));
+    }
+    Ok(())
 }

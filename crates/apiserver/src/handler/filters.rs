@@ -91,16 +91,16 @@ fn audit_id(headers: &HeaderMap) -> String {
 }
 
 async fn authenticate(call: &Call) -> Result<User, Status> {
-    let certificate = call.peer.certificate.as_ref().and_then(|leaf| x509::user(std::slice::from_ref(leaf)));
+    let certificate = call.peer.certificate.as_ref().and_then(|leaf| x509::user(leaf));
     let authorization = Some(call.header(header::AUTHORIZATION)).filter(|text| !text.is_empty()).map(Secret);
     let credentials = Credentials { certificate: certificate.as_ref(), authorization, path: &call.info.path };
-    call.core.auth.authentication.user(&credentials).await
+    call.core.access.authentication.user(&credentials).await
 }
 
 /// The span of the request.
 fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: SystemTime) -> Span {
     let context = Context::extract(&call.headers);
-    let trusted = call.core.auth.trusted.iter().any(|group| user.is_in(group));
+    let trusted = call.core.access.trusted.iter().any(|group| user.is_in(group));
     let tracer = &call.core.tracer;
     let name = span_name(call);
     let span = match &context {
@@ -170,7 +170,8 @@ async fn filtered(call: &mut Call, body: Incoming, server: &Span) -> Response<Bo
 }
 
 async fn impersonate(call: &Call) -> Result<User, Status> {
-    impersonation::user(&call.user, &call.headers, &call.core.auth.authorizers).await
+    let user = impersonation::user(&call.user, &call.headers, &call.core.access.authorizers).await?;
+    Ok(user.unwrap_or_else(|| call.user.clone()))
 }
 
 async fn authorize(call: &Call) -> Result<(), Status> {
@@ -185,7 +186,7 @@ async fn authorize(call: &Call) -> Result<(), Status> {
         },
         None => Attributes::path(&call.user, verb, &call.info.path),
     };
-    call.core.auth.authorizers.check(&attributes).await
+    call.core.access.authorizers.check(&attributes).await
 }
 
 async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Response<Body> {

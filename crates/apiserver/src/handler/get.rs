@@ -19,6 +19,13 @@ use crate::{
     trace::{Kind, Scope},
 };
 
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                                list without the continue parameter, or use the continue token in this response to retrieve the \
+                                remainder of the results. Continuing with the provided token results in an inconsistent list - \
+                                objects that were created, modified, or deleted between the time the first chunk was returned and \
+                                now may show up in the list.";
+const VERSION_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
+
 /// Reads one object.
 pub fn get(on: On<'_>) -> Result<Answer, Status> {
     on.span.event("About to Get from storage");
@@ -47,14 +54,14 @@ pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let span = on.span.step("cacher.GetList");
     if span.is_recording() {
         span.set("audit-id", &on.call.audit_id);
-        span.set("type", on.named().to_string().as_str());
+        span.set("type", on.collection().to_string().as_str());
         let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
         on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
     }
     let listed = page(on, options, &filter)?;
     describe(&span, &listed);
     span.end();
-    Ok(Answer::List(listing(options, &filter, listed)))
+    Ok(Answer::List(listing(&filter, listed)))
 }
 
 /// What kube-apiserver says of a list that comes from its cache.
@@ -69,54 +76,55 @@ fn describe(span: &crate::trace::Span, listed: &Listed) {
     span.event_with("Filtered items", &[("count", listed.items.len().into())]);
 }
 
-/// All objects that fit, on as many pages as asked for.
+/// The objects that fit, of the page that is asked for.
 pub fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
-    let (at, after) = place(options);
-    let limit = options.limit;
+    let (at, after) = place(options, filter)?;
+    let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
     let query = ListQuery { namespace: filter.namespace().cloned(), at, after, limit };
-    on.core().store.list(&on.collection(), &query, &|stored| filter.fits(stored)).map_err(|error| refuse(options, error))
+    let listed = on.core().store.list_where(&on.collection(), &query, &|stored| filter.fits(stored));
+    listed.map_err(|error| refuse(options, error))
 }
 
-fn place(options: &ListOptions) -> (At, Option<String>) {
-    if let Some(token) = &options.continuation {
-        let at = token.revision.map_or(At::Now, At::Exact);
-        return (at, Some(token.after.clone()));
+/// Which state, and after which key. Tokens name keys below the list's own prefix.
+fn place(options: &ListOptions, filter: &Filter) -> Result<(At, Option<String>), Status> {
+    if !options.continue_token.is_empty() {
+        if options.resource_version.parse::<u64>().is_ok_and(|version| version > 0) {
+            return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let token = Continue::decode(&options.continue_token)?;
+        let start = token.start.trim_end_matches('\0');
+        let after = filter.namespace().map_or_else(|| start.to_owned(), |namespace| format!("{namespace}/{start}"));
+        return Ok((token.resource_version.map_or(At::Now, At::Exact), Some(after)));
     }
-    match (options.resource_version, options.version_match) {
-        (None | Some(0), _) => (At::Now, None),
-        (Some(revision), Some(VersionMatch::Exact)) => (At::Exact(revision), None),
-        (Some(revision), _) => (At::NotOlderThan(revision), None),
-    }
-}
-
-fn listing(options: &ListOptions, filter: &Filter, listed: Listed) -> Listing {
-    let revision = match &options.continuation {
-        // A page of a list that is no longer consistent is of now.
-        Some(token) => token.revision.unwrap_or(listed.revision),
-        None => listed.revision,
+    let at = match (options.version_of_list()?, options.resource_version_match) {
+        (None | Some(0), _) => At::Now,
+        (Some(revision), Some(VersionMatch::Exact)) => At::Exact(revision),
+        (Some(revision), _) => At::NotOlderThan(revision),
     };
+    Ok((at, None))
+}
+
+fn listing(filter: &Filter, listed: Listed) -> Listing {
     let more = listed.more.as_ref();
-    let continuation = more.map(|more| Continue { revision: Some(revision), after: more.after.clone() }.encode());
+    let below = |key: &str| match filter.namespace() {
+        Some(namespace) => key.strip_prefix(&**namespace).map_or(key, |rest| rest.trim_start_matches('/')).to_owned(),
+        None => key.to_owned(),
+    };
+    let continuation = more.map(|more| Continue::after(Some(listed.revision), &below(&more.after)).encode());
     // What a selector leaves of the rest is not known.
     let remaining = more.filter(|_| filter.is_everything()).map(|more| more.remaining as u64);
-    Listing { items: listed.items, revision, continuation, remaining }
+    Listing { items: listed.items, revision: listed.revision, continuation, remaining }
 }
 
 fn refuse(options: &ListOptions, error: ListError) -> Status {
-    match (error, &options.continuation) {
+    let token = Continue::decode(&options.continue_token).ok();
+    match (error, token) {
         (ListError::TooOld { .. }, Some(token)) => {
-            let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-                           without the continue parameter, or use the continue token in this response to retrieve the remainder of \
-                           the results. Continuing with the provided token results in an inconsistent list - objects that were \
-                           created, modified, or deleted between the time the first chunk was returned and now may show up in the \
-                           list.";
-            let mut status = Status::expired(message);
-            status.continuation = Some(Continue { revision: None, after: token.after.clone() }.encode());
+            let mut status = Status::expired(CONTINUE_EXPIRED);
+            status.continuation = Some(Continue { resource_version: None, start: token.start }.encode());
             status
         }
-        (ListError::TooOld { asked, oldest }, None) => {
-            Status::expired(format!("The resourceVersion for the provided list is too old. ({asked} < {oldest})"))
-        }
+        (ListError::TooOld { .. }, None) => Status::expired(VERSION_EXPIRED),
         (ListError::Future { asked, newest }, _) => too_large(asked, newest),
     }
 }

@@ -7,11 +7,17 @@ use crate::api::{
     meta::{Meta, remove_meta, set_meta},
 };
 
-/// What the server gives to a new object.
-pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+/// Drops what the creator of an object may not choose.
+pub fn strip(object: &mut Value) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         remove_meta(object, field);
     }
+}
+
+/// What the server gives to a new object.
+pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
+    strip(object);
+    remove_meta(object, "resourceVersion");
     if !namespace.is_empty() {
         set_meta(object, "namespace", namespace);
     } else {
@@ -19,28 +25,6 @@ pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
     }
     set_meta(object, "uid", identity::uid());
     set_meta(object, "creationTimestamp", now);
-}
-
-/// What a writer leaves out, or may not change, comes from what is stored.
-pub fn carry_over(object: &mut Value, live: &Value, namespace: &str) {
-    remove_meta(object, "selfLink");
-    if !namespace.is_empty() {
-        set_meta(object, "namespace", namespace);
-    }
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if object.meta(field).is_none_or(Value::is_null)
-            && let Some(value) = live.meta(field)
-        {
-            set_meta(object, field, value.clone());
-        }
-    }
-    // creationTimestamp and generation never change, whatever the writer says.
-    for field in ["creationTimestamp", "generation"] {
-        match live.meta(field) {
-            Some(value) => set_meta(object, field, value.clone()),
-            None => drop(remove_meta(object, field)),
-        }
-    }
 }
 
 /// Marks an object as being deleted. What is marked already stays as it is.
@@ -66,10 +50,4 @@ pub fn set_finalizer(object: &mut Value, finalizer: &str, wanted: bool) {
         true => drop(remove_meta(object, "finalizers")),
         false => set_meta(object, "finalizers", all),
     }
-}
-
-/// Whether nothing keeps a deleted object any longer.
-pub fn is_gone(object: &Value) -> bool {
-    let grace = object.meta("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    object.is_deleting() && grace == 0 && object.finalizers().next().is_none()
 }

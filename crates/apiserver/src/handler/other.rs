@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{call::Call, respond};
 use crate::{
     api::Status,
-    discovery, http::Body, openapi,
+    http::Body,
     trace::Span,
 };
 
@@ -22,12 +22,6 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     let path = call.info.path.trim_end_matches('/');
     if call.info.verb != "get" {
         return respond::refused(call, &Status::method_not_allowed(), span);
-    }
-    if let Some(found) = discovery::answer(call, span) {
-        return found;
-    }
-    if let Some(found) = openapi::answer(call) {
-        return found;
     }
     match path {
         "" => respond::plain(call, StatusCode::OK, JSON, roots(call)),

@@ -66,12 +66,22 @@ fn list(on: On<'_>, form: &Form, listing: &answer::Listing) -> Result<Bytes, Sta
         None if is_plain(form) => answer::list(on.resource, listing),
         None => {
             let value = serde_json::from_slice(&answer::list(on.resource, listing)).unwrap_or_default();
-            codec::encode(&value, form.chosen)
+            encode(&value, form.chosen)
         }
-        Some(value) => codec::encode(&value, form.chosen),
+        Some(value) => encode(&value, form.chosen),
     };
     end_serialize(&span, bytes.len(), true);
     Ok(bytes)
+}
+
+/// A value as its caller reads it. Protobuf is written where there is a message for it, else it is JSON.
+fn encode(value: &Value, chosen: Chosen) -> Bytes {
+    match (chosen.media, chosen.pretty) {
+        (Media::Yaml, _) => codec::yaml::encode(value).into(),
+        (Media::Protobuf, _) => codec::protobuf::encode(value).unwrap_or_else(|| codec::json::encode(value)).into(),
+        (_, true) => codec::json::encode_pretty(value).into(),
+        (_, false) => codec::json::encode(value).into(),
+    }
 }
 
 fn is_plain(form: &Form) -> bool {
@@ -81,7 +91,7 @@ fn is_plain(form: &Form) -> bool {
 fn written(form: &Form, on: On<'_>, value: Value) -> Bytes {
     let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
     let shown = if is_status { None } else { form.object(on.resource, &value) };
-    codec::encode(&shown.unwrap_or(value), form.chosen)
+    encode(&shown.unwrap_or(value), form.chosen)
 }
 
 /// The answer to a request that its handler refuses.
@@ -99,7 +109,7 @@ fn refuse(call: &Call, status: &Status, span: &Span, handler: bool) -> Response<
     let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
     let chosen = accept::negotiate_plain(header(header::ACCEPT), header(header::USER_AGENT), &query);
     let serialize = serialize_span(call, span, chosen, "v1");
-    let bytes = codec::encode(&status.to_value(), chosen);
+    let bytes = encode(&status.to_value(), chosen);
     end_serialize(&serialize, bytes.len(), handler);
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = response(call, code, chosen.content_type(false), bytes.into());

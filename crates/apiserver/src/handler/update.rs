@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, metadata, validate,
+    decode, validate,
 };
 use crate::{
     admission::Operation,
@@ -17,8 +17,10 @@ use crate::{
         Status, field,
         meta::{Meta, set_meta},
     },
-    apply::managed,
+    apply::keep_times,
     codec::query::WriteOptions,
+    core::is_gone,
+    kinds::metadata,
     store::{Stored, WriteError},
     trace::{Kind, Scope, Span},
 };
@@ -103,18 +105,18 @@ pub async fn change(
         let (object, managers) = make(&live)?;
         let object = admit(on, options, object, &live, managers).await?;
         match write(on, options, &stored, object, &span).await {
-            Err(WriteError::Conflict) if expected.version.is_empty() => {}
-            Err(WriteError::Conflict) => return Err(Status::modified(&on.named(), &on.path.name)),
+            Err(WriteError::Conflict { .. }) if expected.version.is_empty() => {}
+            Err(WriteError::Conflict { .. }) => return Err(Status::modified(&on.collection(), &on.path.name)),
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
             Ok(answer) => return Ok(answer),
         }
     }
-    Err(Status::modified(&on.named(), &on.path.name))
+    Err(Status::modified(&on.collection(), &on.path.name))
 }
 
 fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status> {
-    let (named, name) = (on.named(), &on.path.name);
+    let (named, name) = (on.collection(), &on.path.name);
     if !expected.uid.is_empty() && expected.uid != live.uid() {
         let why = format!(
             "Precondition failed: UID in precondition: {}, UID in object meta: {}",
@@ -150,21 +152,23 @@ async fn admit(
     live: &Value,
     managers: Managers,
 ) -> Result<Value, Status> {
-    let (now, strategy) = (on.core().now(), &on.resource.strategy);
+    let strategy = &on.resource.strategy;
     let subresource = on.path.subresource.as_str();
     strategy.default(&mut object);
-    metadata::carry_over(&mut object, live, on.namespace());
+    carry_over(on, &mut object, live);
     set_meta(&mut object, "resourceVersion", live.resource_version());
     strategy.prepare_update(&mut object, live, subresource);
     if managers == Managers::Update {
-        managed::update(Some(live), &mut object, &on.manager(options, &now));
+        on.writer(options).owner(on).update(Some(live), &mut object);
     }
     let admission = &on.core().admission;
     admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
     strategy.default(&mut object);
     strategy.prepare_update(&mut object, live, subresource);
     validate::update(on, &object, live)?;
+    validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
+    keep_times(live, &mut object);
     Ok(object)
 }
 
@@ -185,7 +189,7 @@ async fn write(
     span.event("Transaction prepared");
     let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
-    let written = if on.core().is_gone(&object) {
+    let written = if is_gone(&object) {
         // The last finalizer went: so does the object. The answer is what it was last.
         on.core().store.delete(&stored.key, stored.revision, Some(object.clone())).await?;
         Answer::Object(StatusCode::OK, object)
@@ -219,4 +223,12 @@ fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
         return Err(Status::bad_request(message));
     }
     Ok(())
+}
+
+/// What a writer leaves out, or may not change, comes from what is stored.
+fn carry_over(on: On<'_>, object: &mut Value, live: &Value) {
+    if on.resource.namespaced {
+        set_meta(object, "namespace", on.namespace());
+    }
+    metadata::prepare_update(object, live);
 }

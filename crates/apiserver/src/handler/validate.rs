@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::call::On;
 use crate::{
     api::{Status, meta::Meta},
+    auth::escalation,
     kinds::metadata::{self, MetaRules},
 };
 
@@ -17,12 +18,25 @@ pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     answer(on, object, &errors)
 }
 
+/// Nobody grants more than they hold.
+pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Result<(), Status> {
+    let write = escalation::Write {
+        user: &on.call.user,
+        resource: &on.collection(),
+        namespace: on.namespace(),
+        path_name: &on.path.name,
+        new: object,
+        old: live,
+    };
+    escalation::check(&write, &on.core().access.rbac, &on.core().access.authorizers).await
+}
+
 /// A changed object.
 pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata::validate_update(object, live, rules(on), &mut errors);
     on.resource.strategy.validate_update(object, live, &on.path.subresource, &mut errors);
-    warn(on, object);
+    on.resource.strategy.warnings_on_update(object, live).into_iter().for_each(|warning| on.call.warnings.add(warning));
     answer(on, object, &errors)
 }
 

@@ -6,14 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
 
 use super::{
-    Core,
     answer::{self, Answer},
     call::On,
     filter::Filter,
@@ -21,7 +20,8 @@ use super::{
 };
 use crate::{
     api::Status,
-    codec::query::ListOptions,
+    codec::{accept, query::ListOptions},
+    core::Core,
     http::Body,
     registry::Resource,
     store::{Event, EventKind, Stored, Watch, WatchError, WatchFrom},
@@ -41,9 +41,10 @@ const LONGEST: Duration = Duration::from_secs(1800);
 /// Starts a watch.
 pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let filter = Filter::new(on, options)?;
-    let form = Form::of_watch(on)?;
+    let form = Form::of(on, accept::Answer::Watch)?;
+    let revision = options.version_of_list()?;
     let (sender, receiver) = mpsc::channel(PIECES);
-    let watch = on.core().store.watch(&on.collection(), from(options));
+    let watch = on.core().store.watch(&on.collection(), from(options, revision));
     let deadline = Instant::now() + limit(options);
     let resource = Arc::clone(on.resource);
     let mut stream = Stream {
@@ -53,7 +54,7 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
         form,
         sender,
         deadline,
-        bookmarks: options.bookmarks,
+        bookmarks: options.allow_watch_bookmarks,
         initial: options.send_initial_events == Some(true),
         core: Arc::clone(on.core()),
     };
@@ -70,8 +71,8 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     Ok(Answer::Watch(Body::stream(receiver)))
 }
 
-fn from(options: &ListOptions) -> WatchFrom {
-    match (options.send_initial_events, options.resource_version) {
+fn from(options: &ListOptions, revision: Option<u64>) -> WatchFrom {
+    match (options.send_initial_events, revision) {
         (Some(true), _) => WatchFrom::Start,
         (Some(false), None | Some(0)) => WatchFrom::Now,
         (_, None | Some(0)) => WatchFrom::Start,
@@ -81,7 +82,7 @@ fn from(options: &ListOptions) -> WatchFrom {
 
 fn limit(options: &ListOptions) -> Duration {
     match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
         _ => LONGEST + Duration::from_secs_f64(LONGEST.as_secs_f64() * fastrand::f64()),
     }
 }
@@ -145,7 +146,7 @@ impl Stream {
         bytes.is_empty() || self.sender.send(bytes.freeze()).await.is_ok()
     }
 
-    fn put(&self, bytes: &mut BytesMut, event: &Event) {
+    fn put(&mut self, bytes: &mut BytesMut, event: &Event) {
         let Some((kind, object)) = self.seen_as(event) else { return };
         self.core.metrics.delivered(event);
         match self.form.event(&self.resource, object) {
@@ -173,19 +174,19 @@ impl Stream {
         self.send_bookmark(watch.started(), true).await
     }
 
-    async fn send_bookmark(&self, revision: u64, initial_end: bool) -> bool {
+    async fn send_bookmark(&mut self, revision: u64, initial_end: bool) -> bool {
         let mut bytes = BytesMut::new();
         self.put_bookmark(&mut bytes, revision, initial_end);
         self.sender.send(bytes.freeze()).await.is_ok()
     }
 
-    fn put_bookmark(&self, bytes: &mut BytesMut, revision: u64, initial_end: bool) {
+    fn put_bookmark(&mut self, bytes: &mut BytesMut, revision: u64, initial_end: bool) {
         let mut meta = json!({ "resourceVersion": revision.to_string() });
         if initial_end && let Some(meta) = meta.as_object_mut() {
             meta.insert("annotations".into(), json!({ "k8s.io/initial-events-end": "true" }));
         }
         let object = json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
-        answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object));
+        answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object, &self.resource));
     }
 
     fn next_bookmark(&self) -> Instant {

@@ -5,10 +5,15 @@
 
 use std::sync::Arc;
 
-use super::{Addresses, config, namespace, rules::Simple};
+use super::{
+    Addresses, batch, config, daemonset, deployment, namespace, pod, replicaset, rules::Simple, service, statefulset,
+    storage,
+};
 use crate::{
     api::GroupVersion,
+    crd::DefinitionStrategy,
     registry::{Catalog, Plain, Resource, Strategy, Subresource},
+    schema::{Node, builtin},
 };
 
 const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -89,9 +94,9 @@ const TABLE: &[(&str, &[Row])] = &[
             .sub(&[("finalize", "", "", &["update"]), STATUS]),
         cluster("nodes", "Node", plain).short(&["no"]).select(&["spec.unschedulable"])
             .sub(&[("proxy", "NodeProxyOptions", "", PROXY), STATUS]),
-        ns("persistentvolumeclaims", "PersistentVolumeClaim", plain).short(&["pvc"]).sub(&[STATUS]),
-        cluster("persistentvolumes", "PersistentVolume", plain).short(&["pv"]).sub(&[STATUS]),
-        ns("pods", "Pod", plain).short(&["po"]).in_all()
+        ns("persistentvolumeclaims", "PersistentVolumeClaim", |_| Arc::new(storage::Claim)).short(&["pvc"]).sub(&[STATUS]),
+        cluster("persistentvolumes", "PersistentVolume", |_| Arc::new(storage::Volume)).short(&["pv"]).sub(&[STATUS]),
+        ns("pods", "Pod", |_| Arc::new(pod::Pod)).short(&["po"]).in_all()
             .select(&["spec.hostNetwork", "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
                       "status.nominatedNodeName", "status.phase", "status.podIP", "status.podIPs"])
             .sub(&[("attach", "PodAttachOptions", "", STREAM), ("binding", "Binding", "", CREATE),
@@ -100,13 +105,13 @@ const TABLE: &[(&str, &[Row])] = &[
                    ("portforward", "PodPortForwardOptions", "", STREAM), ("proxy", "PodProxyOptions", "", PROXY),
                    ("resize", "", "", READ_WRITE), STATUS]),
         ns("podtemplates", "PodTemplate", plain),
-        ns("replicationcontrollers", "ReplicationController", plain).short(&["rc"]).in_all().sub(&[SCALE, STATUS])
+        ns("replicationcontrollers", "ReplicationController", |_| Arc::new(replicaset::ReplicationController)).short(&["rc"]).in_all().sub(&[SCALE, STATUS])
             .select(&["status.replicas"]),
         ns("resourcequotas", "ResourceQuota", |_| Simple::new().status().boxed()).short(&["quota"]).sub(&[STATUS]),
         ns("secrets", "Secret", |_| Arc::new(config::Secret)).select(&["type"]),
         ns("serviceaccounts", "ServiceAccount", plain).short(&["sa"])
             .sub(&[("token", "TokenRequest", "authentication.k8s.io/v1", CREATE)]),
-        ns("services", "Service", plain).short(&["svc"]).in_all().select(&["spec.clusterIP", "spec.type"])
+        ns("services", "Service", |addresses| Arc::new(service::Service::new(Arc::clone(addresses)))).short(&["svc"]).in_all().select(&["spec.clusterIP", "spec.type"])
             .sub(&[("proxy", "ServiceProxyOptions", "", PROXY), STATUS]),
     ]),
     ("admissionregistration.k8s.io/v1", &[
@@ -116,17 +121,17 @@ const TABLE: &[(&str, &[Row])] = &[
         cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", plain).in_extensions(),
     ]),
     ("apiextensions.k8s.io/v1", &[
-        cluster("customresourcedefinitions", "CustomResourceDefinition", plain).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
+        cluster("customresourcedefinitions", "CustomResourceDefinition", |_| Arc::new(DefinitionStrategy)).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
     ]),
     ("apiregistration.k8s.io/v1", &[
         cluster("apiservices", "APIService", |_| Simple::new().status().boxed()).in_extensions().sub(&[STATUS]),
     ]),
     ("apps/v1", &[
         ns("controllerrevisions", "ControllerRevision", plain),
-        ns("daemonsets", "DaemonSet", plain).short(&["ds"]).in_all().sub(&[STATUS]),
-        ns("deployments", "Deployment", plain).short(&["deploy"]).in_all().sub(&[SCALE, STATUS]),
-        ns("replicasets", "ReplicaSet", plain).short(&["rs"]).in_all().sub(&[SCALE, STATUS]).select(&["status.replicas"]),
-        ns("statefulsets", "StatefulSet", plain).short(&["sts"]).in_all().sub(&[SCALE, STATUS]),
+        ns("daemonsets", "DaemonSet", |_| Arc::new(daemonset::DaemonSet)).short(&["ds"]).in_all().sub(&[STATUS]),
+        ns("deployments", "Deployment", |_| Arc::new(deployment::Deployment)).short(&["deploy"]).in_all().sub(&[SCALE, STATUS]),
+        ns("replicasets", "ReplicaSet", |_| Arc::new(replicaset::ReplicaSet)).short(&["rs"]).in_all().sub(&[SCALE, STATUS]).select(&["status.replicas"]),
+        ns("statefulsets", "StatefulSet", |_| Arc::new(statefulset::StatefulSet)).short(&["sts"]).in_all().sub(&[SCALE, STATUS]),
     ]),
     ("authentication.k8s.io/v1", &[
         cluster("selfsubjectreviews", "SelfSubjectReview", plain).verbs(CREATE),
@@ -145,8 +150,8 @@ const TABLE: &[(&str, &[Row])] = &[
         ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", plain).short(&["hpa"]).in_all().sub(&[STATUS]),
     ]),
     ("batch/v1", &[
-        ns("cronjobs", "CronJob", plain).short(&["cj"]).in_all().sub(&[STATUS]),
-        ns("jobs", "Job", plain).in_all().sub(&[STATUS]).select(&["status.successful"]),
+        ns("cronjobs", "CronJob", |_| Arc::new(batch::CronJob)).short(&["cj"]).in_all().sub(&[STATUS]),
+        ns("jobs", "Job", |_| Arc::new(batch::Job)).in_all().sub(&[STATUS]).select(&["status.successful"]),
     ]),
     ("certificates.k8s.io/v1", &[
         cluster("certificatesigningrequests", "CertificateSigningRequest", |_| Simple::new().status().boxed()).short(&["csr"])
@@ -231,7 +236,7 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
         categories: texts(row.categories),
         verbs: row.verbs.to_vec(),
         subresources: row.sub.iter().map(|sub| subresource(row.kind, sub)).collect(),
-        schema: Arc::default(),
+        schema: builtin::of_kind(gv, row.kind).map_or_else(Node::default, Node::Builtin),
         strategy,
         custom: None,
         selectable: texts(row.select),

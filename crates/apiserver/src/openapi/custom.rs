@@ -4,6 +4,8 @@
 //! atomic. `apiVersion`, `kind` and `metadata` are put where Kubernetes puts them. Version 2 cannot say all of it: there, what is
 //! nullable or open has no type or fields, so that a client that checks objects by it refuses nothing that the server takes.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use serde_json::{Map, Number, Value, json};
 
 use super::{Dialect, names::META, types};
@@ -39,7 +41,7 @@ fn object_schema(resource: &Resource, dialect: Dialect) -> Value {
         // A client would take the three fields for all that there are.
         Dialect::V2 if open => Map::from_iter([("type".to_owned(), json!("object"))]),
         _ => {
-            let mut schema = writer.schema(&resource.schema, Place::Field, 0);
+            let mut schema = writer.schema(&resource.schema, 0);
             schema.insert("type".into(), "object".into());
             add_meta(&mut schema, dialect);
             schema
@@ -87,19 +89,12 @@ fn reference(name: &str, description: &str, dialect: Dialect) -> Value {
     }
 }
 
-/// Where a schema stands: below `allOf` and the like, objects and lists name no type.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Field,
-    Junctor,
-}
-
 struct Writer {
     dialect: Dialect,
 }
 
 impl Writer {
-    fn schema(&self, schema: &Schema, place: Place, depth: u8) -> Map<String, Value> {
+    fn schema(&self, schema: &Schema, depth: u8) -> Map<String, Value> {
         let mut out = Map::new();
         if depth > MAX_DEPTH {
             return out;
@@ -109,7 +104,7 @@ impl Writer {
         }
         let unsaid = self.dialect == Dialect::V2 && schema.nullable;
         if !unsaid {
-            self.shape(schema, place, depth, &mut out);
+            self.shape(schema, depth, &mut out);
         }
         if let Some(rules) = &schema.rules {
             self.rules(rules, depth, &mut out);
@@ -125,63 +120,58 @@ impl Writer {
         out
     }
 
-    fn node(&self, node: &Node, place: Place, depth: u8) -> Value {
-        self.schema(node, place, depth.saturating_add(1)).into()
+    fn node(&self, node: &Node, depth: u8) -> Value {
+        self.schema(node, depth.saturating_add(1)).into()
     }
 
-    fn shape(&self, schema: &Schema, place: Place, depth: u8, out: &mut Map<String, Value>) {
-        let typed = place == Place::Field;
+    fn shape(&self, schema: &Schema, depth: u8, out: &mut Map<String, Value>) {
+        // Below `anyOf` and the like, a shape only says what the parts are.
+        let typed = schema.rules.as_ref().is_none_or(|rules| !rules.untyped);
+        let mut say_type = |of: &str| typed.then(|| out.insert("type".into(), of.into()));
         match &schema.shape {
-            Shape::Any => {
-                if typed && schema.rules.as_ref().is_none_or(|rules| **rules == Rules::default()) {
-                    out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
-                }
+            Shape::Any if schema.rules.is_none() => {
+                out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
             }
+            Shape::Any => {}
             Shape::Scalar(Scalar::IntOrString) => {
                 out.insert("x-kubernetes-int-or-string".into(), true.into());
             }
             Shape::Scalar(scalar) => {
-                let of = types::plain(*scalar).remove("type").unwrap_or_default();
-                out.insert("type".into(), of);
+                out.insert("type".into(), types::plain(*scalar).remove("type").unwrap_or_default());
             }
             Shape::List { items, list } => {
-                if typed {
-                    out.insert("type".into(), "array".into());
-                }
-                out.insert("items".into(), self.node(items, place, depth));
+                say_type("array");
+                out.insert("items".into(), self.node(items, depth));
                 list_type(list, out);
             }
             Shape::Map { values, map } => {
-                if typed {
-                    out.insert("type".into(), "object".into());
-                }
-                out.insert("additionalProperties".into(), self.node(values, place, depth));
+                say_type("object");
+                out.insert("additionalProperties".into(), self.node(values, depth));
                 map_type(*map, out);
             }
-            Shape::Object { .. } => self.object(&schema.shape, place, depth, out),
+            Shape::Object { fields, open, embedded, map } => {
+                say_type("object");
+                map_type(*map, out);
+                let open = *open && typed;
+                if open {
+                    out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+                }
+                if !open || self.dialect == Dialect::V3 {
+                    self.properties(fields, *embedded, depth, out);
+                }
+            }
         }
     }
 
-    fn object(&self, shape: &Shape, place: Place, depth: u8, out: &mut Map<String, Value>) {
-        let Shape::Object { fields, open, embedded, map } = shape else { return };
-        if place == Place::Field {
-            out.insert("type".into(), "object".into());
-            if *open {
-                out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
-            }
-        }
-        map_type(*map, out);
-        if self.dialect == Dialect::V2 && *open {
-            return;
-        }
+    fn properties(&self, fields: &BTreeMap<Arc<str>, Node>, embedded: bool, depth: u8, out: &mut Map<String, Value>) {
         // `metadata` is a built-in type and would be written as a copy of it.
         let own = fields.iter().filter(|(_, node)| node.name.is_empty());
         let properties: Map<String, Value> =
-            own.map(|(name, node)| (name.to_string(), self.node(node, place, depth))).collect();
+            own.map(|(name, node)| (name.to_string(), self.node(node, depth))).collect();
         if !properties.is_empty() {
             out.insert("properties".into(), properties.into());
         }
-        if *embedded {
+        if embedded {
             out.insert("x-kubernetes-embedded-resource".into(), true.into());
             add_meta(out, self.dialect);
         }
@@ -193,7 +183,7 @@ impl Writer {
                 out.insert(key.into(), value);
             }
         };
-        let words = |words: &[std::sync::Arc<str>]| words.iter().map(|word| Value::from(&**word)).collect::<Vec<_>>();
+        let words = |words: &[Arc<str>]| words.iter().map(|word| Value::from(&**word)).collect::<Vec<_>>();
         say("required", filled(words(&rules.required)));
         say("enum", filled(rules.enumeration.clone()));
         say("format", rules.format.as_deref().map(Value::from));
@@ -216,12 +206,11 @@ impl Writer {
         say("uniqueItems", rules.unique_items.then_some(true.into()));
         say("x-kubernetes-validations", filled(rules.validations.clone()));
         if self.dialect == Dialect::V3 {
-            let nodes =
-                |nodes: &[Node]| nodes.iter().map(|of| self.node(of, Place::Junctor, depth)).collect::<Vec<_>>();
+            let nodes = |nodes: &[Node]| nodes.iter().map(|of| self.node(of, depth)).collect::<Vec<_>>();
             say("allOf", filled(nodes(&rules.all_of)));
             say("anyOf", filled(nodes(&rules.any_of)));
             say("oneOf", filled(nodes(&rules.one_of)));
-            say("not", rules.not.as_ref().map(|not| self.node(not, Place::Junctor, depth)));
+            say("not", rules.not.as_ref().map(|not| self.node(not, depth)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The sort of a JSON value, as Go's JSON decoder names it.
-pub(super) fn json_kind(value: &Value) -> &'static str {
+pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -15,7 +15,7 @@ pub(super) fn json_kind(value: &Value) -> &'static str {
 }
 
 /// The Go type that a JSON value is read into.
-pub(super) fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -28,7 +28,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 }
 
 /// As `%v` prints it.
-pub(super) fn printed(value: &Value) -> String {
+pub(crate) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -36,6 +36,22 @@ pub(super) fn printed(value: &Value) -> String {
         Value::Object(members) => {
             let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", printed(value))).collect();
             format!("map[{}]", members.join(" "))
+        }
+        plain => plain.to_string(),
+    }
+}
+
+/// As `%#v` prints it.
+pub(crate) fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{key:?}:{}", syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
         plain => plain.to_string(),
     }

@@ -52,6 +52,7 @@ impl Operations {
         };
         let operations = match patch {
             Value::Array(operations) => operations,
+            Value::Null => Vec::new(),
             other => return wrong(&other, "[]handlers.jsonPatchOp"),
         };
         let mut read = Vec::with_capacity(operations.len());

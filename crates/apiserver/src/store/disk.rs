@@ -4,9 +4,9 @@
 //! together, under one checksum. The first frames are a snapshot, which ends with a mark; what follows are the writes since. A new
 //! file is written beside the old one, synced and renamed over it, so that a snapshot is never torn.
 //!
-//! A frame is written only after the one before it was synced. So a broken frame at the end was never answered and is cut off, while a broken
-//! frame with a whole one after it is damage: [`OpenError::Corrupt`]. Without syncs (`sync: false`) that holds for a killed process but
-//! not for a power cut.
+//! A frame is written only after the one before it was synced. So a broken frame at the end was never answered and is cut off,
+//! while a broken frame with a whole one after it is damage: [`OpenError::Corrupt`]. (Damage to the very last frame looks like an
+//! unfinished write and is cut off, too.) Without syncs (`sync: false`) that holds for a killed process but not for a power cut.
 
 mod compact;
 mod frame;
@@ -38,11 +38,15 @@ pub(super) struct Log {
     /// Something failed: the file must be cut to its length, and the directory synced, before it is appended to.
     broken: bool,
     /// Held for as long as the log is open.
-    _lock: File,
+    _lock: DirLock,
     /// What fails next.
     #[cfg(test)]
     pub(super) fault: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
+
+/// The directory is this process's own.
+#[derive(Debug)]
+struct DirLock(File);
 
 impl Log {
     /// Opens the log of a directory, or makes one.
@@ -52,7 +56,7 @@ impl Log {
             |source| OpenError::Io { path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed(dir))?;
-        let lock = lock(&dir.join(LOCK))?;
+        let lock = DirLock::take(&dir.join(LOCK))?;
         let path = dir.join(LOG);
         remove(&dir.join(NEW)).map_err(failed(&dir.join(NEW)))?;
         if !path.try_exists().map_err(failed(&path))? {
@@ -145,14 +149,25 @@ impl Log {
     }
 }
 
-/// Takes the directory for this process. The kernel gives it back when the process ends, however it ends.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    let file = open.map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
-        Err(fs::TryLockError::Error(source)) => Err(OpenError::Io { path: path.to_owned(), source }),
+impl DirLock {
+    /// Takes the directory for this process. The kernel gives it back when the process ends, however it ends.
+    fn take(path: &Path) -> Result<Self, OpenError> {
+        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let file = open.map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
+            Err(fs::TryLockError::Error(source)) => Err(OpenError::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+/// Said to the kernel: to close the file is not enough while a child process that was just forked still has it.
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "could not unlock the directory of the store");
+        }
     }
 }
 

@@ -37,3 +37,18 @@ fn subresource_scope_and_reason_are_in_the_message() {
     let message = r#"nodes is forbidden: User "jane" cannot get resource "nodes/log" in API group "" at the cluster scope: RBAC: why"#;
     assert_eq!(status.message, message);
 }
+
+#[test]
+fn a_field_selector_may_name_one_object() {
+    for (selector, name) in [
+        ("metadata.name=a", Some("a")),
+        ("status.phase=Running,metadata.name==a", Some("a")),
+        ("metadata.name!=a", None),
+        ("metadata.namespace=a", None),
+        ("metadata.name=", None),
+        ("metadata.name=a/b", None),
+        ("", None),
+    ] {
+        assert_eq!(selected_name(selector), name, "{selector}");
+    }
+}

@@ -178,3 +178,14 @@ fn a_kubeconfig_holds_everything_and_shows_no_secret() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), yaml);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+#[test]
+fn given_certificates_are_checked_when_they_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let certs = Certs::in_directory(directory.path(), &Subjects::default(), now()).unwrap();
+    assert_eq!(Pair::load(&path("apiserver.crt"), &path("apiserver.key")).unwrap(), certs.server);
+    assert!(matches!(Pair::load(&path("apiserver.crt"), &path("admin.key")), Err(Error::Tls(_))));
+    assert!(matches!(Pair::load(&path("apiserver.key"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
+    assert!(matches!(Pair::load(&path("none"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
+}

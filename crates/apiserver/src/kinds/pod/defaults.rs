@@ -26,22 +26,22 @@ pub fn pod_spec(spec: &mut Object) {
     fill(spec, "terminationGracePeriodSeconds", 30);
     fill_text(spec, "schedulerName", "default-scheduler");
     both_names_of_the_account(spec);
-    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in CONTAINERS {
-        for one in each(spec, list) {
-            container(one, host_network && list != "ephemeralContainers");
-        }
+        each(spec, list).for_each(container);
     }
     each(spec, "volumes").for_each(volume);
-    spread(spec);
 }
 
 /// The defaults of a Pod: those of its spec, requests taken from limits, and service links.
 pub fn pod(spec: &mut Object) {
     pod_spec(spec);
+    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in ["containers", "initContainers"] {
         for one in each(spec, list) {
             requests_from_limits(one);
+            if host_network {
+                each(one, "ports").for_each(host_port);
+            }
         }
     }
     fill(spec, "enableServiceLinks", true);
@@ -57,7 +57,7 @@ fn both_names_of_the_account(spec: &mut Object) {
     }
 }
 
-fn container(container: &mut Object, host_network: bool) {
+fn container(container: &mut Object) {
     let policy = pull_policy(text(container, "image"));
     fill_text(container, "imagePullPolicy", policy);
     fill_text(container, "terminationMessagePath", "/dev/termination-log");
@@ -65,10 +65,6 @@ fn container(container: &mut Object, host_network: bool) {
     fill(container, "resources", json!({}));
     for port in each(container, "ports") {
         fill_text(port, "protocol", "TCP");
-        if host_network {
-            let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
-            fill_number(port, "hostPort", number);
-        }
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = sub(container, name) {
@@ -76,7 +72,9 @@ fn container(container: &mut Object, host_network: bool) {
         }
     }
     for hook in ["postStart", "preStop"] {
-        if let Some(get) = sub(container, "lifecycle").and_then(|hooks| sub(hooks, hook)).and_then(|hook| sub(hook, "httpGet")) {
+        if let Some(get) =
+            sub(container, "lifecycle").and_then(|hooks| sub(hooks, hook)).and_then(|hook| sub(hook, "httpGet"))
+        {
             http_get(get);
         }
     }
@@ -85,11 +83,12 @@ fn container(container: &mut Object, host_network: bool) {
             fill_text(field, "apiVersion", "v1");
         }
     }
-    if let Some(context) = sub(container, "securityContext") {
-        if context.contains_key("procMount") {
-            fill_text(context, "procMount", "Default");
-        }
-    }
+}
+
+/// On the host's network a port is the host's.
+fn host_port(port: &mut Object) {
+    let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
+    fill_number(port, "hostPort", number);
 }
 
 /// `Always` for an image that names no version, or `latest`.
@@ -123,7 +122,8 @@ fn http_get(get: &mut Object) {
 
 fn requests_from_limits(container: &mut Object) {
     let Some(resources) = sub(container, "resources") else { return };
-    let Some(limits) = resources.get("limits").and_then(Value::as_object).filter(|limits| !limits.is_empty()).cloned() else {
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).filter(|limits| !limits.is_empty()).cloned()
+    else {
         return;
     };
     fill(resources, "requests", json!({}));
@@ -181,12 +181,5 @@ fn downward_fields(source: &mut Object) {
         if let Some(field) = sub(item, "fieldRef") {
             fill_text(field, "apiVersion", "v1");
         }
-    }
-}
-
-/// Affinities need their lists; topology constraints their policies stay unset.
-fn spread(spec: &mut Object) {
-    for toleration in each(spec, "tolerations") {
-        toleration.retain(|_, value| !value.is_null());
     }
 }

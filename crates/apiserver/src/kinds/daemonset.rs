@@ -1,0 +1,112 @@
+//! DaemonSet. How often its template changed is told in an annotation.
+
+use serde_json::{Value, json};
+
+use super::{
+    at::At,
+    object::{fill, fill_text, made, sub, text},
+    workload::{self, int_or_percent, is_zero, non_negative, not_above_all},
+};
+use crate::{
+    api::{
+        field::{Error, Errors},
+        meta::{Meta, child_mut, meta_mut},
+    },
+    registry::Strategy,
+};
+
+const COUNTS: [&str; 4] = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"];
+/// Where kube-apiserver shows how often the template changed.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Rules of DaemonSet.
+#[derive(Clone, Copy, Debug)]
+pub struct DaemonSet;
+
+impl Strategy for DaemonSet {
+    fn default(&self, object: &mut Value) {
+        if let Some(status) = made(object, "status") {
+            COUNTS.iter().for_each(|count| fill(status, count, 0));
+        }
+        let Some(spec) = made(object, "spec") else { return };
+        workload::defaults(spec);
+        fill(spec, "revisionHistoryLimit", 10);
+        fill(spec, "updateStrategy", json!({}));
+        let Some(strategy) = sub(spec, "updateStrategy") else { return };
+        fill_text(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate" {
+            fill(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = sub(strategy, "rollingUpdate") {
+                fill(rolling, "maxUnavailable", 1);
+                fill(rolling, "maxSurge", 0);
+            }
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        let zeros = COUNTS.iter().map(|count| ((*count).to_owned(), json!(0)));
+        workload::prepare_create(object, Value::Object(zeros.collect()));
+        let generation = template_generation(object).max(1);
+        set_template_generation(object, generation);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        workload::prepare_update(new, old, subresource);
+        if subresource == "status" {
+            return;
+        }
+        let changed = new.pointer("/spec/template") != old.pointer("/spec/template");
+        set_template_generation(new, template_generation(old).max(1) + i64::from(changed));
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        workload::validate(&spec, "daemonset", errors);
+        workload::always_restarts(&spec, "DaemonSet", errors);
+        non_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+        strategy(&spec.get("updateStrategy"), errors);
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        let (root, old_root) = (At::root(new), At::root(old));
+        if subresource == "status" {
+            non_negative(&root.get("status"), &COUNTS, errors);
+            let more = ["observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable"];
+            return non_negative(&root.get("status"), &more, errors);
+        }
+        self.validate_create(new, errors);
+        workload::same_selector(&root.get("spec"), &old_root.get("spec"), errors);
+    }
+}
+
+fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+    match strategy.get("type").str() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let rolling = strategy.get("rollingUpdate");
+            let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            for at in [&unavailable, &surge] {
+                int_or_percent(at, errors);
+                not_above_all(at, errors);
+            }
+            match (is_zero(&unavailable), is_zero(&surge)) {
+                (false, false) => surge.invalid(errors, "may not be set when maxUnavailable is non-zero"),
+                (true, true) => unavailable.required(errors, "cannot be 0 when maxSurge is 0"),
+                _ => {}
+            }
+        }
+        _ => errors.push(Error::not_supported(strategy.path(), strategy.value, &["RollingUpdate", "OnDelete"])),
+    }
+}
+
+fn template_generation(object: &Value) -> i64 {
+    let annotation = object.meta("annotations").and_then(|all| all.get(TEMPLATE_GENERATION)).and_then(Value::as_str);
+    annotation.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    if let Some(annotations) = meta_mut(object).and_then(|meta| child_mut(meta, "annotations")) {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
+    }
+}

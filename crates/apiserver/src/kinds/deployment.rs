@@ -1,0 +1,117 @@
+//! Deployment. Its generation also counts changes of annotations, as the deployment controller copies them to its ReplicaSets.
+
+use serde_json::{Value, json};
+
+use super::{
+    at::At,
+    metadata,
+    object::{fill, fill_text, made, sub},
+    workload::{self, at_most, int_or_percent, is_zero, non_negative, not_above_all},
+};
+use crate::{
+    api::{
+        field::{Error, Errors},
+        meta::{Meta, set_meta},
+    },
+    registry::Strategy,
+};
+
+/// Rules of Deployment.
+#[derive(Clone, Copy, Debug)]
+pub struct Deployment;
+
+impl Strategy for Deployment {
+    fn default(&self, object: &mut Value) {
+        made(object, "status");
+        let Some(spec) = made(object, "spec") else { return };
+        workload::defaults(spec);
+        fill(spec, "replicas", 1);
+        fill(spec, "revisionHistoryLimit", 10);
+        fill(spec, "progressDeadlineSeconds", 600);
+        fill(spec, "strategy", json!({}));
+        let Some(strategy) = sub(spec, "strategy") else { return };
+        fill_text(strategy, "type", "RollingUpdate");
+        if super::object::text(strategy, "type") == "RollingUpdate" {
+            fill(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = sub(strategy, "rollingUpdate") {
+                fill(rolling, "maxUnavailable", "25%");
+                fill(rolling, "maxSurge", "25%");
+            }
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        workload::prepare_create(object, json!({}));
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        workload::prepare_update(new, old, subresource);
+        if subresource == "status" {
+            return metadata::restore(new, old, "labels");
+        }
+        if new.meta("annotations") != old.meta("annotations") {
+            set_meta(new, "generation", old.generation().saturating_add(1));
+        }
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        non_negative(
+            &spec,
+            &["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"],
+            errors,
+        );
+        workload::validate(&spec, "deployment", errors);
+        workload::always_restarts(&spec, "ReplicaSet", errors);
+        strategy(&spec.get("strategy"), errors);
+        let deadline = spec.get("progressDeadlineSeconds");
+        if deadline.int().is_some_and(|seconds| seconds <= spec.get("minReadySeconds").int().unwrap_or(0)) {
+            deadline.invalid(errors, "must be greater than minReadySeconds");
+        }
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        let (root, old_root) = (At::root(new), At::root(old));
+        if subresource == "status" {
+            return status(&root.get("status"), errors);
+        }
+        self.validate_create(new, errors);
+        workload::same_selector(&root.get("spec"), &old_root.get("spec"), errors);
+    }
+}
+
+fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").str() {
+        "Recreate" if rolling.is_set() => {
+            rolling.forbidden(errors, "may not be specified when strategy `type` is 'Recreate'");
+        }
+        "Recreate" => {}
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        _ => {
+            let known = ["Recreate", "RollingUpdate"];
+            errors.push(Error::not_supported(strategy.path(), strategy.value, &known));
+        }
+    }
+}
+
+fn rolling_update(rolling: &At<'_>, errors: &mut Errors) {
+    let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+    int_or_percent(&unavailable, errors);
+    int_or_percent(&surge, errors);
+    if is_zero(&unavailable) && is_zero(&surge) {
+        unavailable.invalid(errors, "may not be 0 when `maxSurge` is 0");
+    }
+    not_above_all(&unavailable, errors);
+}
+
+fn status(status: &At<'_>, errors: &mut Errors) {
+    let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+    non_negative(status, &["observedGeneration", "collisionCount", "terminatingReplicas"], errors);
+    non_negative(status, &counts, errors);
+    for part in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
+        at_most(status, part, "replicas", "status.replicas", errors);
+    }
+    at_most(status, "availableReplicas", "readyReplicas", "readyReplicas", errors);
+}

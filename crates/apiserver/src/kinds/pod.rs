@@ -1,0 +1,210 @@
+//! Pod: its defaults, what the server fills in, what may change, and its subresources `binding` and `eviction`.
+//!
+//! Of kube-apiserver's admission plugins two are here, since they depend on the pod alone: the tolerations of nodes that fail, and
+//! the priority (of the built-in classes). Service accounts are not injected.
+
+mod binding;
+mod container;
+mod defaults;
+mod eviction;
+mod spec;
+mod update;
+
+use serde_json::{Value, json};
+
+pub use self::{
+    binding::bind,
+    eviction::{Budget, evict},
+};
+pub(super) use self::{container::port, defaults::template as default_template, spec::validate_template};
+use super::{
+    at::At,
+    metadata,
+    object::{
+        Object, at, fill, first_generation, keep, keep_all_but_status, list_at, made, next_generation, number_at, part,
+        set, text_at,
+    },
+    quantity::Quantity,
+};
+use crate::{
+    api::{
+        field::Errors,
+        meta::{Meta, remove_meta},
+    },
+    registry::Strategy,
+};
+
+/// Rules of Pod.
+#[derive(Clone, Copy, Debug)]
+pub struct Pod;
+
+impl Strategy for Pod {
+    fn default(&self, object: &mut Value) {
+        if let Some(spec) = made(object, "spec") {
+            defaults::pod(spec);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        first_generation(object);
+        let status = json!({"phase": "Pending", "qosClass": qos_class(object)});
+        set(object, "status", status);
+        if !list_at(object, &["spec", "schedulingGates"]).is_empty() {
+            if let Some(status) = part(object, "status") {
+                status.insert("conditions".to_owned(), gated());
+            }
+        }
+        if let Some(spec) = part(object, "spec") {
+            tolerate_failing_nodes(spec);
+            priority(spec);
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        match subresource {
+            "status" => prepare_status(new, old),
+            _ => {
+                keep(new, old, "status");
+                next_generation(new, old, &["spec"]);
+            }
+        }
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        spec::validate(&spec, errors);
+        image_whitespace(&spec, errors);
+        if !spec.get("ephemeralContainers").is_empty() {
+            spec.get("ephemeralContainers").forbidden(errors, "cannot be set on create");
+        }
+        if !spec.get("schedulingGates").is_empty() && !spec.get("nodeName").is_empty() {
+            spec.get("nodeName").forbidden(errors, "cannot be set until all schedulingGates have been cleared");
+        }
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        match subresource {
+            "status" => update::validate_status(new, old, errors),
+            "ephemeralcontainers" => update::validate_ephemeral(new, old, errors),
+            "resize" => update::validate_resize(new, old, errors),
+            _ => {
+                let root = At::root(new);
+                let spec = root.get("spec");
+                spec::validate(&spec, errors);
+                image_whitespace(&spec, errors);
+                update::validate(new, old, errors);
+            }
+        }
+    }
+
+    fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        let done = ["Failed", "Succeeded"].contains(&text_at(object, &["status", "phase"]));
+        if text_at(object, &["spec", "nodeName"]).is_empty() || done {
+            return Some(0);
+        }
+        let seconds = asked.unwrap_or_else(|| number_at(object, &["spec", "terminationGracePeriodSeconds"]));
+        Some(if seconds < 0 { 1 } else { seconds })
+    }
+
+    fn field_value(&self, object: &Value, path: &str) -> Option<String> {
+        match path {
+            "spec.hostNetwork" => {
+                let host = at(object, &["spec", "hostNetwork"]).and_then(Value::as_bool).unwrap_or(false);
+                Some(host.to_string())
+            }
+            "status.podIP" | "status.podIPs" => {
+                let first = list_at(object, &["status", "podIPs"]).first();
+                Some(first.map_or("", |ip| text_at(ip, &["ip"])).to_owned())
+            }
+            _ => {
+                let (section, field) = path.split_once('.')?;
+                Some(text_at(object, &[section, field]).to_owned())
+            }
+        }
+    }
+}
+
+/// What a write through `status` cannot touch.
+fn prepare_status(new: &mut Value, old: &Value) {
+    keep_all_but_status(new, old);
+    metadata::restore(new, old, "ownerReferences");
+    if !old.is_deleting() {
+        remove_meta(new, "deletionTimestamp");
+    }
+    let class = text_at(old, &["status", "qosClass"]).to_owned();
+    if let Some(status) = made(new, "status") {
+        if !class.is_empty() {
+            fill(status, "qosClass", class);
+        }
+    }
+}
+
+fn image_whitespace(spec: &At<'_>, errors: &mut Errors) {
+    for list in ["containers", "initContainers"] {
+        for container in spec.get(list).items() {
+            let image = container.get("image");
+            if !image.is_empty() && image.str().trim() != image.str() {
+                image.invalid(errors, "must not have leading or trailing whitespace");
+            }
+        }
+    }
+}
+
+fn gated() -> Value {
+    json!([{
+        "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
+        "lastTransitionTime": null, "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }])
+}
+
+/// A pod leaves a node that fails only after five minutes, unless it says otherwise.
+fn tolerate_failing_nodes(spec: &mut Object) {
+    fill(spec, "tolerations", json!([]));
+    let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let told = list.iter().any(|one| {
+            ["", key].contains(&text_at(one, &["key"])) && ["", "NoExecute"].contains(&text_at(one, &["effect"]))
+        });
+        if !told {
+            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+}
+
+fn priority(spec: &mut Object) {
+    let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
+    let priority = match class {
+        "" => 0,
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        _ => return,
+    };
+    spec.insert("priority".to_owned(), priority.into());
+    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// How sure a pod can be of its cpu and memory.
+fn qos_class(pod: &Value) -> &'static str {
+    let lists = [list_at(pod, &["spec", "containers"]), list_at(pod, &["spec", "initContainers"])];
+    let (mut asks, mut guaranteed) = (false, true);
+    for container in lists.into_iter().flatten() {
+        for name in ["cpu", "memory"] {
+            let amount = |list: &str| {
+                let amount = at(container, &["resources", list, name]).and_then(Quantity::of);
+                amount.filter(|amount| *amount > Quantity::ZERO)
+            };
+            let (request, limit) = (amount("requests"), amount("limits"));
+            asks |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some() && request == limit;
+        }
+    }
+    match (asks, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests;

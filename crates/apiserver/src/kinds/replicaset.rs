@@ -1,0 +1,134 @@
+//! ReplicaSet and its forerunner, ReplicationController.
+
+use serde_json::{Value, json};
+
+use super::{
+    at::At,
+    metadata,
+    object::{fill, made, number_at},
+    pod,
+    workload::{self, at_most, non_negative},
+};
+use crate::{
+    api::{
+        field::Errors,
+        meta::{Meta, set_meta},
+    },
+    registry::Strategy,
+};
+
+/// Rules of ReplicaSet.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicaSet;
+
+/// Rules of ReplicationController.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicationController;
+
+impl Strategy for ReplicaSet {
+    fn default(&self, object: &mut Value) {
+        count_default(object);
+        let Some(spec) = made(object, "spec") else { return };
+        workload::defaults(spec);
+        fill(spec, "replicas", 1);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        workload::prepare_create(object, json!({"replicas": 0}));
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        workload::prepare_update(new, old, subresource);
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        non_negative(&spec, &["replicas", "minReadySeconds"], errors);
+        workload::validate(&spec, "deployment", errors);
+        workload::always_restarts(&spec, "ReplicaSet", errors);
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        let (root, old_root) = (At::root(new), At::root(old));
+        if subresource == "status" {
+            return status(&root.get("status"), errors);
+        }
+        self.validate_create(new, errors);
+        workload::same_selector(&root.get("spec"), &old_root.get("spec"), errors);
+    }
+
+    fn field_value(&self, object: &Value, path: &str) -> Option<String> {
+        (path == "status.replicas").then(|| number_at(object, &["status", "replicas"]).to_string())
+    }
+}
+
+impl Strategy for ReplicationController {
+    fn default(&self, object: &mut Value) {
+        count_default(object);
+        let Some(spec) = made(object, "spec") else { return };
+        workload::defaults(spec);
+        fill(spec, "replicas", 1);
+        let labels = object.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned();
+        let Some(labels) = labels else { return };
+        if object.meta("labels").is_none_or(Value::is_null) {
+            set_meta(object, "labels", labels.clone());
+        }
+        if let Some(spec) = made(object, "spec") {
+            fill(spec, "selector", labels);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        workload::prepare_create(object, json!({"replicas": 0}));
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        workload::prepare_update(new, old, subresource);
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        non_negative(&spec, &["replicas", "minReadySeconds"], errors);
+        let selector = spec.get("selector");
+        selector.require(errors, "");
+        metadata::labels(&selector, errors);
+        let template = spec.get("template");
+        let meta = template.get("metadata");
+        let labels = meta.get("labels");
+        let selected = |(key, value): (&str, At<'_>)| labels.value.get(key) == Some(value.value);
+        if !selector.is_empty() && !selector.entries().all(selected) {
+            labels.invalid(errors, "`selector` does not match template `labels`");
+        }
+        pod::validate_template(&template, errors);
+        workload::always_restarts(&spec, "ReplicationController", errors);
+    }
+
+    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+        let root = At::root(new);
+        match subresource {
+            "status" => status(&root.get("status"), errors),
+            _ => self.validate_create(new, errors),
+        }
+    }
+
+    fn field_value(&self, object: &Value, path: &str) -> Option<String> {
+        (path == "status.replicas").then(|| number_at(object, &["status", "replicas"]).to_string())
+    }
+}
+
+fn count_default(object: &mut Value) {
+    if let Some(status) = made(object, "status") {
+        fill(status, "replicas", 0);
+    }
+}
+
+fn status(status: &At<'_>, errors: &mut Errors) {
+    let counts = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
+    non_negative(status, &counts, errors);
+    for part in ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {
+        at_most(status, part, "replicas", "status.replicas", errors);
+    }
+    at_most(status, "availableReplicas", "readyReplicas", "readyReplicas", errors);
+}

@@ -1,0 +1,273 @@
+//! Service: its defaults, its addresses and node ports, and what may be asked of it.
+//!
+//! The cluster is single-stack IPv4. A Service without a selector and without an address counts as dual-stack all the same, as in
+//! kube-apiserver, since its endpoints are not known.
+
+mod validate;
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    addresses::Addresses,
+    object::{Object, each, fill, fill_text, keep, keep_all_but_status, made, part, set, sub, text, text_at},
+};
+use crate::{
+    api::field::Errors,
+    registry::{NameRule, Strategy},
+};
+
+/// Rules of Service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    addresses: Arc<Addresses>,
+}
+
+impl Service {
+    /// Services at these addresses.
+    pub fn new(addresses: Arc<Addresses>) -> Self {
+        Self { addresses }
+    }
+}
+
+impl Strategy for Service {
+    fn default(&self, object: &mut Value) {
+        if let Some(status) = made(object, "status") {
+            fill(status, "loadBalancer", json!({}));
+        }
+        let Some(spec) = made(object, "spec") else { return };
+        fill_text(spec, "type", "ClusterIP");
+        affinity(spec);
+        each(spec, "ports").for_each(port);
+        if is_external(spec) {
+            fill_text(spec, "externalTrafficPolicy", "Cluster");
+        }
+        if text(spec, "type") != "ExternalName" {
+            fill_text(spec, "internalTrafficPolicy", "Cluster");
+        }
+        if text(spec, "type") == "LoadBalancer" {
+            fill(spec, "allocateLoadBalancerNodePorts", true);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        set(object, "status", json!({"loadBalancer": {}}));
+        if let Some(spec) = part(object, "spec") {
+            one_list_of_ips(spec);
+            self.allocate(spec);
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        if subresource == "status" {
+            return keep_all_but_status(new, old);
+        }
+        keep(new, old, "status");
+        let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
+        let Some(spec) = part(new, "spec") else { return };
+        let kind = text(spec, "type").to_owned();
+        keep_allocated(spec, before);
+        drop_with_type(spec, before);
+        follow_the_single_ip(spec, before);
+        self.allocate(spec);
+        if kind != "LoadBalancer" {
+            set(new, "status", json!({"loadBalancer": {}}));
+        }
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        validate::service(object, errors);
+        validate::claims(object, None, &self.addresses, errors);
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource == "status" {
+            return;
+        }
+        validate::change(new, old, errors);
+        validate::service(new, errors);
+        validate::claims(new, Some(old), &self.addresses, errors);
+    }
+
+    fn names(&self) -> NameRule {
+        NameRule::Label1035
+    }
+
+    fn field_value(&self, object: &Value, path: &str) -> Option<String> {
+        let field = path.strip_prefix("spec.")?;
+        Some(text_at(object, &["spec", field]).to_owned())
+    }
+}
+
+impl Service {
+    /// Gives what the type needs and nobody asked for.
+    fn allocate(&self, spec: &mut Object) {
+        if text(spec, "type") == "ExternalName" {
+            return;
+        }
+        if text(spec, "clusterIP").is_empty() {
+            if let Some(ip) = self.addresses.ip() {
+                set_ip(spec, ip);
+            }
+        }
+        families(spec);
+        if needs_node_ports(spec) {
+            for port in each(spec, "ports") {
+                if port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
+                    if let Some(number) = self.addresses.node_port() {
+                        port.insert("nodePort".to_owned(), number.into());
+                    }
+                }
+            }
+        }
+        if needs_health_port(spec) && spec.get("healthCheckNodePort").is_none() {
+            if let Some(number) = self.addresses.node_port() {
+                spec.insert("healthCheckNodePort".to_owned(), number.into());
+            }
+        }
+    }
+}
+
+fn affinity(spec: &mut Object) {
+    fill_text(spec, "sessionAffinity", "None");
+    match text(spec, "sessionAffinity") {
+        "None" => drop(spec.remove("sessionAffinityConfig")),
+        "ClientIP" => {
+            let told = sub(spec, "sessionAffinityConfig")
+                .and_then(|config| sub(config, "clientIP"))
+                .is_some_and(|client| client.contains_key("timeoutSeconds"));
+            if !told {
+                spec.insert("sessionAffinityConfig".to_owned(), json!({"clientIP": {"timeoutSeconds": 10800}}));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn port(port: &mut Object) {
+    fill_text(port, "protocol", "TCP");
+    let target = port.get("targetPort");
+    if target.is_none_or(|target| target.is_null() || *target == 0 || *target == "") {
+        let number = port.get("port").cloned().unwrap_or(json!(0));
+        port.insert("targetPort".to_owned(), number);
+    }
+}
+
+/// `clusterIP` and the first of `clusterIPs` are the same.
+fn one_list_of_ips(spec: &mut Object) {
+    let ip = text(spec, "clusterIP").to_owned();
+    let has = |spec: &Object| spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if !ip.is_empty() && !has(spec) {
+        spec.insert("clusterIPs".to_owned(), json!([ip]));
+    }
+}
+
+fn set_ip(spec: &mut Object, ip: Ipv4Addr) {
+    spec.insert("clusterIP".to_owned(), ip.to_string().into());
+    spec.insert("clusterIPs".to_owned(), json!([ip.to_string()]));
+}
+
+fn families(spec: &mut Object) {
+    let headless = text(spec, "clusterIP") == "None";
+    let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
+    if headless && !selects {
+        fill_text(spec, "ipFamilyPolicy", "RequireDualStack");
+        if text(spec, "ipFamilyPolicy") != "SingleStack" {
+            fill(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
+        }
+    }
+    fill_text(spec, "ipFamilyPolicy", "SingleStack");
+    fill(spec, "ipFamilies", json!(["IPv4"]));
+}
+
+/// What an update leaves out is kept, if the type still needs it.
+fn keep_allocated(spec: &mut Object, before: &Object) {
+    if text(spec, "type") != "ExternalName" && text(before, "type") != "ExternalName" {
+        if text(spec, "clusterIP").is_empty() {
+            copy(spec, before, "clusterIP");
+        }
+        for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if spec.get(field).is_none_or(Value::is_null) {
+                copy(spec, before, field);
+            }
+        }
+    }
+    if needs_node_ports(spec) && needs_node_ports(before) {
+        let known: Vec<(String, Value)> = before
+            .get("ports")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|port| Some((text_at(port, &["name"]).to_owned(), port.get("nodePort")?.clone())))
+            .collect();
+        for port in each(spec, "ports") {
+            let name = text(port, "name").to_owned();
+            if let Some((_, number)) = known.iter().find(|(known, _)| *known == name) {
+                fill(port, "nodePort", number.clone());
+            }
+        }
+    }
+    if needs_health_port(spec) && needs_health_port(before) {
+        copy(spec, before, "healthCheckNodePort");
+    }
+}
+
+/// What the old type needed and the new one does not goes, unless the writer changed it too.
+fn drop_with_type(spec: &mut Object, before: &Object) {
+    let drop_same = |spec: &mut Object, field: &str| {
+        if spec.get(field) == before.get(field) {
+            spec.remove(field);
+        }
+    };
+    if text(spec, "type") == "ExternalName" && text(before, "type") != "ExternalName" {
+        ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"].iter().for_each(|field| drop_same(spec, field));
+        drop_same(spec, "internalTrafficPolicy");
+    }
+    if needs_node_ports(before) && !needs_node_ports(spec) {
+        each(spec, "ports").for_each(|port| drop(port.remove("nodePort")));
+    }
+    if text(before, "type") == "LoadBalancer" && text(spec, "type") != "LoadBalancer" {
+        ["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]
+            .iter()
+            .for_each(|field| drop_same(spec, field));
+    }
+    if is_external(before) && !is_external(spec) {
+        drop_same(spec, "externalTrafficPolicy");
+    }
+}
+
+/// Whoever changes only `clusterIP` means the list too.
+fn follow_the_single_ip(spec: &mut Object, before: &Object) {
+    let changed = text(spec, "clusterIP") != text(before, "clusterIP");
+    if changed && spec.get("clusterIPs") == before.get("clusterIPs") && !text(spec, "clusterIP").is_empty() {
+        let ip = text(spec, "clusterIP").to_owned();
+        spec.insert("clusterIPs".to_owned(), json!([ip]));
+    }
+    one_list_of_ips(spec);
+}
+
+fn copy(spec: &mut Object, before: &Object, field: &str) {
+    if let Some(value) = before.get(field) {
+        spec.insert(field.to_owned(), value.clone());
+    }
+}
+
+fn is_external(spec: &Object) -> bool {
+    let outside = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
+    let kind = text(spec, "type");
+    ["NodePort", "LoadBalancer"].contains(&kind) || (kind == "ClusterIP" && outside)
+}
+
+fn needs_node_ports(spec: &Object) -> bool {
+    let allocates = spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool).unwrap_or(true);
+    match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => allocates,
+        _ => false,
+    }
+}
+
+fn needs_health_port(spec: &Object) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
