@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{check, structural, validate::is_known_format};
+use super::{check, names, structural, validate::is_known_format};
 use crate::{
     api::{
         field,
