@@ -10,23 +10,30 @@
 
 mod addresses;
 mod at;
+mod autoscaling;
 mod batch;
 mod catalog;
 mod config;
 mod daemonset;
 mod deployment;
+pub mod event;
 pub mod metadata;
 pub mod names;
 mod namespace;
+mod network;
+pub mod node;
 mod object;
 pub mod pod;
 pub mod quantity;
+mod rbac;
 mod replicaset;
 mod rules;
 pub mod selector;
 mod service;
+mod small;
 mod statefulset;
 mod storage;
+mod webhook;
 mod workload;
 
 use std::sync::Arc;

@@ -94,6 +94,10 @@ impl Strategy for Service {
         NameRule::Label1035
     }
 
+    fn create_on_update(&self) -> bool {
+        true
+    }
+
     fn field_value(&self, object: &Value, path: &str) -> Option<String> {
         let field = path.strip_prefix("spec.")?;
         Some(text_at(object, &["spec", field]).to_owned())
