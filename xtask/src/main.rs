@@ -1,7 +1,8 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `schemas`.
 
 mod bench;
 mod ci;
+mod schemas;
 mod steps;
 mod test;
 mod tidy;
@@ -28,6 +29,8 @@ enum Task {
     Tidy,
     /// What continuous integration runs: format, lints, tests
     Ci,
+    /// Writes the API server's table of built-in types from a cluster's OpenAPI
+    Schemas(schemas::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -36,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
         Task::Ci => ci::run(),
+        Task::Schemas(args) => schemas::run(&args),
     }
 }
 

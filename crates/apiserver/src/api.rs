@@ -1,6 +1,7 @@
 //! The vocabulary that every part of the server speaks: names, objects, field errors and Status answers.
 
 pub mod field;
+pub mod identity;
 pub mod meta;
 pub mod names;
 pub mod status;

@@ -2,9 +2,30 @@
 //!
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
+//! - [`store`]: objects, history and watches, in memory and on disk.
+//! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
+//! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
+//! - [`registry`]: which resources are served, and what is special about each.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
 
+pub mod access;
+pub mod admission;
 pub mod api;
+pub mod apply;
+pub mod auth;
+pub mod client;
+pub mod codec;
+pub mod controller;
+pub mod core;
+pub mod handler;
+pub mod http;
 pub mod kinds;
+pub mod metrics;
+pub mod patch;
 pub mod registry;
 pub mod schema;
+pub mod server;
+pub mod store;
+pub mod trace;

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
@@ -181,6 +182,7 @@ pub struct Catalog {
 #[derive(Debug, Default)]
 pub struct Registry {
     now: ArcSwap<Catalog>,
+    changes: watch::Sender<()>,
 }
 
 impl Resource {
@@ -245,7 +247,7 @@ impl Catalog {
 impl Registry {
     /// A registry with this catalog.
     pub fn new(catalog: Catalog) -> Self {
-        Self { now: ArcSwap::from_pointee(catalog) }
+        Self { now: ArcSwap::from_pointee(catalog), changes: watch::Sender::default() }
     }
 
     /// The catalog of now, for a whole request.
@@ -260,5 +262,11 @@ impl Registry {
             change(&mut next);
             next
         });
+        self.changes.send_replace(());
+    }
+
+    /// Tells when the catalog has changed.
+    pub fn changed(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }

@@ -4,6 +4,13 @@
 //! object's shape walks such a tree: decoding checks, pruning, defaulting, strategic merge, the sets of server-side apply,
 //! protobuf, OpenAPI.
 
+pub mod builtin;
+pub mod decode;
+pub mod defaults;
 mod node;
+pub mod prune;
+pub mod quantity;
+#[cfg(test)]
+mod testing;
 
 pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};

@@ -1,5 +1,7 @@
 //! The command line of Kubewake.
 
+#[cfg(feature = "apiserver")]
+mod apiserver;
 mod collector;
 mod load;
 mod logging;
@@ -25,6 +27,9 @@ struct Cli {
 enum Command {
     /// Runs everything on this machine
     Up(up::Args),
+    /// Serves Kubernetes' API from one process, every request traced
+    #[cfg(feature = "apiserver")]
+    Apiserver(apiserver::Args),
     /// Receives, buffers and ships traces, logs and metrics
     Collector(collector::Args),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
@@ -45,6 +50,8 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match cli.command {
             Command::Up(args) => up::run(args).await,
+            #[cfg(feature = "apiserver")]
+            Command::Apiserver(args) => report(apiserver::run(args).await),
             Command::Collector(args) => collector::run(args).await,
             Command::Load(args) => report(load::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),

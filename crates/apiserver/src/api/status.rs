@@ -1,7 +1,7 @@
 //! `Status`: every refusal of the server, with kube-apiserver's codes, reasons and words.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     field,
@@ -19,9 +19,11 @@ pub struct Status {
     /// For people.
     pub message: String,
     /// For programs.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// `Retry-After` in seconds, also in `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
+    /// Where a list may go on although it is no longer consistent.
+    pub continuation: Option<String>,
 }
 
 /// The machine-readable part.
@@ -47,13 +49,20 @@ pub struct Cause {
 impl Status {
     /// Any refusal.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, retry_after: None }
+        Self {
+            code: code.as_u16(),
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            continuation: None,
+        }
     }
 
     /// With details.
     #[must_use]
     pub fn with(mut self, details: Details) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -148,20 +157,18 @@ impl Status {
 
     /// As JSON.
     pub fn to_value(&self) -> Value {
-        let mut status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message, "code": self.code,
-        });
-        if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
-        }
-        if self.details.is_some() || self.retry_after.is_some() {
-            let mut details = self.details.as_ref().map_or_else(|| json!({}), Details::to_value);
-            if let Some(seconds) = self.retry_after {
-                details["retryAfterSeconds"] = seconds.into();
-            }
-            status["details"] = details;
-        }
+        let mut status =
+            texts([("kind", "Status"), ("apiVersion", "v1"), ("status", "Failure"), ("message", &self.message)]);
+        status.append(&mut texts([("reason", self.reason)]));
         status
+            .insert("metadata".into(), texts([("continue", self.continuation.as_deref().unwrap_or_default())]).into());
+        status.insert("code".into(), self.code.into());
+        if self.details.is_some() || self.retry_after.is_some() {
+            let mut details = self.details.as_deref().map(Details::to_map).unwrap_or_default();
+            details.extend(self.retry_after.map(|seconds| ("retryAfterSeconds".to_owned(), seconds.into())));
+            status.insert("details".into(), details.into());
+        }
+        status.into()
     }
 }
 
@@ -172,15 +179,11 @@ impl Details {
         Self { name: name.to_owned(), group, kind, ..Self::default() }
     }
 
-    fn to_value(&self) -> Value {
-        let mut details = json!({});
-        for (key, text) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
-            if !text.is_empty() {
-                details[key] = text.as_str().into();
-            }
-        }
+    fn to_map(&self) -> Map<String, Value> {
+        let mut details =
+            texts([("name", &*self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]);
         if !self.causes.is_empty() {
-            details["causes"] = self.causes.iter().map(Cause::to_value).collect();
+            details.insert("causes".into(), self.causes.iter().map(Cause::to_value).collect());
         }
         details
     }
@@ -188,14 +191,14 @@ impl Details {
 
 impl Cause {
     fn to_value(&self) -> Value {
-        let mut cause = json!({});
-        for (key, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
-            if !text.is_empty() {
-                cause[key] = text.as_str().into();
-            }
-        }
-        cause
+        texts([("reason", &*self.reason), ("message", &self.message), ("field", &self.field)]).into()
     }
+}
+
+/// An object of those texts that are not empty.
+fn texts<const N: usize>(pairs: [(&str, &str); N]) -> Map<String, Value> {
+    let present = pairs.into_iter().filter(|(_, text)| !text.is_empty());
+    present.map(|(key, text)| (key.to_owned(), text.into())).collect()
 }
 
 impl From<&field::Error> for Cause {

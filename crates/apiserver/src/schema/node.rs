@@ -15,6 +15,10 @@ pub struct Schema {
     pub nullable: bool,
     /// Filled in when absent.
     pub default: Option<Value>,
+    /// Left out when it is empty (built-in types only): zero, no items, no members.
+    pub omit_empty: bool,
+    /// The fields of this object that are written even when they are absent, and as what (built-in types only).
+    pub always: Vec<(Arc<str>, Value)>,
     /// How strategic merge patch treats this field.
     pub patch: PatchStrategy,
     /// What a value must hold to be valid, where the schema says so.

@@ -1,0 +1,129 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    api::{GroupVersion, Status},
+    schema::{ListType, MapType, Node as SchemaNode, Scalar, Schema, Shape, builtin},
+};
+
+mod applying;
+mod scaling;
+mod sets;
+mod updating;
+
+const NOW: &str = "2024-05-06T07:08:09Z";
+
+/// An object and the shape of its kind.
+struct Fixture {
+    schema: Schema,
+    api_version: &'static str,
+    kind: &'static str,
+    object: Option<Value>,
+    now: &'static str,
+}
+
+impl Fixture {
+    fn builtin(api_version: &'static str, kind: &'static str) -> Self {
+        let schema = builtin::of_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap().clone();
+        Self { schema, api_version, kind, object: None, now: NOW }
+    }
+
+    fn config_map() -> Self {
+        Self::builtin("v1", "ConfigMap")
+    }
+
+    /// A custom resource whose spec has lists and maps of every type.
+    fn widget() -> Self {
+        let text = || Schema::scalar(Scalar::String);
+        let list = |items: Schema, list| of_shape(Shape::List { items: items.into(), list });
+        let item = || object([("k", text()), ("v", text())], MapType::Granular);
+        let spec = object(
+            [
+                ("m", list(item(), ListType::Map(vec!["k".into()]))),
+                ("s", list(text(), ListType::Set)),
+                ("l", list(text(), ListType::Atomic)),
+                ("am", object([("x", text()), ("y", text())], MapType::Atomic)),
+                ("size", Schema::scalar(Scalar::Integer)),
+                ("free", Schema::default()),
+            ],
+            MapType::Granular,
+        );
+        let status = object([("ready", Schema::scalar(Scalar::Boolean)), ("replicas", text())], MapType::Granular);
+        let schema = object([("spec", spec), ("status", status)], MapType::Granular);
+        Self { schema, api_version: "example.com/v1", kind: "Widget", object: None, now: NOW }
+    }
+
+    fn owner<'a>(&'a self, manager: &'a str, subresource: &'a str) -> Owner<'a> {
+        let gv = GroupVersion::parse(self.api_version).unwrap();
+        let reset = reset_fields(&gv.group, self.kind, subresource, self.schema.field("status").is_some());
+        Owner {
+            manager,
+            api_version: self.api_version,
+            kind: self.kind,
+            subresource,
+            schema: &self.schema,
+            reset,
+            now: self.now,
+        }
+    }
+
+    /// A whole object of the kind, named `a`.
+    fn whole(&self, rest: Value) -> Value {
+        let mut whole = rest;
+        whole["apiVersion"] = self.api_version.into();
+        whole["kind"] = self.kind.into();
+        whole["metadata"]["name"] = "a".into();
+        whole
+    }
+
+    fn put(&mut self, manager: &str, object: Value) -> &mut Self {
+        let mut object = self.whole(object);
+        self.owner(manager, "").update(self.object.as_ref(), &mut object);
+        self.object = Some(object);
+        self
+    }
+
+    fn try_apply(&self, manager: &str, subresource: &str, config: Value, force: bool) -> Result<Value, Status> {
+        Ok(self.owner(manager, subresource).apply(self.object.as_ref(), &self.whole(config), force)?)
+    }
+
+    fn apply(&mut self, manager: &str, config: Value) -> &mut Self {
+        self.object = Some(self.try_apply(manager, "", config, false).unwrap());
+        self
+    }
+
+    fn at(&self, pointer: &str) -> Value {
+        self.object.as_ref().unwrap().pointer(pointer).cloned().unwrap_or_default()
+    }
+
+    /// The entries, each as manager, operation, subresource and fields.
+    fn books(&self) -> Vec<(String, Value)> {
+        let entries = self.at("/metadata/managedFields");
+        let entry = |entry: &Value| {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            let who = [text("manager"), text("operation"), text("subresource")];
+            (who.join(" ").trim_end().to_owned(), entry["fieldsV1"].clone())
+        };
+        entries.as_array().into_iter().flatten().map(entry).collect()
+    }
+
+    fn expect(&self, books: &[(&str, Value)]) {
+        let expected: Vec<(String, Value)> =
+            books.iter().map(|(who, what)| ((*who).to_owned(), what.clone())).collect();
+        assert_eq!(self.books(), expected);
+    }
+}
+
+fn of_shape(shape: Shape) -> Schema {
+    Schema { shape, ..Schema::default() }
+}
+
+fn object<const N: usize>(fields: [(&str, Schema); N], map: MapType) -> Schema {
+    let fields = fields.into_iter().map(|(name, schema)| (name.into(), SchemaNode::from(schema))).collect();
+    of_shape(Shape::Object { fields, open: false, embedded: false, map })
+}
+
+fn set(value: Value) -> Set {
+    Set::from_value(&value).unwrap()
+}

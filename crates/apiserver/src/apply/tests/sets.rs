@@ -1,0 +1,121 @@
+use super::*;
+
+#[test]
+fn a_set_is_written_as_kubernetes_writes_it() {
+    let mut set = Set::default();
+    let port = |port: i64| Element::Key(vec![("containerPort".into(), port.into()), ("protocol".into(), "TCP".into())]);
+    set.insert(&[Element::field("spec")]);
+    set.insert(&[Element::field("spec"), Element::field("ports"), port(80)]);
+    set.insert(&[Element::field("spec"), Element::field("ports"), port(443), Element::field("name")]);
+    set.insert(&[Element::field("finalizers"), Element::Value("<a&b>".into())]);
+    set.insert(&[Element::field("places"), Element::Index(3)]);
+    let expected = json!({
+        "f:finalizers": {"v:\"\\u003ca\\u0026b\\u003e\"": {}},
+        "f:places": {"i:3": {}},
+        "f:spec": {".": {}, "f:ports": {
+            "k:{\"containerPort\":443,\"protocol\":\"TCP\"}": {"f:name": {}},
+            "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {},
+        }},
+    });
+    assert_eq!(set.to_value(), expected);
+    assert_eq!(Set::from_value(&expected).unwrap(), set);
+}
+
+#[test]
+fn what_is_no_set_is_refused_and_unknown_sorts_are_left_out() {
+    for wrong in [
+        json!([]),
+        json!({"f:a": 1}),
+        json!({"fa": {}}),
+        json!({"v:{": {}}),
+        json!({"k:[]": {}}),
+        json!({"i:x": {}}),
+        json!({"": {}}),
+    ] {
+        assert!(Set::from_value(&wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(set(json!({"x:a": {"f:b": {}}, "f:c": {}})), set(json!({"f:c": {}})));
+    let deep = (0..120).fold(json!({}), |below, _| json!({"f:a": below}));
+    assert!(Set::from_value(&deep).is_err());
+}
+
+#[test]
+fn a_set_with_the_same_element_in_two_spellings_is_read_as_one() {
+    let twice = json!({"f:a": {"k:{\"x\":1}": {"f:b": {}}, "k:{ \"x\": 1 }": {"f:c": {}}}});
+    assert_eq!(set(twice), set(json!({"f:a": {"k:{\"x\":1}": {"f:b": {}, "f:c": {}}}})));
+}
+
+#[test]
+fn differences_leave_what_is_below_and_recursive_ones_do_not() {
+    let all = set(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
+    assert_eq!(all.clone().difference(&set(json!({"f:a": {}}))), set(json!({"f:a": {"f:b": {}}, "f:c": {}})));
+    assert_eq!(all.recursive_difference(&set(json!({"f:a": {}}))), set(json!({"f:c": {}})));
+}
+
+#[test]
+fn fields_come_before_what_is_below_them_and_numbers_in_their_order() {
+    let set = set(json!({"f:b": {}, "f:a": {"k:{\"p\":443}": {}, "k:{\"p\":80}": {}, "v:\"x\"": {}, "i:1": {}}}));
+    let mut paths = Vec::new();
+    set.for_each(&mut |path| paths.push(Path(path).to_string()));
+    assert_eq!(paths, [".b", ".a[p=80]", ".a[p=443]", ".a[=\"x\"]", ".a[1]"]);
+}
+
+fn elements() -> impl Strategy<Value = Element> {
+    let scalar = || {
+        prop_oneof![
+            (-2i64..3).prop_map(Value::from),
+            "[a-b<]{0,2}".prop_map(Value::from),
+            any::<bool>().prop_map(Value::from)
+        ]
+    };
+    prop_oneof![
+        3 => "[a-c]{1,2}".prop_map(|name| Element::field(&name)),
+        1 => scalar().prop_map(Element::Value),
+        1 => (scalar(), scalar()).prop_map(|(a, b)| Element::Key(vec![("a".into(), a), ("b".into(), b)])),
+        1 => (0i64..3).prop_map(Element::Index),
+    ]
+}
+
+fn sets() -> impl Strategy<Value = Set> {
+    prop::collection::vec(prop::collection::vec(elements(), 1..4), 0..8).prop_map(|paths| {
+        let mut set = Set::default();
+        paths.iter().for_each(|path| set.insert(path));
+        set
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_set_survives_being_written_and_read(set in sets()) {
+        prop_assert_eq!(Set::from_value(&set.to_value()).unwrap(), set);
+    }
+
+    #[test]
+    fn sets_obey_the_laws(a in sets(), b in sets()) {
+        prop_assert_eq!(a.clone().union(&b), b.clone().union(&a));
+        prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+        prop_assert_eq!(a.clone().union(&a), a.clone());
+        prop_assert!(a.clone().difference(&a).is_empty());
+        prop_assert!(a.clone().difference(&b).intersection(&b).is_empty());
+        prop_assert_eq!(a.clone().difference(&b).union(&a.intersection(&b)), a.clone());
+        let recursive = a.clone().recursive_difference(&b);
+        prop_assert_eq!(recursive.intersection(&a.difference(&b)), recursive);
+    }
+
+    #[test]
+    fn every_field_of_a_set_is_in_it(set in sets()) {
+        let mut all = Set::default();
+        let mut missing = 0;
+        set.for_each(&mut |path| {
+            let path: Vec<Element> = path.iter().map(|element| (*element).clone()).collect();
+            missing += usize::from(!set.has(&path));
+            all.insert(&path);
+        });
+        prop_assert_eq!((missing, all), (0, set));
+    }
+
+    #[test]
+    fn nothing_that_a_client_sends_as_entries_panics(text in "\\PC{0,20}", key in "[fkvi.]?:?\\PC{0,8}") {
+        let _ = Set::from_value(&json!({key: {text: {}}}));
+    }
+}

@@ -1,0 +1,248 @@
+use super::*;
+
+#[test]
+fn a_creator_owns_every_field_that_is_not_there_by_itself() {
+    let mut deployment = Fixture::builtin("apps/v1", "Deployment");
+    deployment.put(
+        "m",
+        json!({
+            "metadata": {"labels": {"app": "web"}, "uid": "u", "creationTimestamp": NOW, "generation": 1, "namespace": "n"},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
+                "template": {"metadata": {}, "spec": {"securityContext": {}, "containers": [{
+                    "name": "main",
+                    "resources": {},
+                    "env": [{"name": "A", "value": "1"}],
+                    "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 443, "protocol": "TCP"}],
+                }]}},
+            },
+            "status": {"replicas": 3},
+        }),
+    );
+    let port = || json!({".": {}, "f:containerPort": {}, "f:protocol": {}});
+    deployment.expect(&[(
+        "m Update",
+        json!({
+            "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+            "f:spec": {
+                "f:replicas": {},
+                "f:selector": {},
+                "f:strategy": {"f:type": {}, "f:rollingUpdate": {".": {}, "f:maxSurge": {}}},
+                "f:template": {"f:spec": {"f:securityContext": {}, "f:containers": {"k:{\"name\":\"main\"}": {
+                    ".": {},
+                    "f:name": {},
+                    "f:resources": {},
+                    "f:env": {".": {}, "k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}},
+                    "f:ports": {
+                        ".": {},
+                        "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": port(),
+                        "k:{\"containerPort\":443,\"protocol\":\"TCP\"}": port(),
+                    },
+                }}}},
+            },
+        }),
+    )]);
+}
+
+#[test]
+fn a_custom_resource_has_nothing_by_itself_and_free_form_parts_have_fields() {
+    let mut widget = Fixture::widget();
+    widget.put("m", json!({"spec": {"size": 1, "free": {"deep": [1, {"x": 1}], "n": null}, "am": {"x": "1"}}, "status": {"ready": true}}));
+    let spec = json!({".": {}, "f:size": {}, "f:free": {".": {}, "f:deep": {}, "f:n": {}}, "f:am": {}});
+    widget.expect(&[("m Update", json!({"f:spec": spec}))]);
+}
+
+#[test]
+fn an_object_without_fields_has_no_books_and_gets_none_later() {
+    let mut map = Fixture::config_map();
+    map.put("m", json!({})).expect(&[]);
+    map.put("m", json!({"data": {"a": "1"}})).expect(&[]);
+}
+
+#[test]
+fn each_updater_owns_what_it_changed_last() {
+    let mut map = Fixture::config_map();
+    map.put("one", json!({"data": {"a": "1", "b": "1"}}));
+    map.put("two", json!({"data": {"a": "1", "b": "2", "c": "3"}}));
+    map.expect(&[
+        ("one Update", json!({"f:data": {".": {}, "f:a": {}}})),
+        ("two Update", json!({"f:data": {"f:b": {}, "f:c": {}}})),
+    ]);
+    map.put("one", json!({"data": {"a": "1"}}));
+    map.expect(&[("one Update", json!({"f:data": {".": {}, "f:a": {}}}))]);
+}
+
+#[test]
+fn only_who_changed_something_has_a_new_time() {
+    let mut map = Fixture::config_map();
+    map.put("one", json!({"data": {"a": "1"}}));
+    map.now = "2025-01-01T00:00:00Z";
+    map.put("two", json!({"data": {"a": "1", "b": "2"}}));
+    map.now = "2026-01-01T00:00:00Z";
+    map.put("two", json!({"data": {"a": "1", "b": "2"}}));
+    assert_eq!(map.at("/metadata/managedFields/0/time"), NOW);
+    assert_eq!(map.at("/metadata/managedFields/1/time"), "2025-01-01T00:00:00Z");
+}
+
+#[test]
+fn entries_are_sorted_by_operation_then_time_then_manager() {
+    let mut map = Fixture::config_map();
+    map.put("z", json!({"data": {"a": "1"}}));
+    map.put("b", json!({"data": {"a": "1", "b": "1"}}));
+    map.now = "2020-01-01T00:00:00Z";
+    map.put("y", json!({"data": {"a": "1", "b": "1", "c": "1"}}));
+    map.apply("x", json!({"data": {"d": "1"}}));
+    let books = map.books();
+    let who: Vec<&str> = books.iter().map(|(who, _)| who.as_str()).collect();
+    assert_eq!(who, ["x Apply", "y Update", "b Update", "z Update"]);
+}
+
+#[test]
+fn an_empty_list_of_entries_or_an_empty_entry_ends_the_books() {
+    for reset in [json!([]), json!([{}])] {
+        let mut map = Fixture::config_map();
+        map.put("one", json!({"data": {"a": "1"}}));
+        map.put("two", json!({"data": {"a": "2"}, "metadata": {"managedFields": reset}})).expect(&[]);
+        assert_eq!(map.at("/metadata/managedFields"), Value::Null);
+    }
+}
+
+#[test]
+fn entries_that_a_writer_sends_count_if_they_can_be_read() {
+    let liar = json!({"manager": "liar", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {}}, "time": "2001-01-01T00:00:00Z"});
+    let mut map = Fixture::config_map();
+    map.put("m", json!({"metadata": {"managedFields": [liar]}})).expect(&[("liar Update", json!({"f:data": {}}))]);
+    assert_eq!(map.at("/metadata/managedFields/0/time"), "2001-01-01T00:00:00Z");
+    let mut map = Fixture::config_map();
+    map.put("one", json!({"data": {"a": "1"}}));
+    for wrong in [json!([{"manager": "x"}]), json!([{}, {}]), json!("x"), json!([1])] {
+        map.put("two", json!({"data": {"a": "1"}, "metadata": {"managedFields": wrong}}));
+        map.expect(&[("one Update", json!({"f:data": {".": {}, "f:a": {}}}))]);
+    }
+}
+
+#[test]
+fn a_status_has_an_entry_of_its_own_and_neither_path_owns_the_others_fields() {
+    let mut widget = Fixture::widget();
+    widget.put("m", json!({"spec": {"size": 1}, "status": {"ready": true}}));
+    let mut new = widget.object.clone().unwrap();
+    new["status"] = json!({"ready": false});
+    new["spec"]["size"] = json!(2);
+    new["metadata"]["managedFields"] = json!([]);
+    widget.owner("m", "status").update(widget.object.as_ref(), &mut new);
+    widget.object = Some(new);
+    widget.expect(&[
+        ("m Update", json!({"f:spec": {".": {}, "f:size": {}}})),
+        ("m Update status", json!({"f:status": {"f:ready": {}}})),
+    ]);
+}
+
+#[test]
+fn more_than_ten_updaters_are_folded_together() {
+    let mut map = Fixture::config_map();
+    let mut data = json!({"start": "1"});
+    map.put("m00", json!({"data": data}));
+    for number in 1..14 {
+        data[format!("k{number:02}")] = json!("1");
+        map.put(&format!("m{number:02}"), json!({"data": data}));
+    }
+    let books = map.books();
+    assert_eq!(books.len(), 10);
+    let (who, what) = &books[0];
+    assert_eq!(who, "ancient-changes Update");
+    let expected = json!({"f:data": {".": {}, "f:start": {}, "f:k01": {}, "f:k02": {}, "f:k03": {}, "f:k04": {}}});
+    assert_eq!(*what, expected);
+}
+
+#[test]
+fn items_that_are_there_twice_are_owned_together() {
+    let mut widget = Fixture::widget();
+    widget.put("m", json!({"spec": {"m": [{"k": "a", "v": "1"}, {"k": "a", "v": "2"}], "s": ["x", "x"]}}));
+    let spec = json!({".": {}, "f:m": {".": {}, "k:{\"k\":\"a\"}": {}}, "f:s": {".": {}, "v:\"x\"": {}}});
+    widget.expect(&[("m Update", json!({"f:spec": spec}))]);
+    widget.put("n", json!({"spec": {"m": [{"k": "a", "v": "2"}], "s": ["x", "x"]}}));
+    let item = json!({".": {}, "f:k": {}, "f:v": {}});
+    assert_eq!(widget.books()[1], ("n Update".to_owned(), json!({"f:spec": {"f:m": {"k:{\"k\":\"a\"}": item}}})));
+}
+
+#[test]
+fn items_that_cannot_be_told_apart_leave_the_books_as_they_were() {
+    let mut widget = Fixture::widget();
+    widget.put("m", json!({"spec": {"size": 1}}));
+    widget.put("n", json!({"spec": {"size": 2, "m": [null]}}));
+    widget.expect(&[("m Update", json!({"f:spec": {".": {}, "f:size": {}}}))]);
+}
+
+#[test]
+fn a_part_of_what_has_become_one_whole_is_the_whole() {
+    let mut widget = Fixture::widget();
+    let entry = |fields: Value| {
+        json!({"manager": "old", "operation": "Update", "apiVersion": "example.com/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": fields, "time": NOW})
+    };
+    let fields = json!({"f:spec": {"f:am": {".": {}, "f:x": {}}, "f:l": {"v:\"1\"": {}}}});
+    widget.object = Some(widget.whole(json!({
+        "metadata": {"uid": "u", "managedFields": [entry(fields)]},
+        "spec": {"am": {"x": "1"}, "l": ["1"]},
+    })));
+    widget.put("m", json!({"spec": {"am": {"x": "1"}, "l": ["1"]}}));
+    widget.expect(&[("old Update", json!({"f:spec": {"f:am": {}, "f:l": {}}}))]);
+}
+
+#[test]
+fn a_deep_object_has_books_that_can_be_read_again() {
+    let mut widget = Fixture::widget();
+    let deep = (0..120).fold(json!(1), |below, _| json!({"a": below}));
+    widget.put("m", json!({"spec": {"free": deep}}));
+    let text = widget.object.as_ref().unwrap().to_string();
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert!(Set::from_value(&read["metadata"]["managedFields"][0]["fieldsV1"]).is_ok());
+}
+
+#[test]
+fn a_change_of_nothing_but_times_is_none() {
+    let mut map = Fixture::config_map();
+    map.put("m", json!({"data": {"a": "1"}}));
+    let old = map.object.clone().unwrap();
+    let mut new = old.clone();
+    new["metadata"]["managedFields"][0]["time"] = json!("2030-01-01T00:00:00Z");
+    assert!(keep_times(&old, &mut new));
+    assert_eq!(new, old);
+    new["metadata"]["managedFields"][0]["time"] = json!("2030-01-01T00:00:00Z");
+    new["data"]["a"] = json!("2");
+    assert!(!keep_times(&old, &mut new));
+    assert_eq!(new["metadata"]["managedFields"][0]["time"], "2030-01-01T00:00:00Z");
+}
+
+#[test]
+fn a_manager_is_named_by_its_user_agent() {
+    assert_eq!(default_manager("recorder/1.0"), "recorder");
+    assert_eq!(default_manager("kubectl/v1.35 (linux/amd64)"), "kubectl");
+    assert_eq!(default_manager("a\u{7}b"), "ab");
+    assert_eq!(default_manager(&"é".repeat(100)).len(), 128);
+    let mut map = Fixture::config_map();
+    map.put("", json!({"data": {"a": "1"}})).expect(&[("unknown Update", json!({"f:data": {".": {}, "f:a": {}}}))]);
+}
+
+#[test]
+fn what_a_set_lost_by_an_update_is_what_the_update_changed() {
+    let mut map = Fixture::config_map();
+    map.apply("one", json!({"data": {"a": "1", "b": "1"}, "metadata": {"labels": {"l": "1"}}}));
+    map.put("two", json!({"data": {"a": "2"}, "metadata": {"labels": {"l": "1"}}}));
+    map.expect(&[
+        ("one Apply", json!({"f:metadata": {"f:labels": {"f:l": {}}}})),
+        ("two Update", json!({"f:data": {"f:a": {}}})),
+    ]);
+}
+
+#[test]
+fn only_the_entries_in_metadata_are_no_field() {
+    let mut widget = Fixture::widget();
+    widget.put("m", json!({"spec": {"free": {"managedFields": [1]}}, "managedFields": 1}));
+    widget.put("n", json!({"spec": {"free": {"managedFields": [2]}}, "managedFields": 2}));
+    let of_n = json!({"f:spec": {"f:free": {"f:managedFields": {}}}, "f:managedFields": {}});
+    assert_eq!(widget.books()[1], ("n Update".to_owned(), of_n));
+}

@@ -1,0 +1,44 @@
+//! Files that appear whole or not at all, and private ones that only their owner can read.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+/// Writes a file under another name and moves it into place. Its mode is 0600 from the first moment on, if it is private.
+///
+/// It is not synced: a power cut may leave an empty file, which readers of these files treat as none.
+pub fn write(path: &Path, contents: &str, private: bool) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(directory)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let temporary = directory.join(format!(".{}.{:016x}", name.to_string_lossy(), fastrand::u64(..)));
+    let mode = if private { 0o600 } else { 0o644 };
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(contents.as_bytes()))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Nothing more can be done about it, and the first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// The text of a file; `None` if there is none or it is empty.
+pub fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,63 @@
+use super::*;
+use crate::auth::{Attributes, Rbac, User};
+
+fn rbac() -> Rbac {
+    let objects = objects();
+    Rbac::new(objects.iter().map(|(resource, object)| (resource, object)))
+}
+
+#[test]
+fn everyone_may_discover_and_the_anonymous_only_see_health_and_version() {
+    let (rbac, jane, nobody) = (rbac(), User::new("jane", []).authenticated(), User::anonymous());
+    for (path, authenticated, anonymous) in [
+        ("/version", true, true),
+        ("/healthz", true, true),
+        ("/api", true, false),
+        ("/openapi/v3", true, false),
+        ("/metrics", false, false),
+    ] {
+        assert_eq!(rbac.decide(&Attributes::path(&jane, "get", path)).is_allowed(), authenticated, "{path}");
+        assert_eq!(rbac.decide(&Attributes::path(&nobody, "get", path)).is_allowed(), anonymous, "{path}");
+    }
+    let reason = r#"RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" to Group "system:authenticated""#;
+    assert_eq!(&*rbac.decide(&Attributes::path(&jane, "get", "/openapi/v3")).reason, reason);
+}
+
+#[test]
+fn an_administrator_of_a_namespace_may_what_editors_and_viewers_may() {
+    let rbac = rbac();
+    let bind = |name: &str| {
+        let role = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": name});
+        let subjects = json!([{"kind": "User", "name": name}]);
+        let binding = json!({"metadata": {"name": name, "namespace": "n"}, "roleRef": role, "subjects": subjects});
+        rbac.apply(&GroupResource::new(GROUP, "rolebindings"), &binding);
+        User::new(name, [])
+    };
+    let [admin, edit, view] = ["admin", "edit", "view"].map(bind);
+    let may = |user, verb, group, resource| {
+        rbac.decide(&Attributes::resource(user, verb, group, resource).namespace("n")).is_allowed()
+    };
+    assert!([&admin, &edit, &view].iter().all(|user| may(user, "get", "apps", "deployments")));
+    assert!(may(&admin, "create", "", "pods") && may(&edit, "create", "", "pods") && !may(&view, "create", "", "pods"));
+    assert!(may(&admin, "create", GROUP, "roles") && !may(&edit, "create", GROUP, "roles"));
+    assert!(may(&edit, "get", "", "secrets") && !may(&view, "get", "", "secrets"));
+}
+
+#[test]
+fn objects_look_as_kube_apiserver_makes_them() {
+    let objects = objects();
+    let find = |name: &str, kind: &str| {
+        let found = objects.iter().find(|(_, object)| object["metadata"]["name"] == name && object["kind"] == kind);
+        found.map(|(_, object)| object.clone()).unwrap()
+    };
+    let labels =
+        json!({"kubernetes.io/bootstrapping": "rbac-defaults", "rbac.authorization.k8s.io/aggregate-to-admin": "true"});
+    assert_eq!(find("edit", "ClusterRole")["metadata"]["labels"], labels);
+    let basic = json!([
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+    ]);
+    assert_eq!(find("system:basic-user", "ClusterRole")["rules"], basic);
+    let subjects = json!([{"apiGroup": GROUP, "kind": "Group", "name": "system:masters"}]);
+    assert_eq!(find("cluster-admin", "ClusterRoleBinding")["subjects"], subjects);
+}

@@ -1,0 +1,219 @@
+//! Dialling: TCP or a Unix socket, then TLS where it is wanted.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection},
+    rt::TokioIo,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+
+/// A destination that is slower to reach than this is not there.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A name or an address, and a port.
+    Tcp(String, u16),
+    /// A socket in the file system.
+    Unix(String),
+    /// A socket by a name that is no file.
+    Abstract(String),
+}
+
+/// Whom to believe, and who to be.
+#[derive(Clone)]
+pub struct Trust {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+/// Why there can be no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// A PEM text that holds no certificate or key.
+    #[error("{what} is not valid PEM")]
+    Pem {
+        /// What it should be.
+        what: &'static str,
+    },
+    /// The name cannot stand in a certificate.
+    #[error("{0:?} is not a name that a certificate can have")]
+    Name(String),
+    /// Certificate and key do not fit.
+    #[error("the client certificate cannot be used: {0}")]
+    Identity(rustls::Error),
+}
+
+/// Dials one destination.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    address: Arc<Address>,
+    tls: Option<Trust>,
+}
+
+impl Trust {
+    /// Believes what `ca` (PEM) signed for `name`; without `ca` what the system trusts. `identity` is a certificate and its key (PEM).
+    pub fn new(
+        ca: Option<&[u8]>,
+        name: &str,
+        identity: Option<(&[u8], &[u8])>,
+        alpn: &[&[u8]],
+    ) -> Result<Self, TrustError> {
+        let builder = ClientConfig::builder().with_root_certificates(roots(ca)?);
+        let mut config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate, "the client certificate")?;
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TrustError::Pem { what: "the client key" })?;
+                builder.with_client_auth_cert(chain, key).map_err(TrustError::Identity)?
+            }
+        };
+        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TrustError::Name(name.to_owned()))?;
+        Ok(Self { config: Arc::new(config), name })
+    }
+}
+
+fn roots(ca: Option<&[u8]>) -> Result<RootCertStore, TrustError> {
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some(ca) => {
+            roots.add_parsable_certificates(certificates(ca, "the CA bundle")?);
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    all.ok().filter(|all| !all.is_empty()).ok_or(TrustError::Pem { what })
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trust").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// A connector; with `tls` the other side must be who it says.
+    pub fn new(address: Address, tls: Option<Trust>) -> Self {
+        Self { address: Arc::new(address), tls }
+    }
+
+    async fn dial(self) -> io::Result<Stream> {
+        let stream: Box<dyn Io> = match &*self.address {
+            Address::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                Box::new(stream)
+            }
+            Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            Address::Abstract(name) => Box::new(connect_abstract(name).await?),
+        };
+        let Some(trust) = self.tls else { return Ok(Stream::new(stream, false)) };
+        let stream = TlsConnector::from(trust.config).connect(trust.name, stream).await?;
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(Stream::new(Box::new(stream), http2))
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn connect_abstract(name: &str) -> io::Result<UnixStream> {
+    use std::os::{linux::net::SocketAddrExt, unix::net};
+    let address = net::SocketAddr::from_abstract_name(name)?;
+    let stream = net::UnixStream::connect_addr(&address)?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn connect_abstract(_: &str) -> io::Result<UnixStream> {
+    Err(io::Error::other("abstract sockets exist on Linux only"))
+}
+
+impl tower_service::Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let dial = timeout(CONNECT, self.clone().dial());
+        Box::pin(async { dial.await.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout"))) })
+    }
+}
+
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection.
+pub struct Stream {
+    io: TokioIo<Box<dyn Io>>,
+    http2: bool,
+}
+
+impl Stream {
+    fn new(io: Box<dyn Io>, http2: bool) -> Self {
+        Self { io: TokioIo::new(io), http2 }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("http2", &self.http2).finish_non_exhaustive()
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        if self.http2 { Connected::new().negotiated_h2() } else { Connected::new() }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, to: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, to)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

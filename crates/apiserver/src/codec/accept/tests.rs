@@ -1,0 +1,120 @@
+use super::*;
+
+const OBJECT: Endpoint = Endpoint { custom: false, answer: Answer::Object };
+const LIST: Endpoint = Endpoint { custom: false, answer: Answer::List };
+const WATCH: Endpoint = Endpoint { custom: false, answer: Answer::Watch };
+
+fn ask(accept: &str, endpoint: Endpoint) -> Result<Chosen, Status> {
+    negotiate(Some(accept), Some("test/1"), &Query::default(), endpoint)
+}
+
+#[track_caller]
+fn media(accept: &str, endpoint: Endpoint) -> Media {
+    ask(accept, endpoint).expect(accept).media
+}
+
+#[test]
+fn the_router_refuses_what_it_does_not_know_by_name() {
+    let status = ask("text/plain", LIST).expect_err("a refusal");
+    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf, application/json;stream=watch, \
+                   application/vnd.kubernetes.protobuf;stream=watch";
+    assert_eq!((status.code, status.reason, status.message.as_str()), (406, "NotAcceptable", message));
+    assert_eq!(status.details.as_deref(), Some(&Details::default()));
+    let status = ask("application/cbor", OBJECT).expect_err("a refusal");
+    assert!(status.message.ends_with("application/vnd.kubernetes.protobuf"));
+}
+
+#[test]
+fn unknown_forms_are_refused() {
+    let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    for accept in ["application/json;as=Bogus;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v9"] {
+        let status = ask(accept, LIST).expect_err(accept);
+        assert_eq!((status.code, status.message.as_str(), status.details), (406, message, None));
+    }
+}
+
+#[test]
+fn forms_are_chosen() {
+    let table = |version| Form::Table { version, include: Include::Metadata };
+    let form = |accept: &str| ask(accept, LIST).expect(accept).form;
+    assert_eq!(form("application/json;as=Table;g=meta.k8s.io;v=v1,application/json"), table(MetaVersion::V1));
+    assert_eq!(form("application/json;as=Table;g=meta.k8s.io;v=v1beta1"), table(MetaVersion::V1beta1));
+    assert_eq!(form("application/json;as=Nope;g=meta.k8s.io;v=v1,application/json"), Form::Object);
+    let partial = Form::PartialObjectMetadata { version: MetaVersion::V1 };
+    assert_eq!(form("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), partial);
+    let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+    assert_eq!(form(kubectl), table(MetaVersion::V1));
+
+    let none = Query::parse("includeObject=None");
+    let chosen = negotiate(Some(kubectl), None, &none, LIST).expect("a table");
+    assert_eq!(chosen.form, Form::Table { version: MetaVersion::V1, include: Include::None });
+    let bogus = negotiate(Some(kubectl), None, &Query::parse("includeObject=Bogus"), LIST).expect_err("a refusal");
+    let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Bogus\": must be 'Metadata', 'Object', 'None', or empty";
+    assert_eq!((bogus.code, bogus.message.as_str()), (400, message));
+}
+
+#[test]
+fn forms_must_fit_what_is_answered() {
+    let gv = GroupVersion::new("", "v1");
+    let check = |accept: &str, list| ask(accept, LIST).expect(accept).check_form(list, &gv, "ConfigMap", false);
+    let one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let many = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    assert_eq!(check(one, false), Ok(()));
+    assert_eq!(check(many, true), Ok(()));
+    assert_eq!(
+        check(many, false).expect_err("a refusal").message,
+        "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"
+    );
+    assert_eq!(
+        check(one, true).expect_err("a refusal").message,
+        "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
+    );
+}
+
+#[test]
+fn media_types_are_chosen_by_quality_and_order() {
+    assert_eq!(media("", OBJECT), Media::Json);
+    assert_eq!(media("*/*", OBJECT), Media::Json);
+    assert_eq!(media("application/yaml", OBJECT), Media::Yaml);
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", OBJECT), Media::Protobuf);
+    assert_eq!(media("application/json,application/vnd.kubernetes.protobuf", OBJECT), Media::Json);
+    assert_eq!(media("application/json;q=0.5, application/yaml;q=0.9", OBJECT), Media::Yaml);
+    assert_eq!(media("*/*, application/yaml", OBJECT), Media::Yaml);
+    assert_eq!(media("text/html,application/xhtml+xml,*/*;q=0.8", OBJECT), Media::Json);
+
+    let custom = Endpoint { custom: true, answer: Answer::Object };
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), Media::Json);
+    assert!(ask("application/vnd.kubernetes.protobuf", custom).is_err());
+    assert!(ask("text/plain", custom).expect_err("a refusal").message.starts_with("only the following"));
+}
+
+#[test]
+fn streams_have_no_yaml() {
+    assert_eq!(media("application/json;stream=watch", WATCH), Media::Json);
+    assert!(ask("application/yaml", WATCH).expect_err("a refusal").message.ends_with("protobuf;stream=watch"));
+    assert!(ask("application/json;stream=other", LIST).is_err());
+    let chosen = ask("application/vnd.kubernetes.protobuf", WATCH).expect("protobuf");
+    assert_eq!(chosen.content_type(true), "application/vnd.kubernetes.protobuf;stream=watch");
+}
+
+#[test]
+fn people_get_it_indented() {
+    let pretty =
+        |query: &'static str, agent| negotiate(None, Some(agent), &Query::parse(query), OBJECT).expect("JSON").pretty;
+    assert!(pretty("pretty=true", "x"));
+    assert!(pretty("", "curl/8.0"));
+    assert!(pretty("", "Mozilla/5.0 (X11)"));
+    assert!(!pretty("pretty=false", "curl/8.0"));
+    assert!(!pretty("pretty=0", "curl/8.0"));
+    assert!(!pretty("", "kubectl/1.35"));
+    assert!(ask("application/json;pretty=1", OBJECT).expect("JSON").pretty);
+}
+
+#[test]
+fn a_status_is_answered_in_what_is_understood() {
+    let plain = |accept: &str| negotiate_plain(Some(accept), None, &Query::default());
+    assert_eq!(plain("application/yaml").media, Media::Yaml);
+    assert_eq!(plain("text/plain"), Chosen::JSON);
+    assert_eq!(plain("application/json;as=Table;g=meta.k8s.io;v=v1"), Chosen::JSON);
+}

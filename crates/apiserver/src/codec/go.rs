@@ -1,0 +1,114 @@
+//! Go's ways of writing values in messages, which kube-apiserver's answers are made of.
+
+use std::fmt::Write as _;
+
+/// A text in quotes, as `%q` writes it.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        push_escaped(&mut quoted, c, '"');
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A byte in single quotes, as encoding/json writes it.
+pub(super) fn quote_byte(byte: u8) -> String {
+    let mut quoted = String::from("'");
+    match byte {
+        b'"' => quoted.push('"'),
+        0x80.. => _ = write!(quoted, "\\x{byte:02x}"),
+        _ => push_escaped(&mut quoted, char::from(byte), '\''),
+    }
+    quoted.push('\'');
+    quoted
+}
+
+fn push_escaped(to: &mut String, c: char, quote: char) {
+    match c {
+        '\\' => to.push_str("\\\\"),
+        '\u{7}' => to.push_str("\\a"),
+        '\u{8}' => to.push_str("\\b"),
+        '\u{c}' => to.push_str("\\f"),
+        '\n' => to.push_str("\\n"),
+        '\r' => to.push_str("\\r"),
+        '\t' => to.push_str("\\t"),
+        '\u{b}' => to.push_str("\\v"),
+        c if c == quote => {
+            to.push('\\');
+            to.push(c);
+        }
+        c if is_print(c) => to.push(c),
+        c if c < ' ' || c == '\u{7f}' => _ = write!(to, "\\x{:02x}", u32::from(c)),
+        c if u32::from(c) < 0x1_0000 => _ = write!(to, "\\u{:04x}", u32::from(c)),
+        c => _ = write!(to, "\\U{:08x}", u32::from(c)),
+    }
+}
+
+/// Whether a character can be seen, as `unicode.IsPrint`: of white space only the ASCII blank counts.
+///
+/// Characters that no version of Unicode has assigned yet pass for visible.
+pub fn is_print(c: char) -> bool {
+    match u32::from(c) {
+        0x20..=0x7e => true,
+        0..=0xa0 | 0xad => false,
+        // Separators, formats, surrogates' neighbours and private use.
+        0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x890 | 0x891 | 0x8e2 | 0x1680 | 0x180e => false,
+        0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000 | 0xfeff | 0xfff9..=0xfffb => false,
+        0xe000..=0xf8ff | 0xfffe | 0xffff | 0xe0000.. => false,
+        _ => true,
+    }
+}
+
+/// `strconv.ParseInt(text, 10, 64)`
+///
+/// # Errors
+/// With Go's words.
+pub fn parse_int(text: &str) -> Result<i64, String> {
+    parse(text, "ParseInt", text.strip_prefix(['+', '-']).unwrap_or(text))
+}
+
+/// `strconv.ParseUint(text, 10, 64)`
+///
+/// # Errors
+/// With Go's words.
+pub fn parse_uint(text: &str) -> Result<u64, String> {
+    parse(text, "ParseUint", text)
+}
+
+fn parse<N: std::str::FromStr>(text: &str, function: &str, digits: &str) -> Result<N, String> {
+    let why = if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        match text.parse() {
+            Ok(number) => return Ok(number),
+            Err(_) => "value out of range",
+        }
+    } else {
+        "invalid syntax"
+    };
+    Err(format!("strconv.{function}: parsing {}: {why}", quote(text)))
+}
+
+/// A float as encoding/json writes it: without a fraction where it has none, with an exponent where it is very small or large.
+pub fn float(number: f64) -> String {
+    let size = number.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{number:e}");
+        return match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+            _ => text,
+        };
+    }
+    number.to_string()
+}
+
+/// A float as `strconv.FormatFloat(number, 'g', -1, 64)` writes it.
+pub fn float_g(number: f64) -> String {
+    let text = format!("{number:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let power: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&power) {
+        return number.to_string();
+    }
+    format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+}

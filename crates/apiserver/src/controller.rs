@@ -1,0 +1,24 @@
+//! Controllers that belong to the server itself: what kube-controller-manager does for every cluster so that its API is whole.
+//!
+//! They see objects through watches on the store and change them through the handlers, as any client would.
+
+mod feed;
+mod garbage;
+mod namespaces;
+mod roles;
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+pub use self::feed::{Change, Feed};
+use crate::core::Core;
+
+/// Starts all of them. They end when the set is dropped.
+pub fn start(core: &Arc<Core>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(namespaces::run(Arc::clone(core)));
+    tasks.spawn(garbage::run(Arc::clone(core)));
+    tasks.spawn(roles::run(Arc::clone(core)));
+    tasks
+}

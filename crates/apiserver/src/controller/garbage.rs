@@ -1,0 +1,271 @@
+//! Garbage collection by ownerReferences.
+//!
+//! Whoever loses its last owner is deleted; of several owners only the reference to the one that is gone is removed. The finalizers
+//! `orphan` and `foregroundDeletion`, which a deletion may ask for, are worked off here: dependents are let go, or deleted first.
+//!
+//! What is decided is decided on the store as it is at that moment; the index only says whom to look at.
+
+mod index;
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+use tokio::{sync::mpsc, task::JoinSet};
+
+use self::index::Index;
+use super::{Change, Feed};
+use crate::{
+    api::{
+        GroupResource, GroupVersion, ObjectKey, Status,
+        meta::{Meta, remove_meta, set_meta},
+    },
+    codec::query::{DeleteOptions, Propagation},
+    core::Core,
+    handler::internal::{Internal, Target},
+    registry::{Catalog, Resource},
+    store::Stored,
+};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+/// Changes that wait for the collector; watches wait with the rest.
+const WAITING: usize = 256;
+
+/// A change in one of the collections.
+type News = (GroupResource, Change);
+
+/// Follows all collections.
+pub async fn run(core: Arc<Core>) {
+    let (sender, mut news) = mpsc::channel(WAITING);
+    let mut collector = Collector {
+        internal: Internal::new(&core, "system:serviceaccount:kube-system:generic-garbage-collector"),
+        core: Arc::clone(&core),
+        index: Index::default(),
+    };
+    let mut changed = core.registry.changed();
+    let (mut feeds, mut followed) = (JoinSet::new(), HashSet::new());
+    follow(&core, &sender, &mut feeds, &mut followed);
+    loop {
+        tokio::select! {
+            Some((resource, change)) = news.recv() => collector.see(&resource, change).await,
+            _ = changed.changed() => follow(&core, &sender, &mut feeds, &mut followed),
+        }
+    }
+}
+
+/// Follows what is served and not followed yet. Events own nothing and are owned by nobody.
+fn follow(core: &Core, sender: &mpsc::Sender<News>, feeds: &mut JoinSet<()>, followed: &mut HashSet<GroupResource>) {
+    for resource in core.registry.catalog().all() {
+        let collection = resource.group_resource();
+        if &*collection.resource == "events" || !resource.verbs.contains(&"watch") || !followed.insert(collection.clone()) {
+            continue;
+        }
+        let (mut feed, sender) = (Feed::new(&core.store, collection.clone()), sender.clone());
+        feeds.spawn(async move {
+            loop {
+                let change = feed.next().await;
+                if sender.send((collection.clone(), change)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+struct Collector {
+    core: Arc<Core>,
+    internal: Internal,
+    index: Index,
+}
+
+impl Collector {
+    async fn see(&mut self, resource: &GroupResource, change: Change) {
+        match change {
+            Change::Reset => self.index.forget(resource),
+            Change::Set(object) => {
+                self.index.set(&object);
+                self.work_off(&object).await;
+                if !object.owners.is_empty() && !object.deleting {
+                    self.check(&object.key).await;
+                }
+            }
+            Change::Gone(object) => {
+                let owners = self.index.remove(&object.key);
+                for dependent in self.index.dependents(&object.uid) {
+                    self.check(&dependent).await;
+                }
+                // An owner may have waited for this one.
+                for owner in owners.iter().filter_map(|uid| self.index.key_of(uid)).collect::<Vec<_>>() {
+                    if let Some(owner) = self.core.store.get(&owner) {
+                        self.work_off(&owner).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Works off the finalizers that are ours.
+    async fn work_off(&self, object: &Stored) {
+        if !object.deleting {
+            return;
+        }
+        let value = object.value();
+        let has = |finalizer: &str| value.finalizers().any(|known| known == finalizer);
+        if has(ORPHAN) {
+            for dependent in self.index.dependents(&object.uid) {
+                self.log(&dependent, self.release(&dependent, &[object.uid.to_string()]).await);
+            }
+            self.log(&object.key, self.unfinalize(&object.key, ORPHAN).await);
+        }
+        if has(FOREGROUND) && !self.delete_dependents(object).await {
+            self.log(&object.key, self.unfinalize(&object.key, FOREGROUND).await);
+        }
+    }
+
+    /// Deletes the dependents of an object. True while one of them holds it.
+    async fn delete_dependents(&self, owner: &Stored) -> bool {
+        let mut held = false;
+        for key in self.index.dependents(&owner.uid) {
+            let Some(dependent) = self.core.store.get(&key) else { continue };
+            let value = dependent.value();
+            held |= value.owners().iter().any(|reference| {
+                let text = |field| reference.get(field).and_then(Value::as_str);
+                let blocks = reference.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true);
+                text("uid") == Some(&*owner.uid) && blocks
+            });
+            if !dependent.deleting {
+                self.check(&key).await;
+            }
+        }
+        held
+    }
+
+    /// Decides about an object that has owners.
+    async fn check(&self, key: &ObjectKey) {
+        let Some(object) = self.core.store.get(key) else { return };
+        let value = object.value();
+        let owners = Owners::of(&self.core, &object, &value);
+        let outcome = match owners {
+            Owners { unknown: true, .. } => return,
+            Owners { ref solid, ref dangling, ref waiting, .. } if *solid > 0 => {
+                let gone: Vec<String> = dangling.iter().chain(waiting).cloned().collect();
+                if gone.is_empty() {
+                    return;
+                }
+                self.release(key, &gone).await
+            }
+            Owners { ref dangling, ref waiting, .. } if dangling.is_empty() && waiting.is_empty() => return,
+            Owners { ref waiting, .. } => {
+                // Owners that wait want their dependents' dependents gone first, too.
+                let deep = !waiting.is_empty() && !self.index.dependents(&object.uid).is_empty();
+                self.delete(key, &object, &value, deep).await
+            }
+        };
+        self.log(key, outcome);
+    }
+
+    async fn delete(&self, key: &ObjectKey, object: &Stored, value: &Value, deep: bool) -> Result<(), Status> {
+        if object.deleting {
+            return Ok(());
+        }
+        let has = |finalizer: &str| value.finalizers().any(|known| known == finalizer);
+        let policy = match (deep || has(FOREGROUND), has(ORPHAN)) {
+            (true, _) => Propagation::Foreground,
+            (_, true) => Propagation::Orphan,
+            _ => Propagation::Background,
+        };
+        let uid = Some(object.uid.to_string());
+        let options = DeleteOptions { propagation_policy: Some(policy), uid, ..DeleteOptions::default() };
+        let Some(target) = self.target(key) else { return Ok(()) };
+        self.internal.delete(&target, &options).await
+    }
+
+    /// Removes references to these owners.
+    async fn release(&self, key: &ObjectKey, gone: &[String]) -> Result<(), Status> {
+        let Some(target) = self.target(key) else { return Ok(()) };
+        let change = |object: &mut Value| {
+            let kept: Vec<Value> = object
+                .owners()
+                .iter()
+                .filter(|owner| !owner.get("uid").and_then(Value::as_str).is_some_and(|uid| gone.iter().any(|gone| gone == uid)))
+                .cloned()
+                .collect();
+            match kept.is_empty() {
+                true => drop(remove_meta(object, "ownerReferences")),
+                false => set_meta(object, "ownerReferences", kept),
+            }
+        };
+        self.internal.change(&target, &change).await.map(drop)
+    }
+
+    async fn unfinalize(&self, key: &ObjectKey, finalizer: &str) -> Result<(), Status> {
+        let Some(target) = self.target(key) else { return Ok(()) };
+        let change = |object: &mut Value| {
+            let kept: Vec<String> = object.finalizers().filter(|known| *known != finalizer).map(str::to_owned).collect();
+            match kept.is_empty() {
+                true => drop(remove_meta(object, "finalizers")),
+                false => set_meta(object, "finalizers", kept),
+            }
+        };
+        self.internal.change(&target, &change).await.map(drop)
+    }
+
+    fn target(&self, key: &ObjectKey) -> Option<Target> {
+        let catalog = self.core.registry.catalog();
+        let resource = catalog.all().find(|resource| resource.group_resource() == key.resource)?;
+        Some(Target::of(resource, key))
+    }
+
+    fn log(&self, key: &ObjectKey, outcome: Result<(), Status>) {
+        if let Err(error) = outcome
+            && error.code != 404
+        {
+            tracing::warn!(resource = %key.resource, namespace = %key.namespace, name = %key.name, %error, "garbage collection failed");
+        }
+    }
+}
+
+/// How an object stands with its owners.
+#[derive(Debug, Default)]
+struct Owners {
+    /// Owners that are there and stay.
+    solid: usize,
+    /// Owners that are gone.
+    dangling: Vec<String>,
+    /// Owners that wait for this object to go.
+    waiting: Vec<String>,
+    /// An owner of a kind that nobody serves: nothing is decided.
+    unknown: bool,
+}
+
+impl Owners {
+    fn of(core: &Core, object: &Stored, value: &Value) -> Self {
+        let mut owners = Self::default();
+        let catalog = core.registry.catalog();
+        for reference in value.owners() {
+            let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+            let Some(resource) = owner_resource(&catalog, text("apiVersion"), text("kind")) else {
+                owners.unknown = true;
+                continue;
+            };
+            let namespace = if resource.namespaced { &*object.key.namespace } else { "" };
+            let key = ObjectKey::new(resource.group_resource(), namespace, text("name"));
+            let uid = text("uid");
+            match core.store.get(&key).filter(|owner| &*owner.uid == uid) {
+                None => owners.dangling.push(uid.to_owned()),
+                Some(owner) if owner.deleting && owner.value().finalizers().any(|known| known == FOREGROUND) => {
+                    owners.waiting.push(uid.to_owned());
+                }
+                Some(_) => owners.solid += 1,
+            }
+        }
+        owners
+    }
+}
+
+fn owner_resource(catalog: &Catalog, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
+    let gv = GroupVersion::parse(api_version)?;
+    let exact = catalog.by_kind(&gv, kind);
+    // Another version of the kind will do: there is one object.
+    exact.or_else(|| catalog.all().find(|resource| resource.gv.group == gv.group && &*resource.kind == kind)).cloned()
+}

@@ -1,0 +1,72 @@
+//! Who depends on whom.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    api::{GroupResource, ObjectKey},
+    store::Stored,
+};
+
+/// The graph of owners and dependents, by uid. It may be behind the store; it is never asked for more than whom to look at.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// Those with owners, or that own something.
+    nodes: HashMap<ObjectKey, Node>,
+    dependents: HashMap<Arc<str>, HashSet<ObjectKey>>,
+    keys: HashMap<Arc<str>, ObjectKey>,
+}
+
+#[derive(Debug)]
+struct Node {
+    uid: Arc<str>,
+    owners: Box<[Arc<str>]>,
+}
+
+impl Index {
+    /// An object is there.
+    pub(super) fn set(&mut self, object: &Stored) {
+        self.remove(&object.key);
+        for owner in &object.owners {
+            self.dependents.entry(Arc::clone(owner)).or_default().insert(object.key.clone());
+        }
+        self.keys.insert(Arc::clone(&object.uid), object.key.clone());
+        let node = Node { uid: Arc::clone(&object.uid), owners: object.owners.clone() };
+        self.nodes.insert(object.key.clone(), node);
+    }
+
+    /// An object is gone; gives the uids of its owners.
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Box<[Arc<str>]> {
+        let Some(node) = self.nodes.remove(key) else { return Box::default() };
+        self.keys.remove(&node.uid);
+        for owner in &node.owners {
+            if let Some(dependents) = self.dependents.get_mut(owner) {
+                dependents.remove(key);
+                if dependents.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+        node.owners
+    }
+
+    /// Forgets a collection.
+    pub(super) fn forget(&mut self, resource: &GroupResource) {
+        let keys: Vec<ObjectKey> = self.nodes.keys().filter(|key| key.resource == *resource).cloned().collect();
+        for key in keys {
+            self.remove(&key);
+        }
+    }
+
+    /// Whoever names this uid as an owner.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// Where the object with this uid is.
+    pub(super) fn key_of(&self, uid: &str) -> Option<ObjectKey> {
+        self.keys.get(uid).cloned()
+    }
+}

@@ -1,0 +1,28 @@
+//! What each request does, from its arrival to its answer.
+//!
+//! The order of the filters is kube-apiserver's: authentication, then the server span, then impersonation, authorization and the
+//! handler. A handler gets a [`call::On`] and gives an [`answer::Answer`]; how that is written depends on what the caller accepts.
+
+pub mod answer;
+pub mod call;
+mod create;
+mod decode;
+mod delete;
+mod dispatch;
+mod filter;
+mod filters;
+mod form;
+mod get;
+pub mod internal;
+mod metadata;
+mod other;
+mod patch;
+mod respond;
+mod review;
+mod spans;
+mod subresource;
+mod update;
+mod validate;
+mod watch;
+
+pub use self::filters::{Front, TRUSTED};

@@ -1,0 +1,218 @@
+//! One request on its way through the server.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use http::{HeaderMap, Method};
+
+use crate::{
+    admission::{self, Operation},
+    api::{GroupResource, GroupVersion, ObjectKey, Status},
+    apply::{self, Owner, reset_fields},
+    auth::User,
+    codec::query::WriteOptions,
+    core::Core,
+    http::{Peer, RequestInfo, ResourcePath},
+    registry::{Catalog, Resource, Subresource},
+    schema::{Schema, builtin},
+    trace::Span,
+};
+
+/// A request that was let in.
+#[derive(Debug)]
+pub struct Call {
+    /// The server.
+    pub core: Arc<Core>,
+    /// What was served when it came.
+    pub catalog: Arc<Catalog>,
+    /// What it asks for.
+    pub info: RequestInfo,
+    /// Who asks; the impersonated one where somebody acts as another.
+    pub user: User,
+    /// As in its first line.
+    pub method: Method,
+    /// The text after the question mark.
+    pub query: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Who is at the other end.
+    pub peer: Arc<Peer>,
+    /// Names the request in logs, spans and the answer.
+    pub audit_id: String,
+    /// `HTTP/1.1` or `HTTP/2.0`.
+    pub protocol: &'static str,
+    /// What to tell the caller beside the answer.
+    pub warnings: Warnings,
+}
+
+/// Warnings that are collected while a request is worked on.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Vec<String>>);
+
+/// A call about objects of a resource that is served.
+#[derive(Clone, Copy, Debug)]
+pub struct On<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// The resource.
+    pub resource: &'a Arc<Resource>,
+    /// The place in the path.
+    pub path: &'a ResourcePath,
+    /// The handler's span.
+    pub span: &'a Span,
+}
+
+impl Warnings {
+    /// One more; each is said once.
+    pub fn add(&self, warning: impl Into<String>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let warning = warning.into();
+        if !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Call {
+    /// A header as text; empty when it is absent or no text.
+    pub fn header(&self, name: impl http::header::AsHeaderName) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// Kinds whose deletion is answered with the object itself, as it was last.
+const ANSWERED: [&str; 7] = [
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+    "services",
+];
+
+impl<'a> On<'a> {
+    /// The server.
+    pub fn core(&self) -> &'a Arc<Core> {
+        &self.call.core
+    }
+
+    /// The collection of the objects, as the store and messages name it.
+    pub fn collection(&self) -> GroupResource {
+        self.resource.group_resource()
+    }
+
+    /// The namespace that objects have; none for those that live in none, also for namespaces themselves.
+    pub fn namespace(&self) -> &'a str {
+        if self.resource.namespaced { &self.path.namespace } else { "" }
+    }
+
+    /// Where an object of this call is.
+    pub fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.collection(), self.namespace(), name)
+    }
+
+    /// The object of the path is not there.
+    pub fn not_found(&self) -> Status {
+        Status::not_found(&self.collection(), &self.path.name)
+    }
+
+    /// The header that says what the body is.
+    pub fn content_type(&self) -> Option<&'a str> {
+        Some(self.call.header(http::header::CONTENT_TYPE)).filter(|text| !text.is_empty())
+    }
+
+    /// Whether the kind is asked and not stored.
+    pub fn is_review(&self) -> bool {
+        matches!(&*self.resource.gv.group, "authentication.k8s.io" | "authorization.k8s.io")
+    }
+
+    /// Whether this is about `scale`.
+    pub fn is_scale(&self) -> bool {
+        self.path.subresource == "scale"
+    }
+
+    /// Whether a deletion is answered with the object.
+    pub fn answers_deleted(&self) -> bool {
+        self.resource.gv.group.is_empty() && ANSWERED.contains(&&*self.resource.plural)
+    }
+
+    /// The kind of the request's body.
+    pub fn wanted_kind(&self) -> &'a str {
+        self.subresource().map_or(&self.resource.kind, |subresource| &subresource.kind)
+    }
+
+    /// The group and version of the request's body.
+    pub fn wanted_gv(&self) -> GroupVersion {
+        let own = self.subresource().and_then(|subresource| subresource.gv.clone());
+        own.unwrap_or_else(|| self.resource.gv.clone())
+    }
+
+    /// The schema of the request's body.
+    pub fn wanted_schema(&self) -> Cow<'a, Schema> {
+        match self.subresource() {
+            Some(subresource) if subresource.kind != self.resource.kind => {
+                builtin::of_kind(&self.wanted_gv(), &subresource.kind).map_or_else(Cow::default, Cow::Borrowed)
+            }
+            _ => Cow::Borrowed(&self.resource.schema),
+        }
+    }
+
+    fn subresource(&self) -> Option<&'a Subresource> {
+        self.resource.subresource(&self.path.subresource)
+    }
+
+    /// Says that the version is on its way out.
+    pub fn warn_deprecated(&self) {
+        let warning = self.resource.custom.as_ref().and_then(|custom| custom.deprecation_warning.as_ref());
+        if let Some(warning) = warning {
+            self.call.warnings.add(&**warning);
+        }
+    }
+
+    /// Who writes, as `managedFields` records it.
+    pub fn writer(&self, options: &WriteOptions) -> Writer {
+        let manager = match options.field_manager.as_str() {
+            "" => apply::default_manager(self.call.header(http::header::USER_AGENT)),
+            given => given.to_owned(),
+        };
+        Writer { manager, api_version: self.resource.gv.to_string(), now: self.core().now() }
+    }
+
+    /// The write as admission sees it.
+    pub fn review(&self, operation: Operation, options: &WriteOptions) -> admission::Request<'a> {
+        admission::Request { operation, on: *self, dry_run: options.dry_run, options: options.clone() }
+    }
+}
+
+/// A writer and its moment.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    manager: String,
+    api_version: String,
+    /// The time of the write.
+    pub now: String,
+}
+
+impl Writer {
+    /// Keeps the books of this writer.
+    pub fn owner<'a>(&'a self, on: On<'a>) -> Owner<'a> {
+        let (resource, subresource) = (on.resource, on.path.subresource.as_str());
+        Owner {
+            manager: &self.manager,
+            api_version: &self.api_version,
+            kind: &resource.kind,
+            subresource,
+            schema: &resource.schema,
+            reset: reset_fields(&resource.gv.group, &resource.kind, subresource, resource.has_status()),
+            now: &self.now,
+        }
+    }
+}

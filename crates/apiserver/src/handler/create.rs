@@ -1,0 +1,181 @@
+//! POST: a new object.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{answer::Answer, call::On, decode, metadata, validate};
+use crate::{
+    admission::Operation,
+    api::{
+        Status, identity,
+        meta::{Meta, set_meta},
+        status::{Cause, Details},
+    },
+    codec::query::WriteOptions,
+    store::{Stored, WriteError},
+    trace::{Kind, Scope},
+};
+
+/// kube-apiserver tries so often to find a generated name that is free.
+const GENERATED_TRIES: usize = 8;
+
+/// Creates the object of a request's body.
+pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
+    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.span.event("About to convert to expected version");
+    let object = decode::object(on, body, options)?;
+    on.span.event("Conversion done");
+    check_place(on, &object)?;
+    on.span.event("About to store object in database");
+    let created = insert(on, object, options, true).await;
+    let length = body.len().into();
+    match &created {
+        Ok(_) => on.span.event_with("Write to database call succeeded", &[("len", length)]),
+        Err(status) => {
+            let error = status.message.as_str().into();
+            on.span.event_with("Write to database call failed", &[("err", error), ("len", length)]);
+        }
+    }
+    created
+}
+
+/// Stores a new object, whoever it comes from: a POST, or an apply of what is not there yet, which has its managers already.
+pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
+    check_namespace(on, &object)?;
+    let generates = object.name().is_empty() && !object.meta_str("generateName").is_empty();
+    let mut tries = if generates { GENERATED_TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        let mut candidate = object.clone();
+        if generates {
+            set_meta(&mut candidate, "name", identity::generated_name(object.meta_str("generateName")));
+        }
+        match attempt(on, candidate, options, manage).await {
+            Err(status) if status.reason == "AlreadyExists" && tries > 0 => {}
+            answer => return answer,
+        }
+    }
+}
+
+async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
+    let writer = on.writer(options);
+    set_namespace(on, &mut object);
+    on.resource.strategy.default(&mut object);
+    if manage {
+        writer.owner(on).update(None, &mut object);
+    }
+    let admission = &on.core().admission;
+    let before = on.review(Operation::Create, options);
+    admission.mutate(&before, &mut object, None).await?;
+    on.resource.strategy.default(&mut object);
+    metadata::stamp_new(&mut object, on.namespace(), &writer.now);
+    on.resource.strategy.prepare_create(&mut object);
+    validate::create(on, &object)?;
+    validate::escalation(on, &object, None).await?;
+    admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
+    if options.dry_run {
+        return dry_run(on, object);
+    }
+    let stored = store(on, object).await?;
+    Ok(Answer::Stored(StatusCode::CREATED, stored))
+}
+
+/// A dry run answers as a create would, without a resourceVersion.
+fn dry_run(on: On<'_>, object: Value) -> Result<Answer, Status> {
+    if on.core().store.get(&on.key(object.name())).is_some() {
+        return Err(exists(on, &object));
+    }
+    Ok(Answer::Object(StatusCode::CREATED, object))
+}
+
+async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
+    let name = object.name().to_owned();
+    let span = on.storage_span("Create etcd3", &name, true);
+    span.event("About to Encode");
+    let length = if span.is_recording() { object.to_string().len() } else { 0 };
+    span.event_with("Encode succeeded", &[("len", length.into())]);
+    span.event("TransformToStorage succeeded");
+    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
+    on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
+    let created = on.core().store.create(on.key(&name), object).await;
+    transaction.end();
+    span.event("Txn call succeeded");
+    match created {
+        Ok(stored) => {
+            span.event_with("Decode succeeded", &[("len", stored.body.len().into())]);
+            Ok(stored)
+        }
+        Err(WriteError::Exists) => Err(exists_by_name(on, &name)),
+        Err(error) => Err(Status::internal(error)),
+    }
+}
+
+fn exists(on: On<'_>, object: &Value) -> Status {
+    exists_by_name(on, object.name())
+}
+
+/// The object is there already, perhaps only until its finalizers are done.
+fn exists_by_name(on: On<'_>, name: &str) -> Status {
+    let mut status = Status::already_exists(&on.collection(), name);
+    let span = on.storage_span("Get etcd3", name, false);
+    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
+    on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
+    let live = on.core().store.get(&on.key(name));
+    transaction.end();
+    span.event("Get call succeeded");
+    if let Some(live) = &live {
+        span.event("TransformFromStorage succeeded");
+        span.event_with("Decode succeeded", &[("len", live.body.len().into())]);
+    }
+    if live.is_some_and(|live| live.deleting) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}
+
+/// The namespace of the body must be the path's, if it is given.
+fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
+    let given = object.namespace();
+    if on.resource.namespaced && !given.is_empty() && given != on.namespace() {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(message));
+    }
+    if object.name().is_empty() && object.meta_str("generateName").is_empty() {
+        let message = "name or generateName is required";
+        let error = crate::api::field::Error::required("metadata.name", message);
+        return Err(Status::invalid(&on.resource.group_kind(), "", &[error]));
+    }
+    if !object.resource_version().is_empty() {
+        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    Ok(())
+}
+
+fn set_namespace(on: On<'_>, object: &mut Value) {
+    if on.resource.namespaced {
+        set_meta(object, "namespace", on.namespace());
+    }
+}
+
+/// Nothing is created in a namespace that is not there or on its way out.
+fn check_namespace(on: On<'_>, object: &Value) -> Result<(), Status> {
+    if !on.resource.namespaced || on.is_review() {
+        return Ok(());
+    }
+    let namespace = on.namespace();
+    let live = on.core().namespace(namespace);
+    let live = live.ok_or_else(|| Status::not_found(&crate::api::GroupResource::new("", "namespaces"), namespace))?;
+    if !live.deleting {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let cause = Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    };
+    let details = Details { causes: vec![cause], ..Details::of(&on.collection(), object.name()) };
+    Err(Status::forbidden(&on.collection(), object.name(), &why).with(details))
+}

@@ -1,0 +1,132 @@
+//! From the bytes of a request to an object of its resource.
+
+use serde_json::Value;
+
+use super::call::On;
+use crate::{
+    api::{Status, field, GroupKind},
+    codec::{
+        Media, body,
+        content_type::{self, PatchType},
+        query::{FieldValidation, WriteOptions},
+    },
+    schema::{decode, defaults, prune},
+};
+
+/// The object of a create or an update.
+pub fn object(on: On<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
+    let media = content_type::object(on.content_type())?;
+    object_as(on, media, bytes, options)
+}
+
+/// The object of an apply, which is YAML and therefore may be JSON.
+pub fn applied(on: On<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
+    object_as(on, Media::Yaml, bytes, options)
+}
+
+fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
+    let decoded = body::decode(media, bytes, on.wanted_kind())?;
+    let (mut value, mut problems) = (decoded.value, decoded.strict);
+    if value.is_null() {
+        value = Value::Object(serde_json::Map::new());
+    }
+    check_kind(on, &mut value)?;
+    let refuse = |why: &str| body::cannot_be_handled(on.wanted_kind(), &on.wanted_gv().version, on.wanted_kind(), why);
+    problems.extend(typed(on, &mut value).map_err(|why| refuse(&why))?);
+    match options.field_validation {
+        FieldValidation::Strict if !problems.is_empty() => return Err(refuse(&body::strict_error(&problems))),
+        FieldValidation::Warn => body::warnings(&problems).for_each(|warning| on.call.warnings.add(warning)),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(value)
+}
+
+/// What a patch has made, read again as if it had been sent.
+pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, options: &WriteOptions) -> Result<(), Status> {
+    let before = if options.field_validation == FieldValidation::Strict { value.to_string() } else { String::new() };
+    let invalid = |shown: &str, why: &str| {
+        let error = field::Error::invalid("patch", &shown.into(), why);
+        Status::invalid(&GroupKind::new("", ""), "", &[error])
+    };
+    let unknown = typed(on, value).map_err(|why| invalid(&String::from_utf8_lossy(patch), &why))?;
+    match options.field_validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let shown = match form {
+                PatchType::StrategicMerge => shown_map(patch),
+                _ => before,
+            };
+            Err(invalid(&shown, &body::strict_error(&unknown)))
+        }
+        FieldValidation::Warn => {
+            body::warnings(&unknown).for_each(|warning| on.call.warnings.add(warning));
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}
+
+/// Checks types, drops what the schema does not know, and fills in its defaults. Gives what strict validation objects to.
+fn typed(on: On<'_>, value: &mut Value) -> Result<Vec<String>, String> {
+    let schema = &*on.wanted_schema();
+    let unknown = if on.resource.custom.is_some() && !on.is_scale() {
+        let dropped = prune::prune(value, schema).map_err(|error| error.to_string())?;
+        defaults::apply_defaults(value, schema);
+        dropped
+    } else {
+        decode::check(value, schema).map_err(|error| error.to_string())?
+    };
+    Ok(unknown.iter().map(|path| format!("unknown field {path:?}")).collect())
+}
+
+/// A body without a kind is of the path's; one of another kind is refused.
+fn check_kind(on: On<'_>, value: &mut Value) -> Result<(), Status> {
+    let (kind, version) = (on.wanted_kind(), on.wanted_gv().to_string());
+    let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (given_kind, given_version) = (text("kind").unwrap_or(kind), text("apiVersion").unwrap_or(version.as_str()));
+    if given_kind != kind || given_version != version {
+        return Err(wrong_kind(on, given_kind, given_version));
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.insert("kind".into(), kind.into());
+        object.insert("apiVersion".into(), version.into());
+    }
+    Ok(())
+}
+
+fn wrong_kind(on: On<'_>, kind: &str, version: &str) -> Status {
+    let gv = crate::api::GroupVersion::parse(version).unwrap_or_else(|| crate::api::GroupVersion::new("", version));
+    let known = on.call.catalog.by_kind(&gv, kind).is_some();
+    if known {
+        let wanted = on.wanted_gv().to_string();
+        let message = if version == wanted {
+            format!("the API kind in the data ({kind}) does not match the expected kind ({})", on.wanted_kind())
+        } else {
+            format!("the API version in the data ({version}) does not match the expected API version ({wanted})")
+        };
+        return Status::bad_request(message);
+    }
+    let why = format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+    );
+    body::cannot_be_handled(kind, &gv.version, on.wanted_kind(), &why)
+}
+
+/// A patch as Go prints a map.
+fn shown_map(patch: &[u8]) -> String {
+    fn show(value: &Value) -> String {
+        match value {
+            Value::Object(members) => {
+                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
+                format!("map[{}]", members.join(" "))
+            }
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(show).collect();
+                format!("[{}]", items.join(" "))
+            }
+            Value::String(text) => text.clone(),
+            Value::Null => "<nil>".to_owned(),
+            other => other.to_string(),
+        }
+    }
+    serde_json::from_slice::<Value>(patch).map_or_else(|_| String::new(), |value| show(&value))
+}

@@ -1,0 +1,197 @@
+//! DELETE of one object, and of a collection.
+//!
+//! An object with finalizers, or one that others are to be told about, is only marked; it goes when nothing keeps it any longer.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    answer::{self, Answer, Listing},
+    call::On,
+    filter::Filter,
+    get, metadata,
+};
+use crate::{
+    admission::Operation,
+    api::{
+        Status,
+        meta::Meta,
+        status::Details,
+    },
+    codec::query::{DeleteOptions, ListOptions, Propagation, WriteOptions},
+    core::has_namespace_finalizers,
+    store::WriteError,
+    trace::{Kind, Scope},
+};
+
+/// As for updates.
+const TRIES: usize = 100;
+/// The garbage collector looks after these two.
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// Deletes the object of the path.
+pub async fn delete(on: On<'_>, body: &[u8], options: &DeleteOptions) -> Result<Answer, Status> {
+    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.span.event("About to delete object from database");
+    let deleted = remove(on, options).await?;
+    on.span.event("Object deleted from database");
+    Ok(match deleted {
+        Deleted::Marked(object) => Answer::Object(StatusCode::OK, object),
+        Deleted::Gone(object) if on.answers_deleted() => Answer::Object(StatusCode::OK, object),
+        Deleted::Gone(object) => Answer::Object(StatusCode::OK, success(on, &object)),
+    })
+}
+
+/// What became of an object.
+#[derive(Debug)]
+pub enum Deleted {
+    /// It waits for its finalizers.
+    Marked(Value),
+    /// It is gone; this is what it was last.
+    Gone(Value),
+}
+
+fn success(on: On<'_>, object: &Value) -> Value {
+    let mut details = json!({ "name": object.name(), "kind": &*on.resource.plural, "uid": object.uid() });
+    if let Some(details) = details.as_object_mut().filter(|_| !on.resource.gv.group.is_empty()) {
+        details.insert("group".into(), (*on.resource.gv.group).into());
+    }
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
+}
+
+/// Deletes an object, whoever asks for it.
+pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Status> {
+    protect(on)?;
+    for _ in 0..TRIES {
+        let stored = get::read(on)?;
+        let live = answer::value(on.resource, &stored);
+        check(on, options, &live)?;
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let review = on.review(Operation::Delete, &write);
+        on.core().admission.mutate(&review, &mut Value::Null, Some(&live)).await?;
+        on.core().admission.validate(&review, None, Some(&live)).await?;
+        let outcome = plan(on, options, live);
+        if options.dry_run {
+            return Ok(outcome);
+        }
+        match write_outcome(on, &stored, &outcome).await {
+            Ok(None) => return Ok(outcome),
+            Ok(Some(object)) => return Ok(Deleted::Marked(object)),
+            Err(WriteError::Conflict { .. }) => {}
+            Err(WriteError::NotFound) => return Err(on.not_found()),
+            Err(error) => return Err(Status::internal(error)),
+        }
+    }
+    Err(Status::modified(&on.collection(), &on.path.name))
+}
+
+/// Writes it; gives back the stored object if it was only marked.
+async fn write_outcome(
+    on: On<'_>,
+    stored: &crate::store::Stored,
+    outcome: &Deleted,
+) -> Result<Option<Value>, WriteError> {
+    let transaction = on.span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
+    on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
+    match outcome {
+        Deleted::Gone(object) => {
+            on.core().store.delete(&stored.key, stored.revision, Some(object.clone())).await?;
+            Ok(None)
+        }
+        Deleted::Marked(object) => {
+            let stored = on.core().store.update(&stored.key, stored.revision, object.clone()).await?;
+            Ok(Some(answer::value(on.resource, &stored)))
+        }
+    }
+}
+
+fn check(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), Status> {
+    let conflict = |why: String| {
+        let message = format!("Operation cannot be fulfilled on {} {:?}: {why}", on.resource.kind, on.path.name);
+        let details = Details {
+            name: on.path.name.clone(),
+            group: on.resource.gv.group.to_string(),
+            kind: on.resource.kind.to_string(),
+            ..Details::default()
+        };
+        Status::new(StatusCode::CONFLICT, "Conflict", message).with(details)
+    };
+    let (uid, version) = (live.uid(), live.resource_version());
+    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+        return Err(conflict(format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted \
+             and then recreated"
+        )));
+    }
+    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object \
+             might have been modified"
+        )));
+    }
+    Ok(())
+}
+
+/// What a deletion makes of an object.
+fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
+    let now = on.core().now();
+    match options.propagation() {
+        Some(Propagation::Foreground) => {
+            metadata::set_finalizer(&mut object, ORPHAN, false);
+            metadata::set_finalizer(&mut object, FOREGROUND, true);
+        }
+        Some(Propagation::Orphan) => {
+            metadata::set_finalizer(&mut object, FOREGROUND, false);
+            metadata::set_finalizer(&mut object, ORPHAN, true);
+        }
+        Some(Propagation::Background) => {
+            metadata::set_finalizer(&mut object, FOREGROUND, false);
+            metadata::set_finalizer(&mut object, ORPHAN, false);
+        }
+        None => {}
+    }
+    if has_namespace_finalizers(&object) {
+        metadata::mark_deleted(&mut object, &now, None);
+        super::subresource::mark_terminating(&mut object);
+        return Deleted::Marked(object);
+    }
+    let grace = on.resource.strategy.grace_period(&object, options.grace_period_seconds);
+    let graceful = grace.is_some_and(|grace| grace > 0);
+    if graceful || object.finalizers().next().is_some() {
+        metadata::mark_deleted(&mut object, &now, Some(grace.unwrap_or(0)));
+        return Deleted::Marked(object);
+    }
+    if on.answers_deleted() {
+        metadata::mark_deleted(&mut object, &now, Some(0));
+    }
+    Deleted::Gone(object)
+}
+
+/// Deletes all objects that fit, one by one, and answers with them as they were.
+pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteOptions) -> Result<Answer, Status> {
+    let filter = Filter::new(on, list)?;
+    let listed = get::page(on, list, &filter)?;
+    for item in &listed.items {
+        let path = crate::http::ResourcePath {
+            name: item.key.name.to_string(),
+            namespace: item.key.namespace.to_string(),
+            ..on.path.clone()
+        };
+        let one = On { path: &path, ..on };
+        match remove(one, options).await {
+            Err(status) if status.code != 404 => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(Answer::List(Listing { items: listed.items, revision: listed.revision, continuation: None, remaining: None }))
+}
+
+/// The namespaces that the server itself needs stay.
+fn protect(on: On<'_>) -> Result<(), Status> {
+    let is_namespace = on.resource.gv.group.is_empty() && &*on.resource.plural == "namespaces";
+    if is_namespace && matches!(on.path.name.as_str(), "default" | "kube-public" | "kube-system") {
+        return Err(Status::forbidden(&on.collection(), &on.path.name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! From a request to its handler.
+
+use std::sync::Arc;
+
+use super::{
+    answer::Answer,
+    call::{Call, On},
+    create, delete, get, patch, review, spans, subresource, update, watch,
+};
+use crate::{
+    api::Status,
+    codec::{
+        content_type,
+        query::{DeleteOptions, GetOptions, ListOptions, Query, WriteOptions},
+    },
+    http::ResourcePath,
+    registry::Resource,
+    trace::Span,
+};
+
+/// Finds the resource of a request and begins its handler's span.
+pub fn prepare(call: &Call, path: &ResourcePath, span: &Span) -> Result<(Arc<Resource>, Span), Status> {
+    let resource = call.catalog.get(&path.gv, &path.resource).cloned().ok_or_else(Status::no_such_path)?;
+    allowed(call, &resource, path)?;
+    let span = spans::handler(call, &resource, path, span);
+    Ok((resource, span))
+}
+
+/// Answers a request about objects.
+pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let answer = match (on.path.subresource.as_str(), on.is_review()) {
+        ("", false) => {
+            on.warn_deprecated();
+            main(on, body).await?
+        }
+        ("", true) => review::answer(on, body).await?,
+        _ => subresource::answer(on, body).await?,
+    };
+    if !matches!(answer, Answer::List(_) | Answer::Watch(_)) {
+        on.span.event("About to write a response");
+    }
+    Ok(answer)
+}
+
+/// The verbs of the main path, which `status` shares.
+pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let query = Query::parse(&on.call.query);
+    match on.call.info.verb {
+        "get" => {
+            GetOptions::from_query(&query).version()?;
+            get::get(on)
+        }
+        "list" => get::list(on, &ListOptions::from_query(&query)?),
+        "watch" => watch::watch(on, &ListOptions { watch: true, ..ListOptions::from_query(&query)? }),
+        "create" => create::create(on, body, &WriteOptions::create(&query)?).await,
+        "update" => update::update(on, body, &WriteOptions::update(&query)?).await,
+        "patch" => {
+            let kind = content_type::patch(on.content_type(), on.resource.custom.is_some())?;
+            let options = WriteOptions::patch(&query, kind == content_type::PatchType::Apply)?;
+            patch::patch(on, body, &options, kind).await
+        }
+        "delete" => {
+            let media = content_type::object(on.content_type())?;
+            delete::delete(on, body, &DeleteOptions::read(&query, media, body)?).await
+        }
+        "deletecollection" => {
+            let media = content_type::object(on.content_type())?;
+            let options = DeleteOptions::read(&query, media, body)?;
+            delete::delete_collection(on, &ListOptions::from_query(&query)?, &options).await
+        }
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+/// Whether the resource, or its subresource, has this verb at this place.
+fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
+    if path.subresource.is_empty() {
+        let across = resource.namespaced && path.namespace.is_empty();
+        let reads = matches!(call.info.verb, "list" | "watch");
+        if !resource.namespaced && !path.namespace.is_empty() && path.resource != "namespaces" {
+            return Err(Status::no_such_path());
+        }
+        let collection = path.name.is_empty();
+        let misplaced = match call.info.verb {
+            "create" => !collection,
+            "update" | "patch" => collection,
+            _ => false,
+        };
+        // Objects of all namespaces can only be read.
+        let known = resource.verbs.contains(&call.info.verb) && (!across || reads || !collection) && !misplaced;
+        if across && !collection {
+            return Err(Status::no_such_path());
+        }
+        return if known { Ok(()) } else { Err(Status::method_not_allowed()) };
+    }
+    let subresource = resource.subresource(&path.subresource).ok_or_else(Status::no_such_path)?;
+    if subresource.verbs.contains(&call.info.verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
+}

@@ -1,0 +1,69 @@
+//! Which objects of a collection a request is about: its namespace and its selectors.
+
+use std::sync::Arc;
+
+use super::{answer, call::On};
+use crate::{
+    api::Status,
+    codec::{
+        query::ListOptions,
+        selector::{FieldSelector, LabelSelector},
+    },
+    registry::Resource,
+    store::Stored,
+};
+
+/// Decides about objects by what is known of them without decoding, as far as that goes.
+#[derive(Debug)]
+pub struct Filter {
+    resource: Arc<Resource>,
+    namespace: Option<Arc<str>>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    /// The filter of a request.
+    pub fn new(on: On<'_>, options: &ListOptions) -> Result<Self, Status> {
+        options.field_selector.check(on.resource)?;
+        Ok(Self {
+            resource: Arc::clone(on.resource),
+            namespace: Some(on.namespace()).filter(|namespace| !namespace.is_empty()).map(Arc::from),
+            labels: options.label_selector.clone(),
+            fields: options.field_selector.clone(),
+        })
+    }
+
+    /// The namespace, if it is one.
+    pub fn namespace(&self) -> Option<&Arc<str>> {
+        self.namespace.as_ref()
+    }
+
+    /// Whether every object of the namespace fits.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// Whether an object is one of them.
+    pub fn fits(&self, stored: &Stored) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| *namespace == stored.key.namespace)
+            && self.labels.matches(|key| stored.label(key))
+            && self.fits_fields(stored)
+    }
+
+    fn fits_fields(&self, stored: &Stored) -> bool {
+        if self.fields.is_everything() {
+            return true;
+        }
+        let by_key = |field: &str| match field {
+            "metadata.name" => Some(&*stored.key.name),
+            "metadata.namespace" => Some(&*stored.key.namespace),
+            _ => None,
+        };
+        let terms = self.fields.terms();
+        if terms.iter().all(|term| by_key(&term.field).is_some()) {
+            return terms.iter().all(|term| (by_key(&term.field) == Some(&term.value)) != term.not);
+        }
+        self.fields.matches_object(&answer::value(&self.resource, stored), &self.resource)
+    }
+}

@@ -1,0 +1,242 @@
+//! The way of a request through the filters: who asks, in which trace, as whom, and whether they may.
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+
+use super::{
+    call::{Call, On, Warnings},
+    dispatch, other, respond,
+};
+use crate::{
+    api::{Status, identity},
+    auth::{Attributes, Credentials, User, authenticate::Secret, impersonation, x509},
+    core::Core,
+    http::{Body, Peer, RequestInfo, Service},
+    trace::{Context, Kind, Origin, Scope, Span},
+};
+
+/// Callers in these groups are believed: their trace goes on here.
+pub const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
+/// kube-apiserver takes no longer ids from callers.
+const MAX_AUDIT_ID: usize = 64;
+
+/// Takes requests from connections.
+#[derive(Debug)]
+pub struct Front {
+    core: Arc<Core>,
+}
+
+impl Front {
+    /// The front of a server.
+    pub fn new(core: Arc<Core>) -> Arc<Self> {
+        Arc::new(Self { core })
+    }
+}
+
+impl Service for Front {
+    async fn call(self: Arc<Self>, request: Request<Incoming>, peer: Arc<Peer>) -> Response<Body> {
+        let started = Instant::now();
+        let in_flight = self.core.metrics.request();
+        let response = serve(&self.core, request, peer).await;
+        in_flight.done(started.elapsed(), response.status());
+        response
+    }
+}
+
+async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) -> Response<Body> {
+    let received = SystemTime::now();
+    let (head, body) = request.into_parts();
+    let mut call = new_call(core, head, peer);
+    let user = authenticate(&call).await;
+    let authenticated = SystemTime::now();
+    let user = match user {
+        Ok(user) => user,
+        // Whoever nobody knows leaves no trace.
+        Err(status) => return respond::refused(&call, &status, &Span::default()),
+    };
+    let span = server_span(&call, &user, received, authenticated);
+    call.user = user;
+    let response = filtered(&mut call, body, &span).await;
+    finish(&span, &response);
+    response
+}
+
+fn new_call(core: &Arc<Core>, head: http::request::Parts, peer: Arc<Peer>) -> Call {
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    Call {
+        core: Arc::clone(core),
+        catalog: core.registry.catalog(),
+        info: RequestInfo::new(&head.method, head.uri.path(), &query),
+        user: User::anonymous(),
+        audit_id: audit_id(&head.headers),
+        protocol: if head.version == http::Version::HTTP_2 { "HTTP/2.0" } else { "HTTP/1.1" },
+        method: head.method,
+        query,
+        headers: head.headers,
+        peer,
+        warnings: Warnings::default(),
+    }
+}
+
+fn audit_id(headers: &HeaderMap) -> String {
+    let given = headers.get("audit-id").and_then(|id| id.to_str().ok());
+    given.filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID).map_or_else(identity::uid, str::to_owned)
+}
+
+async fn authenticate(call: &Call) -> Result<User, Status> {
+    let certificate = call.peer.certificate.as_ref().and_then(|leaf| x509::user(leaf));
+    let authorization = Some(call.header(header::AUTHORIZATION)).filter(|text| !text.is_empty()).map(Secret);
+    let credentials = Credentials { certificate: certificate.as_ref(), authorization, path: &call.info.path };
+    call.core.access.authentication.user(&credentials).await
+}
+
+/// The span of the request.
+fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: SystemTime) -> Span {
+    let context = Context::extract(&call.headers);
+    let trusted = call.core.access.trusted.iter().any(|group| user.is_in(group));
+    let tracer = &call.core.tracer;
+    let name = span_name(call);
+    let span = match &context {
+        Some(context) if trusted => tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated),
+        Some(context) => tracer.start(&Origin::Link(context), Scope::Http, Kind::Server, &name, authenticated),
+        None => {
+            // Nobody is before us: the trace begins with finding out who asks.
+            let first = tracer.start(&Origin::Root, Scope::Filter, Kind::Internal, "authentication", received);
+            first.child(Scope::Http, Kind::Server, &name)
+        }
+    };
+    if span.is_recording() {
+        describe(call, &span);
+    }
+    span
+}
+
+fn span_name(call: &Call) -> String {
+    match &call.info.resource {
+        Some(path) => format!("{} {}", call.method, path.pattern()),
+        None => call.method.to_string(),
+    }
+}
+
+fn describe(call: &Call, span: &Span) {
+    let (peer, path) = (call.peer.address, call.info.path.as_str());
+    let address = peer.ip().to_string();
+    let target = match call.query.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", call.query),
+    };
+    for (key, value) in [
+        ("http.request.method", call.method.as_str()),
+        ("url.scheme", "https"),
+        ("url.path", path),
+        ("network.peer.address", &address),
+        ("client.address", &address),
+        ("user_agent.original", call.header(header::USER_AGENT)),
+        ("network.protocol.version", if call.protocol == "HTTP/2.0" { "2" } else { "1.1" }),
+        ("http.target", &target),
+        ("audit-id", &call.audit_id),
+    ] {
+        span.set(key, value);
+    }
+    let host = call.header(header::HOST);
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    span.set("server.address", if name.is_empty() { "127.0.0.1" } else { name });
+    span.set("server.port", port.parse::<i64>().unwrap_or_else(|_| i64::from(call.core.port())));
+    span.set("network.peer.port", i64::from(peer.port()));
+}
+
+/// What is between knowing who asks and answering them.
+async fn filtered(call: &mut Call, body: Incoming, server: &Span) -> Response<Body> {
+    let audit = server.child(Scope::Filter, Kind::Internal, "audit");
+    let impersonation = audit.child(Scope::Filter, Kind::Internal, "impersonation");
+    let user = match impersonate(call).await {
+        Ok(user) => user,
+        Err(status) => return respond::refused(call, &status, &impersonation),
+    };
+    call.user = user;
+    let fairness = impersonation.child(Scope::Filter, Kind::Internal, "priorityandfairness");
+    let authorization = fairness.child(Scope::Filter, Kind::Internal, "authorization");
+    if let Err(status) = authorize(call).await {
+        return respond::refused(call, &status, &authorization);
+    }
+    handle(call, body, &authorization, server).await
+}
+
+async fn impersonate(call: &Call) -> Result<User, Status> {
+    let user = impersonation::user(&call.user, &call.headers, &call.core.access.authorizers).await?;
+    Ok(user.unwrap_or_else(|| call.user.clone()))
+}
+
+async fn authorize(call: &Call) -> Result<(), Status> {
+    let verb = call.info.verb;
+    let attributes = match &call.info.resource {
+        Some(path) => Attributes {
+            version: &path.gv.version,
+            ..Attributes::resource(&call.user, verb, &path.gv.group, &path.resource)
+                .namespace(&path.namespace)
+                .name(&path.name)
+                .subresource(&path.subresource)
+        },
+        None => Attributes::path(&call.user, verb, &call.info.path),
+    };
+    call.core.access.authorizers.check(&attributes).await
+}
+
+async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Response<Body> {
+    let body = match read(call, body).await {
+        Ok(body) => body,
+        Err(status) => return respond::refused(call, &status, span),
+    };
+    if server.is_recording() && !body.is_empty() {
+        server.set("http.request.body.size", body.len());
+    }
+    let Some(path) = &call.info.resource else { return other::answer(call, span) };
+    let handler = dispatch::prepare(call, path, span);
+    match handler {
+        Err(status) => respond::refused(call, &status, span),
+        Ok((resource, span)) => {
+            let on = On { call, resource: &resource, path, span: &span };
+            let answer = match dispatch::answer(on, &body).await {
+                Ok(answer) => respond::answered(on, answer),
+                Err(status) => Err(status),
+            };
+            answer.unwrap_or_else(|status| respond::refused_by_handler(call, &status, &span))
+        }
+    }
+}
+
+async fn read(call: &Call, body: Incoming) -> Result<Bytes, Status> {
+    if matches!(call.info.verb, "get" | "list" | "watch") {
+        return Ok(Bytes::new());
+    }
+    let limit = call.core.body_limit;
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {limit}");
+            Err(Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
+        }
+        Err(error) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
+    }
+}
+
+fn finish(span: &Span, response: &Response<Body>) {
+    if !span.is_recording() {
+        return;
+    }
+    let status = response.status();
+    span.set("http.response.status_code", i64::from(status.as_u16()));
+    if let Some(length) = response.body().len().filter(|length| *length > 0) {
+        span.set("http.response.body.size", i64::try_from(length).unwrap_or(i64::MAX));
+    }
+    if status.is_server_error() {
+        span.fail("");
+    }
+}

@@ -1,0 +1,142 @@
+//! The form in which objects are shown: as they are, as rows of a Table, or only their metadata.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    answer::{self, Listing},
+    call::On,
+};
+use crate::{
+    api::Status,
+    codec::{
+        accept::{self, Chosen, Endpoint, Include},
+        query::Query,
+    },
+    kinds::table,
+    registry::Resource,
+    store::Stored,
+};
+
+/// What the caller of a watch or a list wants to see.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Media type and form.
+    pub chosen: Chosen,
+    /// The columns of a Table are said with its first rows only.
+    columns: bool,
+}
+
+impl Form {
+    /// What the caller accepts.
+    pub fn of(on: On<'_>, answer: accept::Answer) -> Result<Self, Status> {
+        let endpoint = Endpoint { custom: on.resource.custom.is_some(), answer };
+        let query = Query::parse(&on.call.query);
+        let header = |name| Some(on.call.header(name)).filter(|text| !text.is_empty());
+        let (accept, agent) = (header(http::header::ACCEPT), header(http::header::USER_AGENT));
+        let chosen = accept::negotiate(accept, agent, &query, endpoint)?;
+        Ok(Self { chosen, columns: true })
+    }
+
+    /// An object in this form; none if it is shown as it is.
+    pub fn object(&self, resource: &Resource, object: &Value) -> Option<Value> {
+        match self.chosen.form {
+            accept::Form::Object => None,
+            accept::Form::Table { version, include } => {
+                let mut table = self.table(resource, version.api_version(), &json!({}), include, [object.clone()]);
+                copy_version(&mut table, object);
+                Some(table)
+            }
+            accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
+                Some(partial(version.api_version(), object))
+            }
+        }
+    }
+
+    /// A list in this form; none if its objects are shown as they are.
+    pub fn list(&self, resource: &Resource, listing: &Listing) -> Option<Value> {
+        let meta = || answer::list_meta(resource, listing);
+        let objects = || listing.items.iter().map(|item| answer::value(resource, item));
+        match self.chosen.form {
+            accept::Form::Object => None,
+            accept::Form::Table { version, include } => {
+                Some(self.table(resource, version.api_version(), &meta(), include, objects()))
+            }
+            accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
+                let items: Vec<Value> = objects().map(|object| partial(version.api_version(), &object)).collect();
+                let (kind, api_version) = ("PartialObjectMetadataList", version.api_version());
+                Some(json!({ "kind": kind, "apiVersion": api_version, "metadata": meta(), "items": items }))
+            }
+        }
+    }
+
+    /// The object of an event in this form; none if it is shown as it is.
+    pub fn event(&mut self, resource: &Resource, stored: &Stored) -> Option<Value> {
+        if self.chosen.form == accept::Form::Object {
+            return None;
+        }
+        let shown = self.object(resource, &answer::value(resource, stored));
+        self.columns = false;
+        shown
+    }
+
+    /// A bookmark in this form.
+    pub fn bookmark(&mut self, object: Value, resource: &Resource) -> Value {
+        match self.chosen.form {
+            accept::Form::Object => object,
+            accept::Form::Table { version, include } => {
+                let mut table = self.table(resource, version.api_version(), &json!({}), include, [object.clone()]);
+                copy_version(&mut table, &object);
+                self.columns = false;
+                table
+            }
+            accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
+                partial(version.api_version(), &object)
+            }
+        }
+    }
+
+    fn table(
+        &self,
+        resource: &Resource,
+        api_version: &str,
+        meta: &Value,
+        include: Include,
+        objects: impl IntoIterator<Item = Value>,
+    ) -> Value {
+        let now = jiff::Timestamp::now();
+        let rows: Vec<Value> = objects
+            .into_iter()
+            .map(|object| {
+                let mut row = json!({ "cells": table::cells(resource, &object, now) });
+                let shown = match include {
+                    Include::None => None,
+                    Include::Metadata => Some(partial(api_version, &object)),
+                    Include::Object => Some(object),
+                };
+                if let (Some(shown), Some(row)) = (shown, row.as_object_mut()) {
+                    row.insert("object".into(), shown);
+                }
+                row
+            })
+            .collect();
+        let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
+        json!({ "kind": "Table", "apiVersion": api_version, "metadata": meta, "columnDefinitions": columns, "rows": rows })
+    }
+}
+
+fn copy_version(table: &mut Value, object: &Value) {
+    let version = object.pointer("/metadata/resourceVersion").cloned();
+    let meta = table.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Some(version), Some(meta)) = (version, meta) {
+        meta.insert("resourceVersion".into(), version);
+    }
+}
+
+/// Only the metadata.
+pub fn partial(api_version: &str, object: &Value) -> Value {
+    let mut partial = Map::new();
+    partial.insert("kind".into(), "PartialObjectMetadata".into());
+    partial.insert("apiVersion".into(), api_version.into());
+    partial.insert("metadata".into(), object.get("metadata").cloned().unwrap_or_else(|| json!({})));
+    partial.into()
+}

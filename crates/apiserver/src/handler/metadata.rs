@@ -1,0 +1,47 @@
+//! The fields of metadata that belong to the server, not to the writer.
+
+use serde_json::Value;
+
+use crate::api::{
+    identity,
+    meta::{Meta, remove_meta, set_meta},
+};
+
+/// What the server gives to a new object.
+pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+        remove_meta(object, field);
+    }
+    if !namespace.is_empty() {
+        set_meta(object, "namespace", namespace);
+    } else {
+        remove_meta(object, "namespace");
+    }
+    set_meta(object, "uid", identity::uid());
+    set_meta(object, "creationTimestamp", now);
+}
+
+/// Marks an object as being deleted. What is marked already stays as it is.
+pub fn mark_deleted(object: &mut Value, now: &str, grace: Option<i64>) {
+    if !object.is_deleting() {
+        set_meta(object, "deletionTimestamp", now);
+        if object.generation() > 0 {
+            set_meta(object, "generation", object.generation() + 1);
+        }
+    }
+    if let Some(grace) = grace {
+        set_meta(object, "deletionGracePeriodSeconds", grace);
+    }
+}
+
+/// Adds or removes a finalizer.
+pub fn set_finalizer(object: &mut Value, finalizer: &str, wanted: bool) {
+    let mut all: Vec<String> = object.finalizers().map(str::to_owned).filter(|known| known != finalizer).collect();
+    if wanted {
+        all.push(finalizer.to_owned());
+    }
+    match all.is_empty() {
+        true => drop(remove_meta(object, "finalizers")),
+        false => set_meta(object, "finalizers", all),
+    }
+}

@@ -1,0 +1,85 @@
+//! Paths that are no objects: health, version, metrics, discovery and OpenAPI.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::json;
+
+use super::{call::Call, respond};
+use crate::{
+    api::Status,
+    http::Body,
+    trace::Span,
+};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+/// What every server of this kind checks; being able to answer is being ready.
+const CHECKS: [&str; 2] = ["ping", "store"];
+
+/// Answers such a path.
+pub fn answer(call: &Call, span: &Span) -> Response<Body> {
+    let path = call.info.path.trim_end_matches('/');
+    if call.info.verb != "get" {
+        return respond::refused(call, &Status::method_not_allowed(), span);
+    }
+    match path {
+        "" => respond::plain(call, StatusCode::OK, JSON, roots(call)),
+        "/version" => respond::plain(call, StatusCode::OK, JSON, version()),
+        "/metrics" => respond::plain(call, StatusCode::OK, METRICS, metrics(call)),
+        _ => health(call, path).unwrap_or_else(|| not_found(call)),
+    }
+}
+
+fn not_found(call: &Call) -> Response<Body> {
+    respond::plain(call, StatusCode::NOT_FOUND, TEXT, Bytes::from_static(b"404 page not found\n"))
+}
+
+fn health(call: &Call, path: &str) -> Option<Response<Body>> {
+    let rest = ["/healthz", "/livez", "/readyz"].iter().find_map(|root| path.strip_prefix(root))?;
+    let body = match rest {
+        "" if call.query.split('&').any(|pair| pair.split('=').next() == Some("verbose")) => {
+            let checks: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+            format!("{checks}{} check passed\n", path.trim_start_matches('/'))
+        }
+        "" => "ok".to_owned(),
+        rest => CHECKS.contains(&rest.strip_prefix('/')?).then(|| "ok".to_owned())?,
+    };
+    Some(respond::plain(call, StatusCode::OK, TEXT, body.into()))
+}
+
+/// The version whose behaviour this server has.
+pub fn version() -> Bytes {
+    let version = json!({
+        "major": "1", "minor": "35", "emulationMajor": "1", "emulationMinor": "35", "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "34", "gitVersion": "v1.35.8", "gitCommit": "$Format:%H$", "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.27.3", "compiler": "gc", "platform": "linux/amd64",
+    });
+    version.to_string().into()
+}
+
+fn roots(call: &Call) -> Bytes {
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        .map(str::to_owned)
+        .to_vec();
+    for resource in call.catalog.all().filter(|resource| !resource.gv.group.is_empty()) {
+        paths.push(format!("/apis/{}", resource.gv.group));
+        paths.push(format!("/apis/{}", resource.gv));
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    json!({ "paths": paths }).to_string().into()
+}
+
+fn metrics(call: &Call) -> Bytes {
+    let stats = call.core.store.stats();
+    let more = [
+        ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
+        ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
+        ("kubewake_apiserver_history_bytes", "gauge", "Memory that only the history takes.", stats.history_bytes as u64),
+        ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
+        ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
+        ("kubewake_apiserver_spans_dropped", "counter", "Spans that the exporter was too slow for.", call.core.tracer.dropped()),
+    ];
+    call.core.metrics.text(&more).into()
+}

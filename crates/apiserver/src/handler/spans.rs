@@ -1,0 +1,117 @@
+//! The spans of a request, with the names and attributes that kube-apiserver gives them.
+
+use super::call::{Call, On};
+use crate::{
+    codec::content_type::{self, PatchType},
+    http::ResourcePath,
+    registry::Resource,
+    trace::Span,
+};
+
+/// The span of a handler.
+pub fn handler(call: &Call, resource: &Resource, path: &ResourcePath, parent: &Span) -> Span {
+    let name = match call.info.verb {
+        "create" => "Create",
+        "get" => "Get",
+        "list" => "List",
+        "watch" => "Watch",
+        "update" => "Update",
+        "patch" => "Patch",
+        "delete" | "deletecollection" => "Delete",
+        other => other,
+    };
+    let span = parent.step(name);
+    if span.is_recording() {
+        describe(call, resource, path, &span);
+    }
+    span
+}
+
+fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) {
+    let scope = match (call.info.verb, path.name.is_empty(), path.namespace.is_empty()) {
+        ("create", ..) | (_, false, _) => "resource",
+        (_, true, false) => "namespace",
+        (_, true, true) => "cluster",
+    };
+    let verb = match call.info.verb {
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" => "POST",
+        "update" => "PUT",
+        "patch" if is_apply(call, resource) => "APPLY",
+        "patch" => "PATCH",
+        "delete" | "deletecollection" => "DELETE",
+        _ => "GET",
+    };
+    let address = call.peer.address.ip().to_string();
+    for (key, value) in [
+        ("accept", call.header(http::header::ACCEPT)),
+        ("audit-id", &call.audit_id),
+        ("client", &address),
+        ("api-group", &path.gv.group),
+        ("api-version", &path.gv.version),
+        ("name", &path.name),
+        ("subresource", &path.subresource),
+        ("namespace", &path.namespace),
+        ("protocol", call.protocol),
+        ("resource", &path.resource),
+        ("scope", scope),
+        ("url", &call.info.path),
+        ("user-agent", call.header(http::header::USER_AGENT)),
+        ("verb", verb),
+    ] {
+        span.set(key, value);
+    }
+}
+
+fn is_apply(call: &Call, resource: &Resource) -> bool {
+    let media = call.header(http::header::CONTENT_TYPE);
+    content_type::patch(Some(media), resource.custom.is_some()) == Ok(PatchType::Apply)
+}
+
+impl On<'_> {
+    /// A span of the store about one object.
+    pub fn storage_span(&self, name: &str, object: &str, typed: bool) -> Span {
+        let span = self.span.step(name);
+        if span.is_recording() {
+            span.set("audit-id", &self.call.audit_id);
+            span.set("key", &self.storage_key(object));
+            if typed {
+                span.set("type", &self.go_type());
+            }
+            span.set("group", &*self.resource.gv.group);
+            span.set("resource", &*self.resource.plural);
+        }
+        span
+    }
+
+    /// What is said of a transaction of the store: it stands where kube-apiserver calls etcd.
+    pub fn describe_transaction(&self, span: &Span, method: &str) {
+        if span.is_recording() {
+            span.set("rpc.method", method);
+            span.set("rpc.response.status_code", "OK");
+            span.set("rpc.system.name", "grpc");
+            span.set("server.address", "127.0.0.1");
+            span.set("server.port", i64::from(self.core().port()));
+        }
+    }
+
+    fn storage_key(&self, name: &str) -> String {
+        let group = if self.resource.custom.is_some() { format!("/{}", self.resource.gv.group) } else { String::new() };
+        let namespace = self.namespace();
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        format!("{group}/{}/{namespace}{slash}{name}", self.resource.plural)
+    }
+
+    /// kube-apiserver names the Go type that it stores.
+    fn go_type(&self) -> String {
+        if self.resource.custom.is_some() {
+            return "*unstructured.Unstructured".to_owned();
+        }
+        let package = match self.resource.gv.group.split('.').next().unwrap_or_default() {
+            "" => "core",
+            first => first,
+        };
+        format!("*{package}.{}", self.resource.kind)
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether an object may be stored: its metadata, then what its kind asks for.
+
+use serde_json::Value;
+
+use super::call::On;
+use crate::{
+    api::{Status, meta::Meta},
+    auth::escalation,
+    kinds::metadata::{self, MetaRules},
+};
+
+/// A new object.
+pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    metadata::validate_create(object, rules(on), &mut errors);
+    on.resource.strategy.validate_create(object, &mut errors);
+    warn(on, object);
+    answer(on, object, &errors)
+}
+
+/// Nobody grants more than they hold.
+pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Result<(), Status> {
+    let write = escalation::Write {
+        user: &on.call.user,
+        resource: &on.collection(),
+        namespace: on.namespace(),
+        path_name: &on.path.name,
+        new: object,
+        old: live,
+    };
+    escalation::check(&write, &on.core().access.rbac, &on.core().access.authorizers).await
+}
+
+/// A changed object.
+pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    metadata::validate_update(object, live, rules(on), &mut errors);
+    on.resource.strategy.validate_update(object, live, &on.path.subresource, &mut errors);
+    warn(on, object);
+    answer(on, object, &errors)
+}
+
+fn rules(on: On<'_>) -> MetaRules {
+    MetaRules {
+        namespaced: on.resource.namespaced,
+        names: on.resource.strategy.names(),
+        custom: on.resource.custom.is_some(),
+    }
+}
+
+fn warn(on: On<'_>, object: &Value) {
+    for warning in on.resource.strategy.warnings(object) {
+        on.call.warnings.add(warning);
+    }
+}
+
+fn answer(on: On<'_>, object: &Value, errors: &[crate::api::field::Error]) -> Result<(), Status> {
+    match errors {
+        [] => Ok(()),
+        errors => Err(Status::invalid(&on.resource.group_kind(), object.name(), errors)),
+    }
+}

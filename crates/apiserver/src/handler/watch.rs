@@ -1,0 +1,204 @@
+//! Watching: what happens to the objects of a resource, as it happens.
+//!
+//! A watch reads the store's history at its own pace. One that falls behind what is kept is told so (410) and ends. An object that
+//! no longer fits the selector is said to be deleted, one that begins to fit is said to be added.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use serde_json::json;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    answer::{self, Answer},
+    call::On,
+    filter::Filter,
+    form::Form,
+};
+use crate::{
+    api::Status,
+    codec::{accept, query::ListOptions},
+    core::Core,
+    http::Body,
+    registry::Resource,
+    store::{Event, EventKind, Stored, Watch, WatchError, WatchFrom},
+};
+
+/// Pieces that wait for a slow reader; the rest waits in the store's history.
+const PIECES: usize = 4;
+/// Events are sent together up to this size.
+const PIECE: usize = 64 << 10;
+/// How often a bookmark comes, as in kube-apiserver.
+const BOOKMARK: Duration = Duration::from_secs(60);
+/// And how long before the end of a watch the last one comes.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Watches without a limit of their own end between one and two of these, as in kube-apiserver.
+const LONGEST: Duration = Duration::from_secs(1800);
+
+/// Starts a watch.
+pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
+    let filter = Filter::new(on, options)?;
+    let form = Form::of(on, accept::Answer::Watch)?;
+    let revision = options.version_of_list()?;
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let watch = on.core().store.watch(&on.collection(), from(options, revision));
+    let deadline = Instant::now() + limit(options);
+    let resource = Arc::clone(on.resource);
+    let mut stream = Stream {
+        head: answer::head(&resource),
+        resource,
+        filter,
+        form,
+        sender,
+        deadline,
+        bookmarks: options.allow_watch_bookmarks,
+        initial: options.send_initial_events == Some(true),
+        core: Arc::clone(on.core()),
+    };
+    let span = on.span.clone();
+    tokio::spawn(async move {
+        match watch {
+            Ok(watch) => stream.run(watch).await,
+            Err(WatchError::TooOld { oldest, asked }) => {
+                stream.fail(&Status::expired(format!("too old resource version: {asked} ({oldest})"))).await;
+            }
+        }
+        span.end();
+    });
+    Ok(Answer::Watch(Body::stream(receiver)))
+}
+
+fn from(options: &ListOptions, revision: Option<u64>) -> WatchFrom {
+    match (options.send_initial_events, revision) {
+        (Some(true), _) => WatchFrom::Start,
+        (Some(false), None | Some(0)) => WatchFrom::Now,
+        (_, None | Some(0)) => WatchFrom::Start,
+        (_, Some(revision)) => WatchFrom::After(revision),
+    }
+}
+
+fn limit(options: &ListOptions) -> Duration {
+    match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
+        _ => LONGEST + Duration::from_secs_f64(LONGEST.as_secs_f64() * fastrand::f64()),
+    }
+}
+
+/// What one watcher gets.
+struct Stream {
+    core: Arc<Core>,
+    resource: Arc<Resource>,
+    head: String,
+    filter: Filter,
+    form: Form,
+    sender: mpsc::Sender<Bytes>,
+    deadline: Instant,
+    bookmarks: bool,
+    /// A bookmark marks the end of what existed at the start.
+    initial: bool,
+}
+
+impl Stream {
+    async fn run(&mut self, mut watch: Watch) {
+        let mut bookmark = self.next_bookmark();
+        let mut stopped = self.core.stopped();
+        if self.initial && watch.initial() == 0 && !self.send_initial_end(&watch).await {
+            return;
+        }
+        loop {
+            let first = tokio::select! {
+                event = watch.next() => event,
+                () = sleep_until(self.deadline) => return,
+                () = sleep_until(bookmark), if self.bookmarks => {
+                    bookmark = self.next_bookmark();
+                    if !self.send_bookmark(watch.seen(), false).await { return }
+                    continue;
+                }
+                () = self.sender.closed() => return,
+                () = stopped.wait() => return,
+            };
+            let Ok(event) = first else {
+                self.fail(&Status::expired("too old resource version")).await;
+                return;
+            };
+            if !self.send_events(event, &mut watch).await {
+                return;
+            }
+        }
+    }
+
+    /// Sends this event and those that wait already.
+    async fn send_events(&mut self, first: Arc<Event>, watch: &mut Watch) -> bool {
+        let mut bytes = BytesMut::new();
+        let mut next = Some(first);
+        while let Some(event) = next {
+            self.put(&mut bytes, &event);
+            if self.initial && watch.initial() == 0 {
+                self.initial = false;
+                self.put_bookmark(&mut bytes, watch.started(), true);
+            }
+            // Having fallen behind is said by the next call.
+            next = if bytes.len() < PIECE { watch.try_next().ok().flatten() } else { None };
+        }
+        bytes.is_empty() || self.sender.send(bytes.freeze()).await.is_ok()
+    }
+
+    fn put(&mut self, bytes: &mut BytesMut, event: &Event) {
+        let Some((kind, object)) = self.seen_as(event) else { return };
+        self.core.metrics.delivered(event);
+        match self.form.event(&self.resource, object) {
+            Some(value) => answer::event_value(bytes, kind, &value),
+            None => answer::event(bytes, kind, &self.head, object),
+        }
+    }
+
+    /// What an event is to somebody who sees only what fits the selector.
+    fn seen_as<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Arc<Stored>)> {
+        let before = event.previous.as_ref().is_some_and(|previous| self.filter.fits(previous));
+        let after = event.kind != EventKind::Deleted && self.filter.fits(&event.object);
+        match (event.kind, before, after) {
+            (EventKind::Deleted, true, _) | (EventKind::Modified, true, false) => Some(("DELETED", &event.object)),
+            (EventKind::Modified, true, true) => Some(("MODIFIED", &event.object)),
+            (EventKind::Added | EventKind::Modified, false, true) | (EventKind::Added, true, true) => {
+                Some(("ADDED", &event.object))
+            }
+            _ => None,
+        }
+    }
+
+    async fn send_initial_end(&mut self, watch: &Watch) -> bool {
+        self.initial = false;
+        self.send_bookmark(watch.started(), true).await
+    }
+
+    async fn send_bookmark(&mut self, revision: u64, initial_end: bool) -> bool {
+        let mut bytes = BytesMut::new();
+        self.put_bookmark(&mut bytes, revision, initial_end);
+        self.sender.send(bytes.freeze()).await.is_ok()
+    }
+
+    fn put_bookmark(&mut self, bytes: &mut BytesMut, revision: u64, initial_end: bool) {
+        let mut meta = json!({ "resourceVersion": revision.to_string() });
+        if initial_end && let Some(meta) = meta.as_object_mut() {
+            meta.insert("annotations".into(), json!({ "k8s.io/initial-events-end": "true" }));
+        }
+        let object = json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
+        answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object, &self.resource));
+    }
+
+    fn next_bookmark(&self) -> Instant {
+        let regular = Instant::now() + BOOKMARK;
+        let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > Instant::now());
+        last.map_or(regular, |last| last.min(regular))
+    }
+
+    async fn fail(&self, status: &Status) {
+        let mut bytes = BytesMut::new();
+        answer::event_value(&mut bytes, "ERROR", &status.to_value());
+        // Whoever has gone does not need to know.
+        let _ = self.sender.send(bytes.freeze()).await;
+    }
+}

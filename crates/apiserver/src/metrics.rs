@@ -1,0 +1,118 @@
+//! What the server counts, under kube-apiserver's names.
+
+use std::{
+    fmt::Write as _,
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use http::StatusCode;
+
+use crate::store::Event;
+
+/// Upper bounds of the histogram of commit-to-delivery times, in seconds.
+const BOUNDS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+
+/// Counters of the server.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    in_flight: AtomicI64,
+    /// Requests by the first digit of their status, from 1 to 5.
+    by_class: [AtomicU64; 6],
+    request_nanos: AtomicU64,
+    delivery: Histogram,
+}
+
+/// How often something took how long.
+#[derive(Debug, Default)]
+struct Histogram {
+    buckets: [AtomicU64; BOUNDS.len()],
+    count: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct InFlight<'a>(&'a Metrics);
+
+impl Metrics {
+    /// A request begins.
+    pub fn request(&self) -> InFlight<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(self)
+    }
+
+    /// A watcher is handed an event: how long after it was committed?
+    pub fn delivered(&self, event: &Event) {
+        self.delivery.observe(event.object.committed.elapsed());
+    }
+
+    /// In Prometheus' text form.
+    pub fn text(&self, more: &[(&str, &str, &str, u64)]) -> String {
+        let mut text = String::new();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        put(&mut text, "apiserver_current_inflight_requests", "gauge", "Requests under way.");
+        let _ = writeln!(text, "apiserver_current_inflight_requests {}", self.in_flight.load(Ordering::Relaxed));
+        put(&mut text, "apiserver_request_total", "counter", "Requests by the class of their status.");
+        for (class, count) in self.by_class.iter().enumerate().skip(1) {
+            let _ = writeln!(text, "apiserver_request_total{{code=\"{class}xx\"}} {}", load(count));
+        }
+        put(&mut text, "apiserver_request_duration_seconds_sum", "counter", "Time spent on requests.");
+        let seconds = Duration::from_nanos(load(&self.request_nanos)).as_secs_f64();
+        let _ = writeln!(text, "apiserver_request_duration_seconds_sum {seconds}");
+        self.delivery.put(
+            &mut text,
+            "kubewake_apiserver_watch_delivery_seconds",
+            "Time from the commit of a change to its delivery to a watcher.",
+        );
+        for (name, kind, help, value) in more {
+            put(&mut text, name, kind, help);
+            let _ = writeln!(text, "{name} {value}");
+        }
+        text
+    }
+}
+
+impl InFlight<'_> {
+    /// It was answered.
+    pub fn done(self, took: Duration, status: StatusCode) {
+        if let Some(count) = self.0.by_class.get(usize::from(status.as_u16() / 100)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.0.request_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Histogram {
+    fn observe(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        if let Some((_, bucket)) = BOUNDS.iter().zip(&self.buckets).find(|(bound, _)| seconds <= **bound) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn put(&self, text: &mut String, name: &str, help: &str) {
+        put(text, name, "histogram", help);
+        let mut sum = 0;
+        for (bound, bucket) in BOUNDS.iter().zip(&self.buckets) {
+            sum += bucket.load(Ordering::Relaxed);
+            let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {sum}");
+        }
+        let count = self.count.load(Ordering::Relaxed);
+        let seconds = Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64();
+        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {seconds}\n{name}_count {count}");
+    }
+}
+
+/// Writing to a text cannot fail, here and above.
+fn put(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}

@@ -1,0 +1,232 @@
+//! JSON patch: a list of operations on a document.
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::{MAX_DEPTH, go};
+use crate::api::Status;
+
+/// As in kube-apiserver.
+const MAX_OPERATIONS: usize = 10_000;
+/// What all `copy` operations of a patch may add, in bytes of JSON. As in kube-apiserver: the size of a request.
+const MAX_COPIED: usize = 3 << 20;
+/// How many values may be looked at to find out how deep a moved value is. A moved value is at most an object of some MiB, so this
+/// is only reached by thousands of moves of large values.
+const MAX_MEASURED: usize = 10_000_000;
+
+/// A JSON patch that has been read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operations(Vec<Map<String, Value>>);
+
+/// Why a patch cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Failure {
+    #[error("missing value: {0}")]
+    Missing(String),
+    #[error("invalid index: {0}")]
+    Index(String),
+    #[error("testing value {0} failed: test failed")]
+    Test(String),
+    #[error("Unexpected kind: {0}")]
+    Kind(String),
+    #[error("replace operation value must be object or array")]
+    Root,
+    #[error("the patch makes the document too large or too deep")]
+    TooMuch,
+}
+
+/// What a patch has used up so far.
+#[derive(Default)]
+struct Spent {
+    copied: usize,
+    measured: usize,
+}
+
+impl Operations {
+    /// Reads a patch. The error is in the words of kube-apiserver.
+    pub fn parse(patch: Value) -> Result<Self, String> {
+        let wrong = |value: &Value, wanted: &str| {
+            let kind = go::json_kind(value);
+            Err(format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {wanted}"))
+        };
+        let operations = match patch {
+            Value::Array(operations) => operations,
+            Value::Null => Vec::new(),
+            other => return wrong(&other, "[]handlers.jsonPatchOp"),
+        };
+        let mut read = Vec::with_capacity(operations.len());
+        for operation in operations {
+            match operation {
+                Value::Object(operation) => read.push(operation),
+                Value::Null => read.push(Map::new()),
+                other => return wrong(&other, "handlers.jsonPatchOp"),
+            }
+        }
+        Ok(Self(read))
+    }
+
+    /// Refuses a patch of too many operations.
+    pub fn check_count(&self) -> Result<(), Status> {
+        if self.0.len() <= MAX_OPERATIONS {
+            return Ok(());
+        }
+        let message = format!(
+            "Request entity is too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            self.0.len()
+        );
+        Err(Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
+    }
+
+    /// Applies all operations, or stops at the first that fails.
+    pub fn apply(self, document: &mut Value) -> Result<(), Failure> {
+        let mut spent = Spent::default();
+        self.0.into_iter().try_for_each(|operation| apply(document, operation, &mut spent))
+    }
+}
+
+fn apply(document: &mut Value, mut operation: Map<String, Value>, spent: &mut Spent) -> Result<(), Failure> {
+    let value = operation.remove("value");
+    let text = |key: &str| operation.get(key).and_then(Value::as_str);
+    let path = || text("path").ok_or_else(|| Failure::Missing("path".to_owned()));
+    let from = || text("from").ok_or_else(|| Failure::Missing("from".to_owned()));
+    match text("op").unwrap_or("unknown") {
+        "add" => add(document, path()?, value.unwrap_or_default(), spent),
+        "remove" => remove(document, path()?).map(drop),
+        "replace" => replace(document, path()?, value.unwrap_or_default(), spent),
+        "test" => test(document, path()?, &value.unwrap_or_default()),
+        "move" => {
+            let value = remove(document, from()?)?;
+            add(document, path()?, value, spent)
+        }
+        "copy" => {
+            let value = get(document, from()?)?.cloned().unwrap_or_default();
+            spent.copied += value.to_string().len();
+            if spent.copied > MAX_COPIED {
+                return Err(Failure::TooMuch);
+            }
+            add(document, path()?, value, spent)
+        }
+        other => Err(Failure::Kind(other.to_owned())),
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Failure> {
+    spent.check_depth(path, &value)?;
+    match parent(document, path)? {
+        (Value::Object(members), key) => _ = members.insert(key, value),
+        (Value::Array(items), key) if key == "-" => items.push(value),
+        (Value::Array(items), key) => {
+            let at = index(&key, items.len() + 1).ok_or(Failure::Index(key))?;
+            items.insert(at, value);
+        }
+        (_, key) => return Err(Failure::Missing(key)),
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, Failure> {
+    match parent(document, path)? {
+        (Value::Object(members), key) => members.remove(&key).ok_or(Failure::Missing(key)),
+        (Value::Array(items), key) => {
+            let at = index(&key, items.len()).ok_or(Failure::Index(key))?;
+            Ok(items.remove(at))
+        }
+        (_, key) => Err(Failure::Missing(key)),
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Failure> {
+    spent.check_depth(path, &value)?;
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err(Failure::Root);
+        }
+        *document = value;
+        return Ok(());
+    }
+    match parent(document, path)? {
+        (Value::Object(members), key) => _ = members.insert(key, value),
+        (Value::Array(items), key) => {
+            let at = index(&key, items.len());
+            let item = at.and_then(|at| items.get_mut(at)).ok_or(Failure::Index(key))?;
+            *item = value;
+        }
+        (_, key) => return Err(Failure::Missing(key)),
+    }
+    Ok(())
+}
+
+fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), Failure> {
+    let found = if path.is_empty() { Some(&*document) } else { get(document, path)? };
+    // What is absent equals null.
+    if found.unwrap_or(&Value::Null) == value { Ok(()) } else { Err(Failure::Test(path.to_owned())) }
+}
+
+/// A value. A member that is not there is none; an item that is not there, or a missing parent, is an error.
+fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Failure> {
+    match parent(document, path)? {
+        (Value::Object(members), key) => Ok(members.get(&key)),
+        (Value::Array(items), key) => {
+            let at = index(&key, items.len());
+            at.and_then(|at| items.get(at)).map(Some).ok_or(Failure::Index(key))
+        }
+        (_, key) => Err(Failure::Missing(key)),
+    }
+}
+
+/// What holds the value at a path, and the value's own key.
+fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Failure> {
+    let missing = || Failure::Missing(path.to_owned());
+    // What is before the first slash is ignored, as kube-apiserver does.
+    let (_, inner) = path.split_once('/').ok_or_else(missing)?;
+    let (way, key) = inner.rsplit_once('/').map_or((None, inner), |(way, key)| (Some(way), key));
+    let mut at = document;
+    for part in way.into_iter().flat_map(|way| way.split('/')) {
+        let part = unescape(part);
+        let next = match at {
+            Value::Object(members) => members.get_mut(&part),
+            Value::Array(items) => index(&part, items.len()).and_then(|at| items.get_mut(at)),
+            _ => None,
+        };
+        at = next.ok_or_else(missing)?;
+    }
+    Ok((at, unescape(key)))
+}
+
+/// A key of a JSON pointer as it is meant.
+fn unescape(key: &str) -> String {
+    if !key.contains('~') {
+        return key.to_owned();
+    }
+    key.replace("~1", "/").replace("~0", "~")
+}
+
+/// A place in a list of so many places. Negative ones count from the end.
+fn index(key: &str, places: usize) -> Option<usize> {
+    let at: i64 = key.parse().ok()?;
+    let places = i64::try_from(places).ok()?;
+    let at = if at < 0 { at + places } else { at };
+    usize::try_from(at).ok().filter(|_| at < places)
+}
+
+impl Spent {
+    /// Whether a value may be put at a path.
+    fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), Failure> {
+        let at = path.bytes().filter(|byte| *byte == b'/').count();
+        let room = MAX_DEPTH.checked_sub(at).ok_or(Failure::TooMuch)?;
+        if self.fits(value, room) { Ok(()) } else { Err(Failure::TooMuch) }
+    }
+
+    fn fits(&mut self, value: &Value, room: usize) -> bool {
+        self.measured += 1;
+        if self.measured > MAX_MEASURED {
+            return false;
+        }
+        match value {
+            Value::Object(members) => room > 0 && members.values().all(|member| self.fits(member, room - 1)),
+            Value::Array(items) => room > 0 && items.iter().all(|item| self.fits(item, room - 1)),
+            _ => true,
+        }
+    }
+}

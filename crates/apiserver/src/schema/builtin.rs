@@ -1,0 +1,161 @@
+//! The built-in types, from the committed table `builtin.txt`.
+//!
+//! Looking for a type the first time reads where each type begins (some 100 µs); a type's own tree is built when it is first
+//! used, and kept. A tree refers to other types by number, so that types may contain themselves and an idle server holds
+//! only the types that somebody asked for.
+
+mod parse;
+
+use std::sync::{LazyLock, OnceLock};
+
+use super::{LazyNode, Node, Schema};
+use crate::api::GroupVersion;
+
+static TABLE: &str = include_str!("builtin.txt");
+static INDEX: LazyLock<Index> = LazyLock::new(|| Index::read(TABLE));
+/// What a number stands for that is not in the table. Nobody has such a number.
+static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
+
+struct Index {
+    /// By package and name.
+    entries: Vec<Entry>,
+    /// By kind, then group and version.
+    kinds: Vec<Kind>,
+}
+
+struct Entry {
+    package: &'static str,
+    name: &'static str,
+    /// Its lines, the `type` line first.
+    lines: &'static str,
+    built: OnceLock<Box<Schema>>,
+}
+
+struct Kind {
+    kind: &'static str,
+    group: &'static str,
+    version: &'static str,
+    index: u32,
+}
+
+/// A type by its full name, as in OpenAPI: `io.k8s.api.core.v1.Container`.
+pub fn by_name(name: &str) -> Option<&'static Schema> {
+    Some(find(index_of(name)?))
+}
+
+/// The type of a kind.
+pub fn of_kind(gv: &GroupVersion, kind: &str) -> Option<&'static Schema> {
+    let key = (kind, &*gv.group, &*gv.version);
+    let at = INDEX.kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&key)).ok()?;
+    INDEX.kinds.get(at).map(|known| find(known.index))
+}
+
+/// All types, by package and name. This builds every tree.
+pub fn types() -> impl Iterator<Item = &'static Schema> {
+    INDEX.entries.iter().map(Entry::schema)
+}
+
+/// The full names of all types, by package and name.
+pub fn names() -> impl Iterator<Item = String> {
+    INDEX.entries.iter().map(|entry| format!("{}.{}", entry.package, entry.name))
+}
+
+/// Every kind, with where it is served and the name of its type.
+pub fn kinds() -> impl Iterator<Item = (GroupVersion, &'static str, String)> {
+    INDEX.kinds.iter().filter_map(|known| {
+        let entry = INDEX.entries.get(known.index as usize)?;
+        let gv = GroupVersion::new(known.group, known.version);
+        Some((gv, known.kind, format!("{}.{}", entry.package, entry.name)))
+    })
+}
+
+/// The groups and versions in which a type is a kind, in the order of `apiVersion`.
+pub fn served_in(name: &str) -> Vec<GroupVersion> {
+    let Some(entry) = index_of(name).and_then(|index| INDEX.entries.get(index as usize)) else { return Vec::new() };
+    entry.served_in().map(|(group, version)| GroupVersion::new(group, version)).collect()
+}
+
+/// A node that finds its type when it is needed.
+fn lazy(name: &str) -> Option<Node> {
+    Some(Node::Lazy(LazyNode { index: index_of(name)?, find }))
+}
+
+/// Whether a type holds anything at all, without building it.
+fn is_any(index: u32) -> bool {
+    INDEX
+        .entries
+        .get(index as usize)
+        .is_some_and(|entry| entry.lines.lines().next().unwrap_or_default().ends_with(" = any"))
+}
+
+fn index_of(name: &str) -> Option<u32> {
+    let key = name.rsplit_once('.')?;
+    let at = INDEX.entries.binary_search_by(|entry| (entry.package, entry.name).cmp(&key)).ok()?;
+    u32::try_from(at).ok()
+}
+
+fn find(index: u32) -> &'static Schema {
+    INDEX.entries.get(index as usize).map_or(&NOTHING, Entry::schema)
+}
+
+impl Index {
+    fn read(table: &'static str) -> Self {
+        let mut entries: Vec<Entry> = Vec::with_capacity(640);
+        let mut package = "";
+        let mut rest = table;
+        while let Some((line, after)) = rest.split_once('\n') {
+            if let Some(name) = line.strip_prefix("package ") {
+                package = name;
+            } else if let Some(of) = line.strip_prefix("type ") {
+                let name = of.split(' ').next().unwrap_or(of);
+                let end = type_end(rest);
+                let lines = rest.get(..end).unwrap_or(rest);
+                entries.push(Entry { package, name, lines, built: OnceLock::new() });
+                rest = rest.get(end..).unwrap_or_default();
+                continue;
+            }
+            rest = after;
+        }
+        entries.sort_by_key(|entry| (entry.package, entry.name));
+        let kinds = kinds_of(&entries);
+        Self { entries, kinds }
+    }
+}
+
+/// Where the lines of the type end that a text begins with: its fields are indented.
+fn type_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut end = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if end > 0 && !line.starts_with(b" ") {
+            break;
+        }
+        end += line.len();
+    }
+    end
+}
+
+fn kinds_of(entries: &[Entry]) -> Vec<Kind> {
+    let mut kinds = Vec::with_capacity(640);
+    for (index, entry) in (0..).zip(entries) {
+        let of = |(group, version)| Kind { kind: entry.name, group, version, index };
+        kinds.extend(entry.served_in().map(of));
+    }
+    kinds.sort_by_key(|kind| (kind.kind, kind.group, kind.version));
+    kinds
+}
+
+impl Entry {
+    fn schema(&'static self) -> &'static Schema {
+        self.built.get_or_init(|| Box::new(parse::schema(self.package, self.name, self.lines)))
+    }
+
+    fn served_in(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let line = self.lines.lines().next().unwrap_or_default();
+        let list = line.split(' ').find_map(|word| word.strip_prefix("kinds="));
+        list.into_iter().flat_map(|list| list.split(',')).map(|gv| gv.split_once('/').unwrap_or(("", gv)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The whole server: sockets, store, controllers.
+
+mod bootstrap;
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU16},
+};
+
+use jiff::Timestamp;
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+
+use crate::{
+    admission::Admission,
+    access::{self, Access, Files},
+    auth::{
+        certs::{
+            self, Certs, Subjects,
+            tls::{Serving, server_config},
+        },
+        kubeconfig::{ClientCredentials, Kubeconfig},
+    },
+    controller,
+    core::Core,
+    handler::Front,
+    http::Server,
+    kinds,
+    metrics::Metrics,
+    registry::Registry,
+    store::{self, Store},
+    trace::Tracer,
+};
+
+/// kube-apiserver's own limit of a request.
+const BODY_LIMIT: usize = 3 << 20;
+
+/// How to run a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; port 0 for any that is free.
+    pub listen: SocketAddr,
+    /// Objects and certificates are kept here; without it, in memory only.
+    pub data_dir: Option<PathBuf>,
+    /// Names that clients use for the server, beside the usual ones.
+    pub names: Vec<String>,
+    /// `token,user,uid,"group1,group2"` in each line.
+    pub token_file: Option<PathBuf>,
+    /// Whether requests without credentials are let in as `system:anonymous`, whatever the path.
+    pub anonymous: bool,
+    /// Callers in these groups are believed: their trace goes on here.
+    pub trusted_groups: Vec<String>,
+    /// How much of the past is kept for watches and for lists in pages, in bytes.
+    pub history_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: ([127, 0, 0, 1], 0).into(),
+            data_dir: None,
+            names: Vec::new(),
+            token_file: None,
+            anonymous: false,
+            trusted_groups: crate::handler::TRUSTED.map(str::to_owned).to_vec(),
+            history_bytes: store::Options::default().history_bytes,
+        }
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum StartError {
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("the store cannot be opened")]
+    Store(#[from] store::OpenError),
+    #[error("the first objects cannot be written")]
+    Bootstrap(#[from] store::WriteError),
+    #[error("there are no certificates")]
+    Certs(#[from] certs::Error),
+    #[error("nobody can be let in")]
+    Access(#[from] access::Error),
+}
+
+/// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
+#[derive(Debug)]
+pub struct ApiServer {
+    core: Arc<Core>,
+    server: Server,
+    certs: Certs,
+    _controllers: JoinSet<()>,
+}
+
+impl ApiServer {
+    /// Starts a server. When this returns, it serves.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .map_err(|source| StartError::Listen { address: options.listen, source })?;
+        let certs = certificates(&options)?;
+        let tls = server_config(Serving::new(&certs.server)?, [certs.authority.certificate()])?;
+        let store = Store::open(store::Options {
+            data_dir: options.data_dir.as_ref().map(|dir| dir.join("objects")),
+            history_bytes: options.history_bytes,
+            ..store::Options::default()
+        })?;
+        let core = core(&options, store)?;
+        bootstrap::write(&core).await?;
+        // What was there at the start is no news to anybody.
+        core.store.forget_history();
+        let controllers = controller::start(&core);
+        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)))
+            .map_err(|source| StartError::Listen { address: options.listen, source })?;
+        core.set_port(server.address().port());
+        Ok(Self { core, server, certs, _controllers: controllers })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// As in a kubeconfig.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address())
+    }
+
+    /// How an administrator reaches it.
+    pub fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig {
+            name: "kubewake".into(),
+            server: self.url(),
+            certificate_authority: Some(self.certs.authority.certificate().to_owned()),
+            credentials: ClientCredentials::Certificate(self.certs.admin.clone()),
+        }
+    }
+
+    /// Ends watches, lets other requests end, and closes the store.
+    pub async fn stop(self) {
+        self.core.stop.send_replace(true);
+        self.server.stop().await;
+        self.core.store.close();
+    }
+}
+
+fn certificates(options: &Options) -> Result<Certs, certs::Error> {
+    let subjects = Subjects { names: options.names.clone(), addresses: vec![options.listen.ip()] };
+    match &options.data_dir {
+        Some(dir) => Certs::in_directory(&dir.join("certificates"), &subjects, Timestamp::now()),
+        None => Certs::generate(&subjects, Timestamp::now()),
+    }
+}
+
+fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
+    let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
+    let files = Files { tokens: options.token_file.as_deref(), signing_key: key.as_deref() };
+    let access = Access::new(&store, files, options.anonymous, options.trusted_groups.clone())?;
+    Ok(Arc::new(Core {
+        store,
+        registry: Registry::new(kinds::catalog()),
+        access,
+        admission: Admission::default(),
+        tracer: Tracer::default(),
+        metrics: Metrics::default(),
+        clock: Timestamp::now,
+        body_limit: BODY_LIMIT,
+        stop: watch::Sender::new(false),
+        port: AtomicU16::new(0),
+    }))
+}

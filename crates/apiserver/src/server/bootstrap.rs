@@ -1,0 +1,45 @@
+//! What is there before anybody has written anything.
+
+use serde_json::{Value, json};
+
+use crate::{
+    api::{
+        GroupResource, ObjectKey, identity,
+        meta::{Meta, set_meta},
+    },
+    auth::policy,
+    core::Core,
+    store::WriteError,
+};
+
+/// The namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Writes what is not there yet.
+pub async fn write(core: &Core) -> Result<(), WriteError> {
+    for name in NAMESPACES {
+        put(core, GroupResource::new("", "namespaces"), namespace(name)).await?;
+    }
+    for (resource, object) in policy::objects() {
+        put(core, resource, object).await?;
+    }
+    Ok(())
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "metadata": { "name": name, "labels": { "kubernetes.io/metadata.name": name } },
+        "spec": { "finalizers": ["kubernetes"] },
+        "status": { "phase": "Active" },
+    })
+}
+
+async fn put(core: &Core, resource: GroupResource, mut object: Value) -> Result<(), WriteError> {
+    let key = ObjectKey::new(resource, object.namespace(), object.name());
+    set_meta(&mut object, "uid", identity::uid());
+    set_meta(&mut object, "creationTimestamp", core.now());
+    match core.store.create(key, object).await {
+        Ok(_) | Err(WriteError::Exists) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

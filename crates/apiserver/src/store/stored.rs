@@ -1,0 +1,233 @@
+//! An object as the store keeps it: encoded JSON, with what is asked most often beside it.
+
+use std::{fmt, mem::size_of, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::{WriteError, tree::Place};
+use crate::api::{ObjectKey, meta::Meta};
+
+/// The deepest nesting that `serde_json` reads back: what is deeper is refused, so that a stored object can always be decoded.
+pub const MAX_DEPTH: usize = 127;
+
+/// The largest body. Requests are far smaller; the bound keeps lengths in files within 32 bits.
+pub const MAX_BODY: usize = 64 << 20;
+
+/// What an `Arc` costs beside its content.
+const ARC: usize = 2 * size_of::<usize>();
+
+/// One version of one object. It never changes.
+#[derive(Clone)]
+pub struct Stored {
+    /// Where it is.
+    pub key: ObjectKey,
+    /// The write that made this version: its `metadata.resourceVersion`.
+    pub revision: u64,
+    /// `metadata.uid`, empty when there is none.
+    pub uid: Arc<str>,
+    /// `metadata.labels`, in the order of their keys.
+    pub labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// JSON without `apiVersion` and `kind`, with `metadata.resourceVersion`. It has always a first member.
+    pub body: Bytes,
+    /// The uids of `metadata.ownerReferences`.
+    pub owners: Box<[Arc<str>]>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// When this version became visible in this process.
+    pub committed: Instant,
+    /// Where the digits of the revision begin in the body.
+    version_at: usize,
+}
+
+/// An object on its way into the store: encoded but for its revision, which only the store can give.
+pub(super) struct Encoded {
+    bytes: Vec<u8>,
+    version_at: usize,
+    uid: Arc<str>,
+    labels: Box<[(Arc<str>, Arc<str>)]>,
+    owners: Box<[Arc<str>]>,
+    deleting: bool,
+}
+
+impl Stored {
+    /// An object as it would be stored at a revision.
+    pub fn of(key: ObjectKey, revision: u64, object: &Value) -> Result<Self, WriteError> {
+        Ok(Encoded::of(object)?.at(key, revision))
+    }
+
+    /// Decodes the object, without `apiVersion` and `kind`. What was encoded here can be decoded.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        self.labels.get(at).map(|(_, value)| &**value)
+    }
+
+    /// The place in the order of a collection.
+    pub(super) fn place(&self) -> Place<'_> {
+        Place::of(&self.key)
+    }
+
+    /// What it takes of memory, names included although other versions share them.
+    pub(super) fn size(&self) -> usize {
+        let label =
+            |(key, value): &(Arc<str>, Arc<str>)| size_of::<(Arc<str>, Arc<str>)>() + 2 * ARC + key.len() + value.len();
+        let labels: usize = self.labels.iter().map(label).sum();
+        let owners: usize = self.owners.iter().map(|uid| size_of::<Arc<str>>() + ARC + uid.len()).sum();
+        let names = self.key.namespace.len() + self.key.name.len() + self.uid.len() + 3 * ARC;
+        size_of::<Self>() + ARC + self.body.len() + labels + owners + names
+    }
+
+    /// The body around the digits of the revision.
+    fn around(&self) -> Option<(&[u8], &[u8])> {
+        let (head, rest) = self.body.split_at_checked(self.version_at)?;
+        Some((head, rest.get(digits(self.revision)..)?))
+    }
+}
+
+/// Without the body: it may be a Secret.
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, revision, .. } = self;
+        let (namespace, name) = (&key.namespace, &key.name);
+        write!(f, "Stored({} {namespace}/{name} at {revision}, {} bytes)", key.resource, self.body.len())
+    }
+}
+
+impl Encoded {
+    /// Encodes an object. What is no object counts as an empty one.
+    pub(super) fn of(object: &Value) -> Result<Self, WriteError> {
+        if is_deeper(object, MAX_DEPTH) {
+            return Err(WriteError::TooDeep);
+        }
+        let mut bytes = Vec::with_capacity(1024);
+        let version_at = encode(object, &mut bytes).map_err(Arc::new)?;
+        if bytes.len() > MAX_BODY {
+            return Err(WriteError::TooLarge(bytes.len()));
+        }
+        let mut labels: Vec<_> = object.labels().map(|(key, value)| (key.into(), value.into())).collect();
+        labels.sort_unstable();
+        let uid_of = |owner: &Value| owner.get("uid").and_then(Value::as_str).map(Arc::from);
+        Ok(Self {
+            bytes,
+            version_at,
+            uid: object.uid().into(),
+            labels: labels.into(),
+            owners: object.owners().iter().filter_map(uid_of).collect(),
+            deleting: object.is_deleting(),
+        })
+    }
+
+    /// A stored object once more, for another revision.
+    pub(super) fn again(stored: &Stored) -> Self {
+        let (head, tail) = stored.around().unwrap_or_default();
+        Self {
+            bytes: [head, tail].concat(),
+            version_at: stored.version_at,
+            uid: Arc::clone(&stored.uid),
+            labels: stored.labels.clone(),
+            owners: stored.owners.clone(),
+            deleting: stored.deleting,
+        }
+    }
+
+    /// Whether only the revision differs.
+    pub(super) fn is_same_as(&self, stored: &Stored) -> bool {
+        self.version_at == stored.version_at
+            && stored.around().is_some_and(|around| self.bytes.split_at_checked(self.version_at) == Some(around))
+    }
+
+    /// Completes it with its revision.
+    pub(super) fn at(self, key: ObjectKey, revision: u64) -> Stored {
+        let mut body = Vec::with_capacity(self.bytes.len() + digits(revision));
+        let (head, tail) = self.bytes.split_at_checked(self.version_at).unwrap_or_default();
+        body.extend_from_slice(head);
+        body.extend_from_slice(revision.to_string().as_bytes());
+        body.extend_from_slice(tail);
+        Stored {
+            key,
+            revision,
+            uid: self.uid,
+            labels: self.labels,
+            body: body.into(),
+            owners: self.owners,
+            deleting: self.deleting,
+            committed: Instant::now(),
+            version_at: self.version_at,
+        }
+    }
+}
+
+/// How many digits a number has.
+fn digits(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// Writes the object and gives the place where the digits of its revision belong.
+fn encode(object: &Value, out: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
+    let members = object.as_object().into_iter().flatten();
+    let members = members.filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    let (before, after): (Vec<_>, Vec<_>) = members.partition(|(name, _)| name.as_str() < "metadata");
+    out.push(b'{');
+    for (name, value) in before {
+        encode_member(name, value, out)?;
+    }
+    next_member(out);
+    out.extend_from_slice(b"\"metadata\":");
+    let version_at = encode_meta(object.get("metadata").and_then(Value::as_object), out)?;
+    for (name, value) in after {
+        encode_member(name, value, out)?;
+    }
+    out.push(b'}');
+    Ok(version_at)
+}
+
+/// Writes the metadata with an empty revision in its place.
+fn encode_meta(meta: Option<&Map<String, Value>>, out: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
+    const NAME: &str = "resourceVersion";
+    let members = meta.into_iter().flatten().filter(|(name, _)| name.as_str() != NAME);
+    let (before, after): (Vec<_>, Vec<_>) = members.partition(|(name, _)| name.as_str() < NAME);
+    out.push(b'{');
+    for (name, value) in before {
+        encode_member(name, value, out)?;
+    }
+    next_member(out);
+    out.extend_from_slice(b"\"resourceVersion\":\"");
+    let version_at = out.len();
+    out.push(b'"');
+    for (name, value) in after {
+        encode_member(name, value, out)?;
+    }
+    out.push(b'}');
+    Ok(version_at)
+}
+
+fn encode_member(name: &str, value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    next_member(out);
+    serde_json::to_writer(&mut *out, name)?;
+    out.push(b':');
+    serde_json::to_writer(out, value)
+}
+
+fn next_member(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}
+
+/// Whether a value nests deeper than this. It stops there, so that its own depth is bounded.
+fn is_deeper(value: &Value, than: usize) -> bool {
+    let inside = |value| than == 0 || is_deeper(value, than - 1);
+    match value {
+        Value::Array(items) => than == 0 || items.iter().any(inside),
+        Value::Object(members) => than == 0 || members.values().any(inside),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

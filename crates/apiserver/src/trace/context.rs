@@ -1,0 +1,156 @@
+//! W3C trace context: what travels between processes.
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
+/// The specification's own bound on what must be passed on.
+const MAX_STATE: usize = 512;
+/// The specification's own bound.
+const MAX_BAGGAGE: usize = 8192;
+
+/// The id of a trace; never all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId([u8; 16]);
+
+/// The id of a span; never all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId([u8; 8]);
+
+/// A span somewhere, and what travels with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Itself.
+    pub span: SpanId,
+    /// The flags of `traceparent`; the first is "sampled".
+    pub flags: u8,
+    /// `tracestate`, as it came.
+    pub state: Option<Arc<str>>,
+    /// `baggage`, as it came.
+    pub baggage: Option<HeaderValue>,
+}
+
+impl Context {
+    /// Reads `traceparent` and what belongs to it. Garbage is as if nothing was sent.
+    pub fn extract(headers: &HeaderMap) -> Option<Self> {
+        let mut context = Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)?;
+        context.state = state(headers);
+        context.baggage = headers.get(BAGGAGE).filter(|baggage| baggage.len() <= MAX_BAGGAGE).cloned();
+        Some(context)
+    }
+
+    /// Reads the value of `traceparent`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().split('-');
+        let version = hex::<1>(parts.next()?)?;
+        let trace = TraceId::new(hex(parts.next()?)?)?;
+        let span = SpanId::new(hex(parts.next()?)?)?;
+        let [flags] = hex::<1>(parts.next()?)?;
+        // Version 0 has four parts; later ones may have more, ff is none.
+        let known = match version {
+            [0] => parts.next().is_none(),
+            [0xff] => false,
+            _ => true,
+        };
+        known.then_some(Self { trace, span, flags: flags & 1, state: None, baggage: None })
+    }
+
+    /// Whether its sender records.
+    pub fn is_sampled(&self) -> bool {
+        self.flags & 1 == 1
+    }
+
+    /// Writes it for the next process.
+    pub fn inject(&self, headers: &mut HeaderMap) {
+        if let Ok(parent) = HeaderValue::try_from(self.to_string()) {
+            headers.insert(TRACEPARENT, parent);
+        }
+        if let Some(state) = self.state.as_deref().and_then(|state| HeaderValue::from_str(state).ok()) {
+            headers.insert(TRACESTATE, state);
+        }
+        if let Some(baggage) = &self.baggage {
+            headers.insert(BAGGAGE, baggage.clone());
+        }
+    }
+}
+
+/// As in `traceparent`.
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{:?}-{:?}-{:02x}", self.trace, self.span, self.flags)
+    }
+}
+
+fn state(headers: &HeaderMap) -> Option<Arc<str>> {
+    let all: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    let joined = all.join(",");
+    (!joined.is_empty() && joined.len() <= MAX_STATE).then(|| joined.into())
+}
+
+/// Lower-case hex of exactly this many bytes, as the specification wants it.
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != N * 2 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+impl TraceId {
+    /// An id, unless it is all zeros.
+    pub fn new(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+
+    /// A new id.
+    pub fn random() -> Self {
+        Self(fastrand::u128(1..).to_be_bytes())
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The lower half as a number, which samplers decide by.
+    pub fn low(self) -> u64 {
+        u128::from_be_bytes(self.0) as u64
+    }
+}
+
+impl SpanId {
+    /// An id, unless it is all zeros.
+    pub fn new(bytes: [u8; 8]) -> Option<Self> {
+        (bytes != [0; 8]).then_some(Self(bytes))
+    }
+
+    /// A new id.
+    pub fn random() -> Self {
+        Self(fastrand::u64(1..).to_be_bytes())
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; 8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
+    }
+}

@@ -1,0 +1,62 @@
+//! OTLP's `Span`, written field by field. The numbers are those of `opentelemetry/proto/trace/v1/trace.proto`.
+
+use prost::encoding::{WireType, encode_key, encode_varint};
+
+use super::span::Attribute;
+
+pub(super) const TRACE_ID: u32 = 1;
+pub(super) const SPAN_ID: u32 = 2;
+pub(super) const TRACE_STATE: u32 = 3;
+pub(super) const PARENT_SPAN_ID: u32 = 4;
+pub(super) const NAME: u32 = 5;
+pub(super) const KIND: u32 = 6;
+pub(super) const START: u32 = 7;
+pub(super) const END: u32 = 8;
+pub(super) const ATTRIBUTES: u32 = 9;
+pub(super) const EVENTS: u32 = 11;
+pub(super) const LINKS: u32 = 13;
+pub(super) const STATUS: u32 = 15;
+
+/// Bytes or text.
+pub(super) fn bytes(to: &mut Vec<u8>, field: u32, value: &[u8]) {
+    encode_key(field, WireType::LengthDelimited, to);
+    encode_varint(value.len() as u64, to);
+    to.extend_from_slice(value);
+}
+
+/// A number of eight bytes.
+pub(super) fn fixed64(to: &mut Vec<u8>, field: u32, value: u64) {
+    encode_key(field, WireType::SixtyFourBit, to);
+    to.extend_from_slice(&value.to_le_bytes());
+}
+
+/// A number of few bytes.
+pub(super) fn varint(to: &mut Vec<u8>, field: u32, value: u64) {
+    encode_key(field, WireType::Varint, to);
+    encode_varint(value, to);
+}
+
+/// `KeyValue` as a field of something.
+pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribute<'_>) {
+    let mut pair = Vec::with_capacity(key.len() + value.size() + 16);
+    bytes(&mut pair, 1, key.as_bytes());
+    let mut any = Vec::with_capacity(value.size() + 12);
+    match value {
+        Attribute::Text(text) => bytes(&mut any, 1, text.as_bytes()),
+        Attribute::Flag(flag) => varint(&mut any, 2, u64::from(*flag)),
+        Attribute::Number(number) => varint(&mut any, 3, *number as u64),
+    }
+    bytes(&mut pair, 2, &any);
+    bytes(to, field, &pair);
+}
+
+/// `Span.Event` as a field of a span.
+pub(super) fn event(to: &mut Vec<u8>, time: u64, name: &str, attributes: &[(&str, Attribute<'_>)]) {
+    let mut event = Vec::with_capacity(name.len() + 24);
+    fixed64(&mut event, 1, time);
+    bytes(&mut event, 2, name.as_bytes());
+    for (key, value) in attributes {
+        attribute(&mut event, 3, key, value);
+    }
+    bytes(to, EVENTS, &event);
+}

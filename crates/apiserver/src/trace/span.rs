@@ -1,0 +1,305 @@
+//! A span, or the lack of one.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use http::HeaderMap;
+
+use super::{Context, Finished, Origin, Pipeline, SpanId, TraceId, encode};
+
+/// A piece of work. Cheap to clone; it ends with its last clone, or when it is told to. One that is not recorded costs nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Span {
+    context: Option<Arc<Context>>,
+    recording: Option<Arc<Recording>>,
+}
+
+/// Whose instrumentation a span is, in kube-apiserver's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// The HTTP server and client.
+    Http,
+    /// The filters before the handler.
+    Filter,
+    /// Handlers, admission and storage.
+    Component,
+    /// The store's own transactions.
+    Store,
+}
+
+/// As in OTLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are OpenTelemetry's own")]
+pub enum Kind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Attribute<'a> {
+    Text(&'a str),
+    Number(i64),
+    Flag(bool),
+}
+
+#[derive(Debug)]
+struct Recording {
+    pipeline: Arc<Pipeline>,
+    scope: Scope,
+    /// Times are counted from the request's start, since the wall clock may jump.
+    epoch: Epoch,
+    /// The span so far; none once it has ended.
+    bytes: Mutex<Option<Vec<u8>>>,
+}
+
+/// A moment on both clocks.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    wall: u64,
+    clock: Instant,
+}
+
+impl Scope {
+    /// Name and version.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Scope::Http => ("go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "0.69.0"),
+            Scope::Filter => ("k8s.op/apiserver/pkg/endpoints/filterlatency", ""),
+            Scope::Component => ("k8s.io/component-base/tracing", ""),
+            Scope::Store => ("go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "0.68.0"),
+        }
+    }
+}
+
+impl Attribute<'_> {
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Attribute::Text(text) => text.len(),
+            Attribute::Number(_) | Attribute::Flag(_) => 10,
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Attribute<'a> {
+    fn from(text: &'a str) -> Self {
+        Attribute::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Attribute<'a> {
+    fn from(text: &'a String) -> Self {
+        Attribute::Text(text)
+    }
+}
+
+impl From<i64> for Attribute<'_> {
+    fn from(number: i64) -> Self {
+        Attribute::Number(number)
+    }
+}
+
+impl From<usize> for Attribute<'_> {
+    fn from(number: usize) -> Self {
+        Attribute::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl Span {
+    /// No span; a caller's context is passed on as it came.
+    pub(super) fn passing(origin: &Origin<'_>) -> Self {
+        let context = match origin {
+            Origin::Parent(context) | Origin::Link(context) => Some(Arc::new((*context).clone())),
+            Origin::Root => None,
+        };
+        Self { context, recording: None }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of them are what a span begins with")]
+    pub(super) fn first(
+        pipeline: Arc<Pipeline>,
+        origin: &Origin<'_>,
+        trace: TraceId,
+        sampled: bool,
+        scope: Scope,
+        kind: Kind,
+        name: &str,
+        start: SystemTime,
+    ) -> Self {
+        let (parent, link, from) = match origin {
+            Origin::Parent(context) => (Some(context.span), None, Some(*context)),
+            Origin::Link(context) => (None, Some(*context), None),
+            Origin::Root => (None, None, None),
+        };
+        let baggage = from.or(link).and_then(|context| context.baggage.clone());
+        let context = Context {
+            trace,
+            span: SpanId::random(),
+            flags: u8::from(sampled),
+            state: from.and_then(|context| context.state.clone()),
+            baggage,
+        };
+        let epoch = Epoch::at(start);
+        let recording = sampled.then(|| {
+            let mut bytes = begin(&context, parent, kind, name, epoch.wall);
+            if let Some(link) = link {
+                encode::bytes(&mut bytes, encode::LINKS, &linked(link));
+            }
+            Arc::new(Recording { pipeline, scope, epoch, bytes: Mutex::new(Some(bytes)) })
+        });
+        Self { context: Some(Arc::new(context)), recording }
+    }
+
+    /// Whether anything that is said to it is kept. Attributes that cost something to make are made only then.
+    pub fn is_recording(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Its context, or the one that is passed on.
+    pub fn context(&self) -> Option<&Context> {
+        self.context.as_deref()
+    }
+
+    /// Writes its context for the next process.
+    pub fn inject(&self, headers: &mut HeaderMap) {
+        if let Some(context) = &self.context {
+            context.inject(headers);
+        }
+    }
+
+    /// Work that is part of this.
+    #[must_use]
+    pub fn child(&self, scope: Scope, kind: Kind, name: &str) -> Self {
+        let (Some(context), Some(recording)) = (&self.context, &self.recording) else { return self.clone() };
+        let now = recording.epoch.now();
+        self.child_at(context, recording, scope, kind, name, now)
+    }
+
+    /// A child that has just begun, among handlers, admission and storage.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Self {
+        self.child(Scope::Component, Kind::Internal, name)
+    }
+
+    fn child_at(
+        &self,
+        context: &Context,
+        parent: &Recording,
+        scope: Scope,
+        kind: Kind,
+        name: &str,
+        start: u64,
+    ) -> Self {
+        let child = Context { span: SpanId::random(), ..context.clone() };
+        let bytes = begin(&child, Some(context.span), kind, name, start);
+        let (pipeline, epoch) = (Arc::clone(&parent.pipeline), parent.epoch);
+        let recording = Recording { pipeline, scope, epoch, bytes: Mutex::new(Some(bytes)) };
+        Self { context: Some(Arc::new(child)), recording: Some(Arc::new(recording)) }
+    }
+
+    /// Says more about it.
+    pub fn set<'a>(&self, key: &str, value: impl Into<Attribute<'a>>) {
+        if let Some(recording) = &self.recording {
+            let value = value.into();
+            recording.write(|bytes| encode::attribute(bytes, encode::ATTRIBUTES, key, &value));
+        }
+    }
+
+    /// Something happened in it.
+    pub fn event(&self, name: &str) {
+        self.event_with(name, &[]);
+    }
+
+    /// Something happened in it, with details.
+    pub fn event_with(&self, name: &str, attributes: &[(&str, Attribute<'_>)]) {
+        if let Some(recording) = &self.recording {
+            let now = recording.epoch.now();
+            recording.write(|bytes| encode::event(bytes, now, name, attributes));
+        }
+    }
+
+    /// It failed.
+    pub fn fail(&self, message: &str) {
+        if let Some(recording) = &self.recording {
+            let mut status = Vec::with_capacity(message.len() + 6);
+            if !message.is_empty() {
+                encode::bytes(&mut status, 2, message.as_bytes());
+            }
+            encode::varint(&mut status, 3, 2);
+            recording.write(|bytes| encode::bytes(bytes, encode::STATUS, &status));
+        }
+    }
+
+    /// It ends now, whoever still holds it. What is said afterwards is lost.
+    pub fn end(&self) {
+        if let Some(recording) = &self.recording {
+            recording.finish();
+        }
+    }
+}
+
+impl Recording {
+    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = bytes.as_mut() {
+            write(bytes);
+        }
+    }
+
+    fn finish(&self) {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut bytes) = bytes {
+            encode::fixed64(&mut bytes, encode::END, self.epoch.now());
+            self.pipeline.push(Finished { scope: self.scope, bytes });
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Epoch {
+    fn at(wall: SystemTime) -> Self {
+        let passed = SystemTime::now().duration_since(wall).unwrap_or_default();
+        let clock = Instant::now().checked_sub(passed).unwrap_or_else(Instant::now);
+        let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { wall: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX), clock }
+    }
+
+    fn now(self) -> u64 {
+        self.wall.saturating_add(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+fn begin(context: &Context, parent: Option<SpanId>, kind: Kind, name: &str, start: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512);
+    encode::bytes(&mut bytes, encode::TRACE_ID, context.trace.bytes());
+    encode::bytes(&mut bytes, encode::SPAN_ID, context.span.bytes());
+    if let Some(state) = &context.state {
+        encode::bytes(&mut bytes, encode::TRACE_STATE, state.as_bytes());
+    }
+    if let Some(parent) = parent {
+        encode::bytes(&mut bytes, encode::PARENT_SPAN_ID, parent.bytes());
+    }
+    encode::bytes(&mut bytes, encode::NAME, name.as_bytes());
+    encode::varint(&mut bytes, encode::KIND, kind as u64);
+    encode::fixed64(&mut bytes, encode::START, start);
+    bytes
+}
+
+fn linked(context: &Context) -> Vec<u8> {
+    let mut link = Vec::with_capacity(40);
+    encode::bytes(&mut link, 1, context.trace.bytes());
+    encode::bytes(&mut link, 2, context.span.bytes());
+    if let Some(state) = &context.state {
+        encode::bytes(&mut link, 3, state.as_bytes());
+    }
+    link
+}
