@@ -5,12 +5,12 @@
 
 pub mod accept;
 pub mod body;
-pub mod yaml;
 pub mod content_type;
 pub mod go;
 pub mod json;
 pub mod query;
 pub mod selector;
+pub mod yaml;
 pub mod yaml;
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod config;
 mod daemonset;
 mod deployment;
 pub mod event;
+pub mod jsonpath;
 pub mod metadata;
 pub mod names;
 mod namespace;
@@ -33,6 +34,7 @@ mod service;
 mod small;
 mod statefulset;
 mod storage;
+pub mod table;
 mod webhook;
 mod workload;
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
-    schema::Schema,
+    schema::Node,
 };
 
 /// One resource of one group and version, as it is served.
@@ -38,7 +38,7 @@ pub struct Resource {
     /// `status`, `scale` and so on.
     pub subresources: Vec<Subresource>,
     /// The shape of its objects.
-    pub schema: Arc<Schema>,
+    pub schema: Node,
     /// What is special about the kind.
     pub strategy: Arc<dyn Strategy>,
     /// The definition, for custom resources.

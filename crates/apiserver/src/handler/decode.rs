@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::On;
 use crate::{
-    api::{Status, field, GroupKind},
+    api::{GroupKind, Status, field},
     codec::{
         Media, body,
         content_type::{self, PatchType},
@@ -42,7 +42,13 @@ fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> 
 }
 
 /// What a patch has made, read again as if it had been sent.
-pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, options: &WriteOptions) -> Result<(), Status> {
+pub fn patched(
+    on: On<'_>,
+    value: &mut Value,
+    patch: &[u8],
+    form: PatchType,
+    options: &WriteOptions,
+) -> Result<(), Status> {
     let before = if options.field_validation == FieldValidation::Strict { value.to_string() } else { String::new() };
     let invalid = |shown: &str, why: &str| {
         let error = field::Error::invalid("patch", &shown.into(), why);
@@ -116,7 +122,8 @@ fn shown_map(patch: &[u8]) -> String {
     fn show(value: &Value) -> String {
         match value {
             Value::Object(members) => {
-                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
+                let members: Vec<String> =
+                    members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
                 format!("map[{}]", members.join(" "))
             }
             Value::Array(items) => {

@@ -104,7 +104,9 @@ fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: Sy
     let tracer = &call.core.tracer;
     let name = span_name(call);
     let span = match &context {
-        Some(context) if trusted => tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated),
+        Some(context) if trusted => {
+            tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated)
+        }
         Some(context) => tracer.start(&Origin::Link(context), Scope::Http, Kind::Server, &name, authenticated),
         None => {
             // Nobody is before us: the trace begins with finding out who asks.

@@ -90,11 +90,7 @@ impl Internal {
     }
 
     /// Changes an object.
-    pub async fn change(
-        &self,
-        target: &Target,
-        change: &(dyn Fn(&mut Value) + Send + Sync),
-    ) -> Result<Answer, Status> {
+    pub async fn change(&self, target: &Target, change: &(dyn Fn(&mut Value) + Send + Sync)) -> Result<Answer, Status> {
         let call = self.call(target, Method::PUT, "patch");
         let resource = self.resource(&call, target)?;
         let on = On { call: &call, resource: &resource, path: &target.path, span: &Span::default() };

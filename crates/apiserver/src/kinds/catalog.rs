@@ -12,6 +12,7 @@ use super::{
 use crate::{
     api::GroupVersion,
     registry::{Catalog, Plain, Resource, Strategy, Subresource},
+    schema::{Node, builtin},
 };
 
 const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -236,12 +237,17 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
         categories: texts(row.categories),
         verbs: row.verbs.to_vec(),
         subresources: row.sub.iter().map(|sub| subresource(row.kind, sub)).collect(),
-        schema: Arc::default(),
+        schema: schema(gv, row.kind),
         strategy,
         custom: None,
         selectable: texts(row.select),
         storage_version_hash: if kept { super::storage_version_hash(&stored, row.kind) } else { "".into() },
     }
+}
+
+/// The shape of the objects as they are served.
+fn schema(gv: &GroupVersion, kind: &str) -> Node {
+    builtin::of_kind(gv, kind).map_or_else(Node::default, Node::Builtin)
 }
 
 fn subresource(own: &str, (name, kind, gv, verbs): &Sub) -> Subresource {
