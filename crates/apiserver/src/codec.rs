@@ -11,7 +11,6 @@ pub mod json;
 pub mod query;
 pub mod selector;
 pub mod yaml;
-pub mod yaml;
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,8 @@
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`store`]: objects, history and watches, in memory and on disk.
 //! - [`codec`]: bytes to values and back, media types, selectors, query parameters.
-//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
-//! - [`registry`]: which resources are served, and what is special about each.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
 
 pub mod access;

@@ -237,17 +237,12 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
         categories: texts(row.categories),
         verbs: row.verbs.to_vec(),
         subresources: row.sub.iter().map(|sub| subresource(row.kind, sub)).collect(),
-        schema: schema(gv, row.kind),
+        schema: builtin::of_kind(gv, row.kind).map_or_else(Node::default, Node::Builtin),
         strategy,
         custom: None,
         selectable: texts(row.select),
         storage_version_hash: if kept { super::storage_version_hash(&stored, row.kind) } else { "".into() },
     }
-}
-
-/// The shape of the objects as they are served.
-fn schema(gv: &GroupVersion, kind: &str) -> Node {
-    builtin::of_kind(gv, kind).map_or_else(Node::default, Node::Builtin)
 }
 
 fn subresource(own: &str, (name, kind, gv, verbs): &Sub) -> Subresource {
