@@ -205,6 +205,3 @@ fn qos_class(pod: &Value) -> &'static str {
         (true, false) => "Burstable",
     }
 }
-
-#[cfg(test)]
-mod tests;
