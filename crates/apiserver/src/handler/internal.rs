@@ -61,6 +61,19 @@ impl Target {
         Self { path }
     }
 
+    /// A CustomResourceDefinition.
+    pub fn definition(key: &ObjectKey) -> Self {
+        let path = ResourcePath {
+            gv: GroupVersion::new(&key.resource.group, "v1"),
+            namespace: String::new(),
+            resource: key.resource.resource.to_string(),
+            name: key.name.to_string(),
+            subresource: String::new(),
+            rest: Vec::new(),
+        };
+        Self { path }
+    }
+
     /// A part of the object.
     #[must_use]
     pub fn subresource(mut self, name: &str) -> Self {

@@ -77,11 +77,13 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
             return Err(on.not_found());
         }
         let mut object = merge(None)?;
+        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         set_meta(&mut object, "name", on.path.name.as_str());
         return create::insert(on, object, options, false).await;
     }
     let make = |live: &Value| -> Result<Changed, Status> {
-        let object = merge(Some(live))?;
+        let mut object = merge(Some(live))?;
+        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         on.span.event("About to check admission control");
         Ok((object, Managers::Done))
     };

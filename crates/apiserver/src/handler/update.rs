@@ -17,6 +17,7 @@ use crate::{
         Status, field,
         meta::{Meta, set_meta},
     },
+    apply::keep_times,
     codec::query::WriteOptions,
     core::is_gone,
     kinds::metadata,
@@ -164,6 +165,7 @@ async fn admit(
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
+    keep_times(live, &mut object);
     Ok(object)
 }
 

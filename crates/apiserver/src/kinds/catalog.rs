@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     api::GroupVersion,
+    crd::DefinitionStrategy,
     registry::{Catalog, Plain, Resource, Strategy, Subresource},
     schema::{Node, builtin},
 };
@@ -120,7 +121,7 @@ const TABLE: &[(&str, &[Row])] = &[
         cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", |_| Arc::new(webhook::Configuration { mutating: false })).in_extensions(),
     ]),
     ("apiextensions.k8s.io/v1", &[
-        cluster("customresourcedefinitions", "CustomResourceDefinition", plain).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
+        cluster("customresourcedefinitions", "CustomResourceDefinition", |_| Arc::new(DefinitionStrategy)).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
     ]),
     ("apiregistration.k8s.io/v1", &[
         cluster("apiservices", "APIService", |_| Simple::new().status().boxed()).in_extensions().sub(&[STATUS]),

@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     api::GroupVersion,
     registry::{Custom, Plain, Resource},
-    schema::Node,
+    schema::Schema,
 };
 
 fn refused(text: &str) -> String {
@@ -115,7 +115,7 @@ fn resource(custom: bool, selectable: &[&str]) -> Resource {
         categories: Vec::new(),
         verbs: Vec::new(),
         subresources: Vec::new(),
-        schema: Node::default(),
+        schema: Schema::default().into(),
         strategy: Arc::new(Plain),
         custom: custom.then(|| Arc::new(Custom::default())),
         selectable: selectable.iter().map(|&field| field.into()).collect(),
