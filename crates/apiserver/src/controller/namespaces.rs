@@ -117,14 +117,12 @@ async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
     let now = internal.now();
     let conditions = conditions(left, &now);
     let change = move |object: &mut Value| {
-        let old: Vec<Value> =
-            object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let old: Vec<Value> = object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let same = |condition: &Value| {
             let of_type = old.iter().find(|known| known.get("type") == condition.get("type"));
             of_type.filter(|known| known.get("message") == condition.get("message")).cloned()
         };
-        let merged: Vec<Value> =
-            conditions.iter().map(|condition| same(condition).unwrap_or_else(|| condition.clone())).collect();
+        let merged: Vec<Value> = conditions.iter().map(|condition| same(condition).unwrap_or_else(|| condition.clone())).collect();
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
             status.insert("conditions".into(), merged.into());
         }
@@ -134,15 +132,16 @@ async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
 }
 
 fn conditions(left: &Left, now: &str) -> Vec<Value> {
-    let content: Vec<String> =
-        left.iter().map(|(resource, (count, _))| format!("{resource} has {count} resource instances")).collect();
+    let content: Vec<String> = left.iter().map(|(resource, (count, _))| format!("{resource} has {count} resource instances")).collect();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, count) in left.values().flat_map(|(_, finalizers)| finalizers) {
         *finalizers.entry(name).or_default() += count;
     }
     let remaining: Vec<String> =
         finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
-    let condition = |kind: &str, status: &str, reason: &str, message: String| json!({ "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message });
+    let condition = |kind: &str, status: &str, reason: &str, message: String| {
+        json!({ "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message })
+    };
     let content_message = format!("Some resources are remaining: {}", content.join(", "));
     let (finalizing, finalizer_message) = match remaining.is_empty() {
         true => ("False", "All content-preserving finalizers finished".to_owned()),
@@ -150,24 +149,9 @@ fn conditions(left: &Left, now: &str) -> Vec<Value> {
     };
     let finalizer_reason = if finalizing == "True" { "SomeFinalizersRemain" } else { "ContentHasNoFinalizers" };
     vec![
-        condition(
-            "NamespaceDeletionDiscoveryFailure",
-            "False",
-            "ResourcesDiscovered",
-            "All resources successfully discovered".into(),
-        ),
-        condition(
-            "NamespaceDeletionGroupVersionParsingFailure",
-            "False",
-            "ParsedGroupVersions",
-            "All legacy kube types successfully parsed".into(),
-        ),
-        condition(
-            "NamespaceDeletionContentFailure",
-            "False",
-            "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization".into(),
-        ),
+        condition("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered".into()),
+        condition("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed".into()),
+        condition("NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization".into()),
         condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", content_message),
         condition("NamespaceFinalizersRemaining", finalizing, finalizer_reason, finalizer_message),
     ]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::On;
 use crate::{
-    api::{GroupKind, Status, field},
+    api::{Status, field, GroupKind},
     codec::{
         Media, body,
         content_type::{self, PatchType},
@@ -43,13 +43,7 @@ fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> 
 }
 
 /// What a patch has made, read again as if it had been sent.
-pub fn patched(
-    on: On<'_>,
-    value: &mut Value,
-    patch: &[u8],
-    form: PatchType,
-    options: &WriteOptions,
-) -> Result<(), Status> {
+pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, options: &WriteOptions) -> Result<(), Status> {
     let before = if options.field_validation == FieldValidation::Strict { value.to_string() } else { String::new() };
     let invalid = |shown: &str, why: &str| {
         let error = field::Error::invalid("patch", &shown.into(), why);
@@ -90,9 +84,12 @@ fn check_kind(on: On<'_>, value: &mut Value) -> Result<(), Status> {
     let (kind, version) = (on.wanted_kind(), on.wanted_gv().to_string());
     let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
     let (given_kind, given_version) = (text("kind").unwrap_or(kind), text("apiVersion").unwrap_or(version.as_str()));
-    if given_kind != kind || given_version != version {
+    // Of custom resources another kind is no error of decoding, but of validation.
+    let custom = on.resource.custom.is_some() && !on.is_scale();
+    if (given_kind != kind && !custom) || given_version != version {
         return Err(wrong_kind(on, given_kind, given_version));
     }
+    let kind = given_kind.to_owned();
     if let Some(object) = value.as_object_mut() {
         object.insert("kind".into(), kind.into());
         object.insert("apiVersion".into(), version.into());
@@ -123,8 +120,7 @@ fn shown_map(patch: &[u8]) -> String {
     fn show(value: &Value) -> String {
         match value {
             Value::Object(members) => {
-                let members: Vec<String> =
-                    members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
+                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
                 format!("map[{}]", members.join(" "))
             }
             Value::Array(items) => {

@@ -66,13 +66,9 @@ pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
 
 /// What kube-apiserver says of a list that comes from its cache.
 fn describe(span: &crate::trace::Span, listed: &Listed) {
-    for event in [
-        "Ready",
-        "getCurrentRV success",
-        "watchCache locked acquired",
-        "watchCache fresh enough",
-        "GetLatestSnapshotOrBuildLocked success",
-    ] {
+    for event in
+        ["Ready", "getCurrentRV success", "watchCache locked acquired", "watchCache fresh enough", "GetLatestSnapshotOrBuildLocked success"]
+    {
         span.event(event);
     }
     let count = listed.items.len().into();

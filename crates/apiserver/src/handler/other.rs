@@ -5,7 +5,11 @@ use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::{call::Call, respond};
-use crate::{api::Status, http::Body, trace::Span};
+use crate::{
+    api::Status,
+    http::Body,
+    trace::Span,
+};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -27,7 +31,8 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     }
 }
 
-fn not_found(call: &Call) -> Response<Body> {
+/// Nobody serves this path, not even to refuse it as an API would.
+pub fn not_found(call: &Call) -> Response<Body> {
     respond::plain(call, StatusCode::NOT_FOUND, TEXT, Bytes::from_static(b"404 page not found\n"))
 }
 
@@ -55,20 +60,9 @@ pub fn version() -> Bytes {
 }
 
 fn roots(call: &Call) -> Bytes {
-    let mut paths: Vec<String> = [
-        "/api",
-        "/api/v1",
-        "/apis",
-        "/healthz",
-        "/livez",
-        "/metrics",
-        "/openapi/v2",
-        "/openapi/v3",
-        "/readyz",
-        "/version",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        .map(str::to_owned)
+        .to_vec();
     for resource in call.catalog.all().filter(|resource| !resource.gv.group.is_empty()) {
         paths.push(format!("/apis/{}", resource.gv.group));
         paths.push(format!("/apis/{}", resource.gv));
@@ -83,20 +77,10 @@ fn metrics(call: &Call) -> Bytes {
     let more = [
         ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
         ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
-        (
-            "kubewake_apiserver_history_bytes",
-            "gauge",
-            "Memory that only the history takes.",
-            stats.history_bytes as u64,
-        ),
+        ("kubewake_apiserver_history_bytes", "gauge", "Memory that only the history takes.", stats.history_bytes as u64),
         ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
         ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
-        (
-            "kubewake_apiserver_spans_dropped",
-            "counter",
-            "Spans that the exporter was too slow for.",
-            call.core.tracer.dropped(),
-        ),
+        ("kubewake_apiserver_spans_dropped", "counter", "Spans that the exporter was too slow for.", call.core.tracer.dropped()),
     ];
     call.core.metrics.text(&more).into()
 }

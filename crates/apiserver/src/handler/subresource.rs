@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{answer::Answer, call::On, decode, dispatch, get};
 use crate::{
-    admission::Operation,
     api::{Status, meta::Meta},
+    admission::Operation,
     codec::query::{Query, WriteOptions},
     handler::answer,
 };
@@ -71,9 +71,7 @@ fn container(pod: &Value, asked: &str) -> Result<String, Status> {
         ("", [only]) => Ok((*only).to_owned()),
         ("", several) => {
             let choice = several.join(" ");
-            Err(Status::bad_request(format!(
-                "a container name must be specified for pod {pod}, choose one of: [{choice}]"
-            )))
+            Err(Status::bad_request(format!("a container name must be specified for pod {pod}, choose one of: [{choice}]")))
         }
         (asked, names) if names.contains(&asked) => Ok(asked.to_owned()),
         (asked, _) => Err(Status::bad_request(format!("container {asked} is not valid for pod {pod}"))),

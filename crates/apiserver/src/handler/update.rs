@@ -118,8 +118,11 @@ pub async fn change(
 fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status> {
     let (named, name) = (on.collection(), &on.path.name);
     if !expected.uid.is_empty() && expected.uid != live.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", expected.uid, live.uid());
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            expected.uid,
+            live.uid()
+        );
         return Err(Status::conflict(&named, name, &why));
     }
     if expected.version.is_empty() {
@@ -216,8 +219,7 @@ fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
     let namespace = object.namespace();
     if on.resource.namespaced && !namespace.is_empty() && namespace != on.namespace() {
         let (given, wanted) = (namespace, on.namespace());
-        let message =
-            format!("the namespace of the object ({given}) does not match the namespace on the URL ({wanted})");
+        let message = format!("the namespace of the object ({given}) does not match the namespace on the URL ({wanted})");
         return Err(Status::bad_request(message));
     }
     Ok(())

@@ -185,8 +185,7 @@ impl Stream {
         if initial_end && let Some(meta) = meta.as_object_mut() {
             meta.insert("annotations".into(), json!({ "k8s.io/initial-events-end": "true" }));
         }
-        let object =
-            json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
+        let object = json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
         answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object, &self.resource));
     }
 

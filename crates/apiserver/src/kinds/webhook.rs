@@ -2,7 +2,6 @@
 
 mod policy;
 
-use kube_cel::cel::Program;
 use serde_json::{Value, json};
 
 pub use self::policy::{Policy, PolicyBinding};
@@ -14,11 +13,10 @@ use super::{
 };
 use crate::{
     api::field::{Error, Errors},
+    cel::Expression,
     registry::Strategy,
 };
 
-/// Brackets in brackets of an expression, far beyond any that a person writes: the parser calls itself for each.
-const DEPTH_MAX: usize = 64;
 /// How many match conditions a webhook may have.
 const CONDITIONS_MAX: usize = 64;
 
@@ -239,28 +237,7 @@ fn conditions(list: &At<'_>, errors: &mut Errors) {
 
 /// An expression must at least be one.
 fn compiles(expression: &At<'_>, errors: &mut Errors) {
-    let text = expression.str();
-    if depth(text) > DEPTH_MAX {
-        let detail =
-            format!("compilation failed: ERROR: <input>:1:1: expression recursion limit exceeded: {DEPTH_MAX}");
-        return expression.invalid(errors, &detail);
+    if let Err(wrong) = Expression::compile(expression.str()) {
+        expression.invalid(errors, &format!("compilation failed: {wrong}"));
     }
-    if let Err(error) = Program::compile(text) {
-        // the parser's own picture lacks the blank in front of the bar
-        let picture = error.to_string().replace("\n|", "\n |");
-        expression.invalid(errors, &format!("compilation failed: {picture}"));
-    }
-}
-
-fn depth(text: &str) -> usize {
-    let steps = text.bytes().map(|byte| match byte {
-        b'(' | b'[' | b'{' | b'!' | b'-' | b'?' => 1,
-        b')' | b']' | b'}' => -1,
-        _ => 0i64,
-    });
-    let deepest = steps.scan(0i64, |level, step| {
-        *level = (*level + step).max(0);
-        Some(*level)
-    });
-    deepest.max().and_then(|level| usize::try_from(level).ok()).unwrap_or(0)
 }
