@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: accepts their names, serves what they define, and empties what is deleted.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -38,28 +38,36 @@ pub fn restore(core: &Core) {
 /// Follows all definitions.
 pub async fn run(core: Arc<Core>) {
     let mut feed = Feed::new(&core.store, collection());
-    let internal = Internal::new(&core, USER);
-    let mut emptying = JoinSet::new();
+    let internal = Internal::new(&core, USER).managing("kube-apiserver");
+    let (mut emptying, mut busy) = (JoinSet::new(), HashSet::new());
     loop {
         tokio::select! {
             change = feed.next() => match change {
                 Change::Reset => {}
-                Change::Set(definition) => see(&core, &internal, &definition, &mut emptying).await,
+                Change::Set(definition) => see(&core, &internal, &definition, &mut emptying, &mut busy).await,
                 Change::Gone(definition) => {
                     withdraw(&core, &definition.key.name);
                     reconsider_others(&core, &internal, &definition).await;
                 }
             },
-            Some(_) = emptying.join_next() => {}
+            Some(done) = emptying.join_next() => if let Ok(name) = done {
+                busy.remove(&name);
+            },
         }
     }
 }
 
-async fn see(core: &Arc<Core>, internal: &Internal, definition: &Stored, emptying: &mut JoinSet<()>) {
+async fn see(
+    core: &Arc<Core>,
+    internal: &Internal,
+    definition: &Stored,
+    emptying: &mut JoinSet<String>,
+    busy: &mut HashSet<String>,
+) {
     let value = definition.value();
     if definition.deleting {
         let ours = value.finalizers().any(|finalizer| finalizer == names::CLEANUP_FINALIZER);
-        if ours && !names::is_true(&value, "Terminating") {
+        if ours && busy.insert(definition.key.name.to_string()) {
             emptying.spawn(empty(Arc::clone(core), definition.key.name.to_string()));
         }
         serve(core, &value);
@@ -123,9 +131,8 @@ fn withdraw(core: &Core, name: &str) {
 }
 
 /// Deletes all objects of a definition, then lets it go.
-async fn empty(core: Arc<Core>, name: String) {
-    let internal = Internal::new(&core, USER);
-    say(&core, &internal, &name, Deletion::Pending).await;
+async fn empty(core: Arc<Core>, name: String) -> String {
+    let internal = Internal::new(&core, USER).managing("kube-apiserver");
     say(&core, &internal, &name, Deletion::InProgress).await;
     loop {
         let catalog = core.registry.catalog();
@@ -136,7 +143,7 @@ async fn empty(core: Arc<Core>, name: String) {
         };
         if left == 0 {
             say(&core, &internal, &name, Deletion::Done).await;
-            return;
+            return name;
         }
         tokio::time::sleep(PATIENCE).await;
     }

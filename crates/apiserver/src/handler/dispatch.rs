@@ -26,6 +26,14 @@ pub fn prepare(call: &Call, path: &ResourcePath, span: &Span) -> Result<(Arc<Res
     Ok((resource, span))
 }
 
+/// Whether a path is below no group that the server itself has, and belongs to no custom resource either.
+pub fn is_no_page(call: &Call, path: &ResourcePath) -> bool {
+    match call.catalog.get(&path.gv, &path.resource) {
+        Some(resource) => resource.custom.is_some() && !resource.namespaced && !path.namespace.is_empty(),
+        None => !call.catalog.of(&path.gv).any(|resource| resource.custom.is_none()),
+    }
+}
+
 /// Answers a request about objects.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let answer = match (on.path.subresource.as_str(), on.is_review()) {

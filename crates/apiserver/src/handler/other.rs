@@ -1,13 +1,15 @@
 //! Paths that are no objects: health, version, metrics, discovery and OpenAPI.
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::{call::Call, respond};
 use crate::{
     api::Status,
+    discovery,
     http::Body,
+    openapi,
     trace::Span,
 };
 
@@ -23,12 +25,32 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     if call.info.verb != "get" {
         return respond::refused(call, &Status::method_not_allowed(), span);
     }
+    if let Some(found) = described(call) {
+        return found;
+    }
     match path {
         "" => respond::plain(call, StatusCode::OK, JSON, roots(call)),
         "/version" => respond::plain(call, StatusCode::OK, JSON, version()),
         "/metrics" => respond::plain(call, StatusCode::OK, METRICS, metrics(call)),
         _ => health(call, path).unwrap_or_else(|| not_found(call)),
     }
+}
+
+/// Discovery and OpenAPI, which follow from what is served.
+fn described(call: &Call) -> Option<Response<Body>> {
+    let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
+    let (path, accept) = (call.info.path.as_str(), header(header::ACCEPT));
+    let found = discovery::answer(&call.catalog, path, accept)
+        .or_else(|| openapi::answer(&call.catalog, path, &call.query, accept))?
+        .revalidated(header(header::IF_NONE_MATCH));
+    let status = StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK);
+    let mut response = respond::plain(call, status, found.content_type, found.body);
+    for (name, value) in found.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    Some(response)
 }
 
 /// Nobody serves this path, not even to refuse it as an API would.
