@@ -33,12 +33,22 @@ pub struct Admission {}
 
 impl Admission {
     /// Lets mutating webhooks change the object. For a deletion it is null.
-    pub async fn mutate(&self, _request: &Request<'_>, _object: &mut Value, _old: Option<&Value>) -> Result<(), Status> {
+    pub async fn mutate(
+        &self,
+        _request: &Request<'_>,
+        _object: &mut Value,
+        _old: Option<&Value>,
+    ) -> Result<(), Status> {
         Ok(())
     }
 
     /// Asks validating webhooks.
-    pub async fn validate(&self, _request: &Request<'_>, _object: Option<&Value>, _old: Option<&Value>) -> Result<(), Status> {
+    pub async fn validate(
+        &self,
+        _request: &Request<'_>,
+        _object: Option<&Value>,
+        _old: Option<&Value>,
+    ) -> Result<(), Status> {
         Ok(())
     }
 }

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
-    admission::Admission,
     access::{self, Access, Files},
+    admission::Admission,
     auth::{
         certs::{
             self, Certs, Subjects,

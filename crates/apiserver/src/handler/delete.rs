@@ -13,11 +13,7 @@ use super::{
 };
 use crate::{
     admission::Operation,
-    api::{
-        Status,
-        meta::Meta,
-        status::Details,
-    },
+    api::{Status, meta::Meta, status::Details},
     codec::query::{DeleteOptions, ListOptions, Propagation, WriteOptions},
     core::has_namespace_finalizers,
     store::WriteError,

@@ -34,6 +34,12 @@ pub fn is_no_page(call: &Call, path: &ResourcePath) -> bool {
     }
 }
 
+/// The resource that the objects of another one are stored as.
+pub fn stored(call: &Call, resource: &Resource) -> Option<Arc<Resource>> {
+    let gv = resource.strategy.stored_as()?;
+    call.catalog.get(&gv, &resource.plural).cloned()
+}
+
 /// Answers a request about objects.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let answer = match (on.path.subresource.as_str(), on.is_review()) {
@@ -101,6 +107,9 @@ fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), 
         }
         return if known { Ok(()) } else { Err(Status::method_not_allowed()) };
     }
-    let subresource = resource.subresource(&path.subresource).ok_or_else(Status::no_such_path)?;
+    let subresource = resource.subresource(&path.subresource).ok_or_else(|| match resource.custom {
+        Some(_) => Status::not_found(&resource.group_resource(), &path.name),
+        None => Status::no_such_path(),
+    })?;
     if subresource.verbs.contains(&call.info.verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
 }

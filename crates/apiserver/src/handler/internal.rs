@@ -106,19 +106,15 @@ impl Internal {
     pub async fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<(), Status> {
         let call = self.call(target, Method::DELETE, "delete");
         let resource = self.resource(&call, target)?;
-        let on = On { call: &call, resource: &resource, path: &target.path, span: &Span::default() };
+        let on = On { call: &call, resource: &resource, view: None, path: &target.path, span: &Span::default() };
         delete::remove(on, options).await.map(drop)
     }
 
     /// Changes an object.
-    pub async fn change(
-        &self,
-        target: &Target,
-        change: &(dyn Fn(&mut Value) + Send + Sync),
-    ) -> Result<Answer, Status> {
+    pub async fn change(&self, target: &Target, change: &(dyn Fn(&mut Value) + Send + Sync)) -> Result<Answer, Status> {
         let call = self.call(target, Method::PUT, "patch");
         let resource = self.resource(&call, target)?;
-        let on = On { call: &call, resource: &resource, path: &target.path, span: &Span::default() };
+        let on = On { call: &call, resource: &resource, view: None, path: &target.path, span: &Span::default() };
         let managers = if self.manager.is_empty() { Managers::Done } else { Managers::Update };
         let make = |live: &Value| {
             let mut object = live.clone();

@@ -13,7 +13,8 @@ use crate::{
 /// Answers a review.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
-    let review: Value = decode::object(on, body, &options)?;
+    let mut review: Value = decode::object(on, body, &options)?;
+    on.writer(&options).owner(on).update(None, &mut review);
     let (user, access) = (&on.call.user, &on.core().access);
     let answered = match &*on.resource.kind {
         "SubjectAccessReview" => reviews::subject_access(review, &access.authorizers).await?,
