@@ -63,16 +63,16 @@ async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: 
     let writer = on.writer(options);
     metadata::strip(&mut object);
     set_namespace(on, &mut object);
-    on.resource.strategy.default(&mut object);
+    on.shown().strategy.default(&mut object);
     if manage {
         writer.owner(on).update(None, &mut object);
     }
     let admission = &on.core().admission;
     let before = on.review(Operation::Create, options);
     admission.mutate(&before, &mut object, None).await?;
-    on.resource.strategy.default(&mut object);
+    on.shown().strategy.default(&mut object);
     metadata::stamp_new(&mut object, on.namespace(), &writer.now);
-    on.resource.strategy.prepare_create(&mut object);
+    on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;
     admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;

@@ -148,14 +148,18 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
         None => {}
     }
     if !object.is_deleting() {
-        on.resource.strategy.prepare_delete(&mut object, &now);
+        on.shown().strategy.prepare_delete(&mut object, &now);
     }
     if has_namespace_finalizers(&object) {
         metadata::mark_deleted(&mut object, &now, None);
         super::subresource::mark_terminating(&mut object);
         return Deleted::Marked(object);
     }
-    let grace = on.resource.strategy.grace_period(&object, options.grace_period_seconds);
+    if on.collection() == crate::controller::definitions::collection() {
+        metadata::mark_deleted(&mut object, &now, None);
+        return Deleted::Marked(object);
+    }
+    let grace = on.shown().strategy.grace_period(&object, options.grace_period_seconds);
     let graceful = grace.is_some_and(|grace| grace > 0);
     if graceful || object.finalizers().next().is_some() {
         metadata::mark_deleted(&mut object, &now, Some(grace.unwrap_or(0)));

@@ -67,7 +67,7 @@ pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
 
 fn creates(on: On<'_>, object: &Value) -> bool {
     on.path.subresource.is_empty()
-        && on.resource.strategy.create_on_update()
+        && on.shown().strategy.create_on_update()
         && object.resource_version().is_empty()
         && object.uid().is_empty()
 }
@@ -133,7 +133,7 @@ fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status
 
 /// Some kinds, and all custom ones, are never overwritten blindly by a PUT.
 fn require_version(on: On<'_>) -> Result<(), Status> {
-    if on.call.info.verb != "update" || on.resource.strategy.unconditional_update() {
+    if on.call.info.verb != "update" || on.shown().strategy.unconditional_update() {
         return Ok(());
     }
     let message = "Invalid value: 0: must be specified for an update";
@@ -151,7 +151,7 @@ async fn admit(
     live: &Value,
     managers: Managers,
 ) -> Result<Value, Status> {
-    let strategy = &on.resource.strategy;
+    let strategy = &on.shown().strategy;
     let subresource = on.path.subresource.as_str();
     strategy.default(&mut object);
     carry_over(on, &mut object, live);
