@@ -45,7 +45,9 @@ async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let (namespace, name) = (on.namespace(), on.path.name.as_str());
     let tokens = &on.core().access.tokens;
     if let Some(spec) = request.as_object_mut().and_then(|request| child_mut(request, "spec")) {
-        spec.entry("expirationSeconds").or_insert_with(|| TOKEN_SECONDS.into());
+        if spec.get("expirationSeconds").is_none_or(Value::is_null) {
+            spec.insert("expirationSeconds".into(), TOKEN_SECONDS.into());
+        }
     }
     on.writer(&options).owner(on).update(None, &mut request);
     tokens.prepare(namespace, name, &mut request)?;

@@ -152,18 +152,17 @@ async fn admit(
     managers: Managers,
 ) -> Result<Value, Status> {
     let strategy = &on.shown().strategy;
-    let subresource = on.path.subresource.as_str();
     strategy.default(&mut object);
     carry_over(on, &mut object, live);
     set_meta(&mut object, "resourceVersion", live.resource_version());
-    strategy.prepare_update(&mut object, live, subresource);
+    prepare(on, &mut object, live);
     if managers == Managers::Update {
         on.writer(options).owner(on).update(Some(live), &mut object);
     }
     let admission = &on.core().admission;
     admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
     strategy.default(&mut object);
-    strategy.prepare_update(&mut object, live, subresource);
+    prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
@@ -231,4 +230,11 @@ fn carry_over(on: On<'_>, object: &mut Value, live: &Value) {
         set_meta(object, "namespace", on.namespace());
     }
     metadata::prepare_update(object, live);
+}
+
+/// Keeps what this path may not change. A binding has changed no more than it may.
+fn prepare(on: On<'_>, object: &mut Value, live: &Value) {
+    if on.path.subresource != "binding" {
+        on.shown().strategy.prepare_update(object, live, &on.path.subresource);
+    }
 }
