@@ -5,11 +5,7 @@ use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::{call::Call, respond};
-use crate::{
-    api::Status,
-    http::Body,
-    trace::Span,
-};
+use crate::{api::Status, http::Body, trace::Span};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -59,9 +55,20 @@ pub fn version() -> Bytes {
 }
 
 fn roots(call: &Call) -> Bytes {
-    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for resource in call.catalog.all().filter(|resource| !resource.gv.group.is_empty()) {
         paths.push(format!("/apis/{}", resource.gv.group));
         paths.push(format!("/apis/{}", resource.gv));
@@ -72,14 +79,26 @@ fn roots(call: &Call) -> Bytes {
 }
 
 fn metrics(call: &Call) -> Bytes {
-    let stats = call.core.store.stats();
+    let (stats, spans) = (call.core.store.stats(), call.core.tracer.counts());
     let more = [
         ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
         ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
-        ("kubewake_apiserver_history_bytes", "gauge", "Memory that only the history takes.", stats.history_bytes as u64),
+        (
+            "kubewake_apiserver_history_bytes",
+            "gauge",
+            "Memory that only the history takes.",
+            stats.history_bytes as u64,
+        ),
         ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
         ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
-        ("kubewake_apiserver_spans_dropped", "counter", "Spans that the exporter was too slow for.", call.core.tracer.dropped()),
+        ("kubewake_apiserver_spans_exported", "counter", "Spans that were taken.", spans.exported),
+        (
+            "kubewake_apiserver_spans_dropped",
+            "counter",
+            "Spans that were lost: too many at once, or not taken.",
+            spans.dropped,
+        ),
+        ("kubewake_apiserver_span_exports_failed", "counter", "Batches of spans that were not taken.", spans.failed),
     ];
     call.core.metrics.text(&more).into()
 }
