@@ -26,8 +26,6 @@ pub struct Access {
     pub rbac: Arc<Rbac>,
     /// Tokens of ServiceAccounts.
     pub tokens: Arc<ServiceAccountTokens>,
-    /// Callers in these groups are believed: their trace goes on here.
-    pub trusted: Vec<String>,
 }
 
 /// Why it cannot be put together.
@@ -51,7 +49,7 @@ pub struct Files<'a> {
 
 impl Access {
     /// Puts it together.
-    pub fn new(store: &Store, files: Files<'_>, anonymous: bool, trusted: Vec<String>) -> Result<Self, Error> {
+    pub fn new(store: &Store, files: Files<'_>, anonymous: bool) -> Result<Self, Error> {
         let key = match files.signing_key {
             Some(path) => keys::SigningKey::in_file(path)?,
             None => keys::SigningKey::generate()?,
@@ -69,13 +67,13 @@ impl Access {
         authentication.tokens.push(Arc::clone(&tokens) as Arc<_>);
         let rbac = Arc::new(Rbac::default());
         let authorizers = Authorizers::new(vec![Arc::clone(&rbac) as Arc<_>]);
-        Ok(Self { authentication, authorizers, rbac, tokens, trusted })
+        Ok(Self { authentication, authorizers, rbac, tokens })
     }
 }
 
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").field("trusted", &self.trusted).finish_non_exhaustive()
+        f.debug_struct("Access").finish_non_exhaustive()
     }
 }
 

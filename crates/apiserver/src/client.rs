@@ -5,7 +5,7 @@
 
 mod dial;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -17,8 +17,31 @@ use hyper_util::{
 
 pub use self::dial::{Address, Connector, Trust, TrustError};
 
+/// Finds where a Service of the cluster is reached from here.
+pub trait Services: fmt::Debug + Send + Sync {
+    /// Where a port of a Service is now.
+    ///
+    /// # Errors
+    /// If there is no such Service, or it has no such port or no address.
+    fn address(&self, namespace: &str, name: &str, port: u16) -> Result<Address, NoService>;
+}
+
+/// Why a Service cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum NoService {
+    #[error("service {0:?} not found")]
+    Absent(String),
+    #[error("service {name:?} has no port {port}")]
+    Port { name: String, port: u16 },
+    #[error("service {0:?} has no cluster IP")]
+    Address(String),
+}
+
 /// As long as Go's client keeps a connection that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
+/// As often as Go's client asks whether a silent HTTP/2 connection is alive, and as long as it waits for the answer.
+const PING: Duration = Duration::from_secs(15);
 
 /// A client for one destination; clones share its connections.
 #[derive(Clone, Debug)]
@@ -57,6 +80,8 @@ impl Client {
     pub fn new(connector: Connector, http2: bool, limit: usize) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).http2_only(http2);
+        // A connection whose other side is gone without a word is found out while somebody waits for an answer on it.
+        builder.timer(TokioTimer::new()).http2_keep_alive_interval(PING).http2_keep_alive_timeout(PING);
         Self { inner: builder.build(connector), limit }
     }
 

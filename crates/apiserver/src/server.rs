@@ -1,6 +1,8 @@
 //! The whole server: sockets, store, controllers.
 
 mod bootstrap;
+pub mod gates;
+pub mod services;
 
 use std::{
     io,
@@ -15,6 +17,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use crate::{
     access::{self, Access, Files},
     admission::Admission,
+    api::identity,
     auth::{
         certs::{
             self, Certs, Subjects,
@@ -22,6 +25,7 @@ use crate::{
         },
         kubeconfig::{ClientCredentials, Kubeconfig},
     },
+    client::Services,
     controller,
     core::Core,
     handler::Front,
@@ -30,8 +34,14 @@ use crate::{
     metrics::Metrics,
     registry::Registry,
     store::{self, Store},
-    trace::Tracer,
+    trace::{
+        self, Tracer,
+        reload::{Settings, Tracing},
+    },
 };
+
+pub use self::gates::FeatureGates;
+use self::services::StoredServices;
 
 /// kube-apiserver's own limit of a request.
 const BODY_LIMIT: usize = 3 << 20;
@@ -51,6 +61,12 @@ pub struct Options {
     pub anonymous: bool,
     /// Callers in these groups are believed: their trace goes on here.
     pub trusted_groups: Vec<String>,
+    /// `--tracing-config-file`: where spans go. Without it nothing is recorded.
+    pub tracing_config_file: Option<PathBuf>,
+    /// `--feature-gates`
+    pub feature_gates: FeatureGates,
+    /// Finds Services that spans are sent to; without it they are where their objects say.
+    pub services: Option<Arc<dyn Services>>,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
 }
@@ -64,6 +80,9 @@ impl Default for Options {
             token_file: None,
             anonymous: false,
             trusted_groups: crate::handler::TRUSTED.map(str::to_owned).to_vec(),
+            tracing_config_file: None,
+            feature_gates: FeatureGates::default(),
+            services: None,
             history_bytes: store::Options::default().history_bytes,
         }
     }
@@ -83,6 +102,8 @@ pub enum StartError {
     Certs(#[from] certs::Error),
     #[error("nobody can be let in")]
     Access(#[from] access::Error),
+    #[error("the tracing configuration cannot be used")]
+    Tracing(#[from] trace::config::Error),
 }
 
 /// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
@@ -91,6 +112,7 @@ pub struct ApiServer {
     core: Arc<Core>,
     server: Server,
     certs: Certs,
+    tracing: Option<Tracing>,
     _controllers: JoinSet<()>,
 }
 
@@ -107,7 +129,9 @@ impl ApiServer {
             history_bytes: options.history_bytes,
             ..store::Options::default()
         })?;
+        let tracing = tracing(&options, &store)?;
         let core = core(&options, store)?;
+        core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
         // What was there at the start is no news to anybody.
         core.store.forget_history();
@@ -116,7 +140,7 @@ impl ApiServer {
         let server = Server::start(listener, tls, Front::new(Arc::clone(&core)))
             .map_err(|source| StartError::Listen { address: options.listen, source })?;
         core.set_port(server.address().port());
-        Ok(Self { core, server, certs, _controllers: controllers })
+        Ok(Self { core, server, certs, tracing, _controllers: controllers })
     }
 
     /// Where it listens.
@@ -139,10 +163,20 @@ impl ApiServer {
         }
     }
 
-    /// Ends watches, lets other requests end, and closes the store.
+    /// Reads the tracing configuration again, changed or not.
+    pub fn reload(&self) {
+        if let Some(tracing) = &self.tracing {
+            tracing.reload();
+        }
+    }
+
+    /// Ends watches, lets other requests end, sends the last spans, and closes the store.
     pub async fn stop(self) {
         self.core.stop.send_replace(true);
         self.server.stop().await;
+        if let Some(tracing) = self.tracing {
+            tracing.stop().await;
+        }
         self.core.store.close();
     }
 }
@@ -155,16 +189,29 @@ fn certificates(options: &Options) -> Result<Certs, certs::Error> {
     }
 }
 
+/// Spans on their way, if there is a file that says where to.
+fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::config::Error> {
+    let Some(file) = options.tracing_config_file.clone() else { return Ok(None) };
+    if !options.feature_gates.tracing {
+        tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
+        return Ok(None);
+    }
+    let services = options.services.clone().unwrap_or_else(|| Arc::new(StoredServices(store.clone())));
+    let instance = format!("apiserver-{}", identity::uid());
+    let trusted_groups = options.trusted_groups.clone();
+    Tracing::start(Settings { file, trusted_groups, services, instance }).map(Some)
+}
+
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
     let files = Files { tokens: options.token_file.as_deref(), signing_key: key.as_deref() };
-    let access = Access::new(&store, files, options.anonymous, options.trusted_groups.clone())?;
+    let access = Access::new(&store, files, options.anonymous)?;
     Ok(Arc::new(Core {
         store,
         registry: Registry::new(kinds::catalog()),
         access,
         admission: Admission::default(),
-        tracer: Tracer::default(),
+        tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,
         body_limit: BODY_LIMIT,

@@ -4,52 +4,33 @@
 //! [`Context`]. A span is encoded into OTLP as it is filled, so that a finished one is bytes that wait in a bounded queue; a full
 //! queue drops and counts. Without a pipeline nothing is recorded, and what callers send is passed on untouched.
 
+pub mod config;
 mod context;
 mod encode;
 pub mod export;
+mod pipeline;
+pub mod reload;
 mod span;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::SystemTime,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::mpsc;
 
 pub use self::{
     context::{Context, SpanId, TraceId},
-    span::{Attribute, Kind, Scope, Span},
+    pipeline::{Counts, Finished, Pipeline, Sampling},
+    span::{Attribute, Begin, Kind, Scope, Span},
 };
-
-/// Spans that wait for the exporter: kube-apiserver's own bound.
-const QUEUE: usize = 2048;
 
 /// Makes spans while a pipeline is set.
 #[derive(Debug, Default)]
 pub struct Tracer {
+    /// The feature gate says no: not even contexts are looked at.
+    off: AtomicBool,
     pipeline: ArcSwapOption<Pipeline>,
-}
-
-/// Where finished spans go.
-#[derive(Debug)]
-pub struct Pipeline {
-    /// Roots are sampled if their trace id is below this share of all ids.
-    threshold: u64,
-    queue: mpsc::Sender<Finished>,
-    dropped: AtomicU64,
-}
-
-/// A finished span, as OTLP's `Span`.
-#[derive(Debug)]
-pub struct Finished {
-    /// Who made it.
-    pub scope: Scope,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
 }
 
 /// Where a span comes from.
@@ -64,58 +45,44 @@ pub enum Origin<'a> {
 }
 
 impl Tracer {
+    /// One that neither records nor passes anything on.
+    pub fn off() -> Self {
+        Self { off: AtomicBool::new(true), pipeline: ArcSwapOption::default() }
+    }
+
+    /// Whether it does not even look at contexts.
+    pub fn is_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
+    }
+
     /// Records from now on, or no longer.
     pub fn set(&self, pipeline: Option<Arc<Pipeline>>) {
         self.pipeline.store(pipeline);
     }
 
-    /// Whether spans are recorded at all.
-    pub fn is_on(&self) -> bool {
-        self.pipeline.load().is_some()
+    /// What became of spans.
+    pub fn counts(&self) -> Counts {
+        self.pipeline.load().as_ref().map_or_else(Counts::default, |pipeline| pipeline.counts())
     }
 
-    /// Spans that the exporter of now was too slow for.
-    pub fn dropped(&self) -> u64 {
-        self.pipeline.load().as_ref().map_or(0, |pipeline| pipeline.dropped())
+    /// Whether somebody is trusted who is in the groups of which `is_in` says so.
+    pub fn trusts(&self, is_in: impl Fn(&str) -> bool) -> bool {
+        self.pipeline.load().as_ref().is_some_and(|pipeline| pipeline.trusts(is_in))
     }
 
     /// The first span of this process in a trace.
-    pub fn start(&self, origin: &Origin<'_>, scope: Scope, kind: Kind, name: &str, start: SystemTime) -> Span {
-        let Some(pipeline) = self.pipeline.load_full() else { return Span::passing(origin) };
-        let trace = match origin {
-            Origin::Parent(context) => context.trace,
-            Origin::Link(_) | Origin::Root => TraceId::random(),
+    pub fn start(&self, origin: &Origin<'_>, begin: Begin<'_>) -> Span {
+        let pipeline = self.pipeline.load();
+        let Some(pipeline) = &*pipeline else { return Span::passing(origin) };
+        let (trace, sampled, state) = match origin {
+            Origin::Parent(context) => (context.trace, context.is_sampled(), context.state.clone()),
+            Origin::Link(_) | Origin::Root => {
+                let trace = TraceId::random();
+                (trace, pipeline.samples(trace), None)
+            }
         };
-        let sampled = match origin {
-            Origin::Parent(context) => context.is_sampled(),
-            Origin::Link(_) | Origin::Root => pipeline.samples(trace),
-        };
-        Span::first(pipeline, origin, trace, sampled, scope, kind, name, start)
-    }
-}
-
-impl Pipeline {
-    /// A pipeline that samples this many of a million roots, and where its spans come out.
-    pub fn new(ratio_per_million: u32) -> (Arc<Self>, mpsc::Receiver<Finished>) {
-        let (queue, finished) = mpsc::channel(QUEUE);
-        // As OpenTelemetry's TraceIDRatioBased: the upper 63 bits of the lower half of the id.
-        let threshold = (f64::from(ratio_per_million.min(1_000_000)) / 1e6 * (1_u64 << 63) as f64) as u64;
-        (Arc::new(Self { threshold, queue, dropped: AtomicU64::new(0) }), finished)
-    }
-
-    /// Spans that were dropped because the exporter was too slow.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    fn samples(&self, trace: TraceId) -> bool {
-        trace.low() >> 1 < self.threshold
-    }
-
-    fn push(&self, finished: Finished) {
-        if self.queue.try_send(finished).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
+        let context = Context { trace, span: SpanId::random(), flags: u8::from(sampled), state };
+        Span::first(sampled.then(|| Arc::clone(pipeline)), context, origin, begin)
     }
 }
 

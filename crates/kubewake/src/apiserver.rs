@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
-use kubewake_apiserver::server::{ApiServer, Options};
+use kubewake_apiserver::server::{ApiServer, FeatureGates, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging;
@@ -30,6 +30,15 @@ pub(crate) struct Args {
     /// Let requests without credentials in, as system:anonymous
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     anonymous_auth: bool,
+    /// Where spans go: a TracingConfiguration, or KEP-647's OpenTelemetryClientConfiguration
+    #[arg(long, value_name = "FILE")]
+    tracing_config_file: Option<PathBuf>,
+    /// The same, by the name that KEP-647 has for it
+    #[arg(long, value_name = "FILE", conflicts_with = "tracing_config_file")]
+    opentelemetry_config_file: Option<PathBuf>,
+    /// Switches features: APIServerTracing=true|false
+    #[arg(long, value_name = "GATE=BOOL,…", default_value = "")]
+    feature_gates: FeatureGates,
     /// Another name that clients use for the server; may be given more than once
     #[arg(long = "tls-name", value_name = "NAME")]
     names: Vec<String>,
@@ -43,17 +52,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         names: args.names,
         token_file: args.token_auth_file,
         anonymous: args.anonymous_auth,
+        tracing_config_file: args.tracing_config_file.or(args.opentelemetry_config_file),
+        feature_gates: args.feature_gates,
         ..Options::default()
     };
-    let mut terminate = signal(SignalKind::terminate())?;
+    let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     let server = ApiServer::start(options).await.context("the API server does not start")?;
     if let Some(path) = &args.kubeconfig {
         server.kubeconfig().write(path).with_context(|| format!("cannot write {}", path.display()))?;
     }
     println!("ready apiserver on {}", server.address());
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = tokio::signal::ctrl_c() => break,
+            _ = hangup.recv() => server.reload(),
+        }
     }
     server.stop().await;
     Ok(())

@@ -1,6 +1,7 @@
 //! The way of a request through the filters: who asks, in which trace, as whom, and whether they may.
 
 use std::{
+    fmt,
     sync::Arc,
     time::{Instant, SystemTime},
 };
@@ -20,7 +21,7 @@ use crate::{
     codec::query::Query,
     core::Core,
     http::{Body, Peer, RequestInfo, Service},
-    trace::{Context, Kind, Origin, Scope, Span},
+    trace::{Begin, Context, Kind, Origin, Scope, Span},
 };
 
 /// Callers in these groups are believed: their trace goes on here.
@@ -62,10 +63,11 @@ async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) ->
         // Whoever nobody knows leaves no trace.
         Err(status) => return respond::refused(&call, &status, &Span::default()),
     };
-    let span = server_span(&call, &user, received, authenticated);
+    let (first, span) = server_span(&call, &user, received, authenticated);
     call.user = user;
     let response = filtered(&mut call, body, &span).await;
     finish(&span, &response);
+    drop(first);
     response
 }
 
@@ -98,33 +100,51 @@ async fn authenticate(call: &Call) -> Result<User, Status> {
     call.core.access.authentication.user(&credentials).await
 }
 
-/// The span of the request.
-fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: SystemTime) -> Span {
-    let context = Context::extract(&call.headers);
-    let trusted = call.core.access.trusted.iter().any(|group| user.is_in(group));
+/// The span of authentication, which lasts as long as the request if it is the first, and that of the request.
+fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: SystemTime) -> (Span, Span) {
     let tracer = &call.core.tracer;
-    let name = span_name(call);
-    let span = match &context {
-        Some(context) if trusted => {
-            tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated)
-        }
-        Some(context) => tracer.start(&Origin::Link(context), Scope::Http, Kind::Server, &name, authenticated),
+    if tracer.is_off() {
+        return (Span::default(), Span::default());
+    }
+    let name = SpanName(call);
+    let (scope, kind) = (Scope::Filter, Kind::Internal);
+    let first = || tracer.start(&Origin::Root, Begin { scope, kind, name: &"authentication", start: received });
+    let begin = Begin { scope: Scope::Http, kind: Kind::Server, name: &name, start: authenticated };
+    let (first, span) = match Context::extract(&call.headers) {
         None => {
             // Nobody is before us: the trace begins with finding out who asks.
-            let first = tracer.start(&Origin::Root, Scope::Filter, Kind::Internal, "authentication", received);
-            first.child(Scope::Http, Kind::Server, &name)
+            let first = first();
+            let span = if first.is_recording() {
+                first.child(begin.scope, begin.kind, &name.to_string())
+            } else {
+                first.clone()
+            };
+            (first, span)
+        }
+        Some(context) => {
+            // Whose trace it is was not known yet: as in kube-apiserver this span is alone.
+            first().end();
+            let trusted = tracer.trusts(|group| user.is_in(group));
+            let origin = if trusted { Origin::Parent(&context) } else { Origin::Link(&context) };
+            (Span::default(), tracer.start(&origin, begin))
         }
     };
     if span.is_recording() {
         describe(call, &span);
     }
-    span
+    (first, span.with_baggage(&call.headers))
 }
 
-fn span_name(call: &Call) -> String {
-    match &call.info.resource {
-        Some(path) => format!("{} {}", call.method, path.pattern()),
-        None => call.method.to_string(),
+/// `GET /api/v1/namespaces/{:namespace}/pods/{:name}`; without the path where it is not about objects.
+struct SpanName<'a>(&'a Call);
+
+impl fmt::Display for SpanName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(call) = self;
+        match &call.info.resource {
+            Some(path) => write!(f, "{} {}", call.method, path.pattern()),
+            None => write!(f, "{}", call.method),
+        }
     }
 }
 

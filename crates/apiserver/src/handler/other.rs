@@ -100,7 +100,7 @@ fn roots(call: &Call) -> Bytes {
 }
 
 fn metrics(call: &Call) -> Bytes {
-    let stats = call.core.store.stats();
+    let (stats, spans) = (call.core.store.stats(), call.core.tracer.counts());
     let more = [
         ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
         ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
@@ -112,12 +112,14 @@ fn metrics(call: &Call) -> Bytes {
         ),
         ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
         ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
+        ("kubewake_apiserver_spans_exported", "counter", "Spans that were taken.", spans.exported),
         (
             "kubewake_apiserver_spans_dropped",
             "counter",
-            "Spans that the exporter was too slow for.",
-            call.core.tracer.dropped(),
+            "Spans that were lost: too many at once, or not taken.",
+            spans.dropped,
         ),
+        ("kubewake_apiserver_span_exports_failed", "counter", "Batches of spans that were not taken.", spans.failed),
     ];
     call.core.metrics.text(&more).into()
 }

@@ -31,8 +31,6 @@ pub struct Context {
     pub flags: u8,
     /// `tracestate`, as it came.
     pub state: Option<Arc<str>>,
-    /// `baggage`, as it came.
-    pub baggage: Option<HeaderValue>,
 }
 
 impl Context {
@@ -40,7 +38,6 @@ impl Context {
     pub fn extract(headers: &HeaderMap) -> Option<Self> {
         let mut context = Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)?;
         context.state = state(headers);
-        context.baggage = headers.get(BAGGAGE).filter(|baggage| baggage.len() <= MAX_BAGGAGE).cloned();
         Some(context)
     }
 
@@ -57,7 +54,7 @@ impl Context {
             [0xff] => false,
             _ => true,
         };
-        known.then_some(Self { trace, span, flags: flags & 1, state: None, baggage: None })
+        known.then_some(Self { trace, span, flags: flags & 1, state: None })
     }
 
     /// Whether its sender records.
@@ -73,9 +70,6 @@ impl Context {
         if let Some(state) = self.state.as_deref().and_then(|state| HeaderValue::from_str(state).ok()) {
             headers.insert(TRACESTATE, state);
         }
-        if let Some(baggage) = &self.baggage {
-            headers.insert(BAGGAGE, baggage.clone());
-        }
     }
 }
 
@@ -86,6 +80,25 @@ impl fmt::Display for Context {
     }
 }
 
+/// `baggage` as it came, which travels with or without a trace.
+pub(super) fn baggage(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut all = headers.get_all(BAGGAGE).iter();
+    let first = all.next()?;
+    let joined = match all.next() {
+        None => first.clone(),
+        Some(_) => {
+            let all: Vec<&[u8]> = headers.get_all(BAGGAGE).iter().map(HeaderValue::as_bytes).collect();
+            HeaderValue::from_bytes(&all.join(&b","[..])).ok()?
+        }
+    };
+    (joined.len() <= MAX_BAGGAGE).then_some(joined)
+}
+
+/// Writes `baggage` for the next process.
+pub(super) fn inject_baggage(baggage: &HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(BAGGAGE, baggage.clone());
+}
+
 fn state(headers: &HeaderMap) -> Option<Arc<str>> {
     let all: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok()).collect();
     let joined = all.join(",");
@@ -94,12 +107,18 @@ fn state(headers: &HeaderMap) -> Option<Arc<str>> {
 
 /// Lower-case hex of exactly this many bytes, as the specification wants it.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != N * 2 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    if text.len() != N * 2 {
         return None;
     }
     let mut bytes = [0; N];
     for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        let [high, low] = digits else { return None };
+        *byte = digit(*high)? << 4 | digit(*low)?;
     }
     Some(bytes)
 }

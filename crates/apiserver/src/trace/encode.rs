@@ -1,6 +1,6 @@
 //! OTLP's `Span`, written field by field. The numbers are those of `opentelemetry/proto/trace/v1/trace.proto`.
 
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use super::span::Attribute;
 
@@ -36,18 +36,28 @@ pub(super) fn varint(to: &mut Vec<u8>, field: u32, value: u64) {
     encode_varint(value, to);
 }
 
-/// `KeyValue` as a field of something.
+/// `KeyValue` as a field of something. Lengths are reckoned first, so that nothing is copied.
 pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribute<'_>) {
-    let mut pair = Vec::with_capacity(key.len() + value.size() + 16);
-    bytes(&mut pair, 1, key.as_bytes());
-    let mut any = Vec::with_capacity(value.size() + 12);
+    let any = match value {
+        Attribute::Text(text) => delimited(text.len()),
+        Attribute::Flag(_) => 2,
+        Attribute::Number(number) => 1 + encoded_len_varint(*number as u64),
+    };
+    encode_key(field, WireType::LengthDelimited, to);
+    encode_varint((delimited(key.len()) + delimited(any)) as u64, to);
+    bytes(to, 1, key.as_bytes());
+    encode_key(2, WireType::LengthDelimited, to);
+    encode_varint(any as u64, to);
     match value {
-        Attribute::Text(text) => bytes(&mut any, 1, text.as_bytes()),
-        Attribute::Flag(flag) => varint(&mut any, 2, u64::from(*flag)),
-        Attribute::Number(number) => varint(&mut any, 3, *number as u64),
+        Attribute::Text(text) => bytes(to, 1, text.as_bytes()),
+        Attribute::Flag(flag) => varint(to, 2, u64::from(*flag)),
+        Attribute::Number(number) => varint(to, 3, *number as u64),
     }
-    bytes(&mut pair, 2, &any);
-    bytes(to, field, &pair);
+}
+
+/// How long a field of this length is with its key (a small number) and its length before it.
+fn delimited(length: usize) -> usize {
+    1 + encoded_len_varint(length as u64) + length
 }
 
 /// `Span.Event` as a field of a span.

@@ -1,37 +1,35 @@
 //! Takes finished spans to the collector, in batches, beside the requests and never in their path.
+//!
+//! Guaranteed: a slow or dead collector costs memory within the bounds of the queue and nothing else; every span that waited when the
+//! exporter was stopped is tried once within [`LAST`]; what is lost is counted. A batch is tried twice if there is a chance that the
+//! second time helps, so that a collector that took one and did not say so gets it twice. Not done: keeping spans on disk.
 
-use std::{collections::BTreeMap, time::Duration};
+mod request;
+mod send;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderValue, Method, Request, header};
-use http_body_util::Full;
+use std::{sync::Arc, time::Duration};
+
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     task::JoinHandle,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{Attribute, Finished, Scope, encode};
-use crate::client::{Answer, Client};
+pub use self::send::Target;
+use self::send::{Failure, Line};
+use super::Pipeline;
 
-/// kube-apiserver's own numbers: at most so many spans at once, after so long, with so much patience.
-const BATCH: usize = 512;
-const DELAY: Duration = Duration::from_secs(5);
+/// A batch is sent so long after its first span. kube-apiserver waits for five seconds; people who look at a trace do not like to.
+const DELAY: Duration = Duration::from_secs(1);
+/// kube-apiserver's own patience with one request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between the first and the second attempt, unless the collector says how long; and never longer than the other.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// After a lost batch the next waits, each time longer up to this: one who is down is not hammered, and found again soon.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// When the server stops, what waits is sent within this time.
-const LAST: Duration = Duration::from_secs(3);
-const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-
-/// Where spans go, and how.
-#[derive(Clone, Debug)]
-pub struct Destination {
-    /// The client for it.
-    pub client: Client,
-    /// `http://host:port` or `https://…`, and for OTLP over HTTP the path.
-    pub url: http::Uri,
-    /// OTLP over HTTP instead of gRPC.
-    pub over_http: bool,
-}
+pub const LAST: Duration = Duration::from_secs(3);
 
 /// The resource of all spans.
 #[derive(Clone, Debug)]
@@ -40,151 +38,156 @@ pub struct Resource {
     pub instance: String,
 }
 
-/// Sends what comes until it is stopped.
+/// Sends what comes until it is stopped. Dropped, it sends what is there and ends.
 #[derive(Debug)]
 pub struct Exporter {
-    stop: watch::Sender<bool>,
+    control: watch::Sender<Control>,
     task: JoinHandle<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Control {
+    target: Target,
+    stopping: bool,
 }
 
 impl Exporter {
     /// Begins to export.
-    pub fn start(destination: Destination, resource: Resource, finished: mpsc::Receiver<Finished>) -> Self {
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(run(destination, encode_resource(&resource), finished, stopped));
-        Self { stop, task }
+    pub fn start(target: Target, resource: &Resource, pipeline: Arc<Pipeline>) -> Self {
+        let (control, controlled) = watch::channel(Control { target: target.clone(), stopping: false });
+        let run = Run {
+            pipeline,
+            resource: request::resource(&resource.instance),
+            line: Line::new(target),
+            control: controlled,
+            failures: 0,
+        };
+        Self { control, task: tokio::spawn(run.run()) }
+    }
+
+    /// Sends to another place from now on, also what waits already.
+    pub fn redirect(&self, target: Target) {
+        self.control.send_modify(|control| control.target = target);
     }
 
     /// Sends what is there and ends.
     pub async fn stop(self) {
-        // If nobody listens it has ended already.
-        let _ = self.stop.send(true);
-        if timeout(LAST, self.task).await.is_err() {
+        self.control.send_modify(|control| control.stopping = true);
+        let mut task = self.task;
+        if timeout(LAST, &mut task).await.is_err() {
+            task.abort();
             tracing::warn!("the last spans were not taken in time");
         }
     }
 }
 
-async fn run(
-    destination: Destination,
-    resource: Bytes,
-    mut finished: mpsc::Receiver<Finished>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut failing = false;
-    loop {
-        let mut batch = Vec::new();
-        let open = gather(&mut finished, &mut batch, &mut stopped).await;
-        if !batch.is_empty() {
-            let count = batch.len();
-            let outcome = timeout(PATIENCE, send(&destination, request(&resource, batch))).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
-            report(outcome, count, &mut failing);
-        }
-        if !open {
-            return;
-        }
-    }
+struct Run {
+    pipeline: Arc<Pipeline>,
+    resource: Vec<u8>,
+    line: Line,
+    control: watch::Receiver<Control>,
+    /// Batches that were lost in a row.
+    failures: u32,
 }
 
-/// Waits for a full batch, or for the time after the first span. False when this was the last.
-async fn gather(
-    finished: &mut mpsc::Receiver<Finished>,
-    batch: &mut Vec<Finished>,
-    stopped: &mut watch::Receiver<bool>,
-) -> bool {
-    let deadline = Instant::now() + DELAY;
-    while batch.len() < BATCH {
+impl Run {
+    async fn run(mut self) {
+        while !self.is_stopping() {
+            self.gather().await;
+            let lost = self.send().await;
+            if lost {
+                self.rest(backoff(self.failures)).await;
+            }
+        }
+        // One attempt for each batch; if the first is lost the others would be too, only later.
+        while !self.send().await && !self.pipeline.is_empty() {}
+    }
+
+    /// Waits for a full batch, or for the time after the first span.
+    async fn gather(&mut self) {
+        let pipeline = Arc::clone(&self.pipeline);
         tokio::select! {
-            biased;
-            received = finished.recv_many(batch, BATCH) => if received == 0 {
-                return false;
-            },
-            () = sleep_until(deadline) => return true,
-            _ = stopped.wait_for(|stopped| *stopped) => {
-                finished.close();
+            () = pipeline.waiting(false) => {}
+            () = self.told() => return,
+        }
+        tokio::select! {
+            () = pipeline.waiting(true) => {}
+            () = sleep(DELAY) => {}
+            () = self.told() => {}
+        }
+    }
+
+    /// Sends a batch of what waits. True if it was lost.
+    async fn send(&mut self) -> bool {
+        let batch = self.pipeline.take();
+        if batch.is_empty() {
+            return false;
+        }
+        let spans = batch.len() as u64;
+        let body = request::body(&self.resource, batch);
+        let mut outcome = self.line.send(body.clone(), PATIENCE).await;
+        if let Err(Failure { retry: Some(pause), .. }) = outcome
+            && !self.is_stopping()
+        {
+            self.rest(pause.unwrap_or(PAUSE).min(LONGEST_PAUSE)).await;
+            outcome = self.line.send(body, PATIENCE).await;
+        }
+        self.report(outcome, spans)
+    }
+
+    /// Counts, and says once that it fails, and once that it works again.
+    fn report(&mut self, outcome: Result<u64, Failure>, spans: u64) -> bool {
+        match outcome {
+            Ok(rejected) => {
+                self.pipeline.exported(spans, rejected);
+                if self.failures > 0 {
+                    tracing::info!("spans are taken again");
+                }
+                self.failures = 0;
+                false
+            }
+            Err(failure) => {
+                self.pipeline.lost(spans);
+                if self.failures == 0 {
+                    tracing::warn!(error = failure.why, spans, "spans are not taken, and lost");
+                }
+                self.failures = self.failures.saturating_add(1);
+                true
             }
         }
     }
-    true
-}
 
-/// Says once that it fails, and once that it works again.
-fn report(outcome: Result<(), String>, spans: usize, failing: &mut bool) {
-    match &outcome {
-        Ok(()) if *failing => tracing::info!("spans are taken again"),
-        Err(error) if !*failing => tracing::warn!(%error, spans, "spans are not taken, and lost"),
-        _ => {}
+    /// Rests, unless there is news.
+    async fn rest(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        tokio::select! {
+            () = sleep_until(end) => {}
+            () = self.told() => {}
+        }
     }
-    *failing = outcome.is_err();
-}
 
-async fn send(destination: &Destination, body: Bytes) -> Result<(), String> {
-    let request = if destination.over_http { http_request(destination, body) } else { grpc_request(destination, body) };
-    let request = request.map_err(|error| error.to_string())?;
-    let answer = destination.client.send(request).await.map_err(|error| error.to_string())?;
-    let taken = if destination.over_http { answer.head.status.is_success() } else { grpc_status(&answer) == Some("0") };
-    match taken {
-        true => Ok(()),
-        false => Err(format!("status {}, grpc-status {}", answer.head.status, grpc_status(&answer).unwrap_or("none"))),
+    /// Ends when there is another target or an end.
+    async fn told(&mut self) {
+        if self.control.changed().await.is_err() {
+            // Whoever could stop it is gone; what it was told last stays, and it ends.
+            return;
+        }
+        let Control { target, stopping } = self.control.borrow_and_update().clone();
+        if !stopping {
+            self.line = Line::new(target);
+            self.failures = 0;
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.control.borrow().stopping || self.control.has_changed().is_err()
     }
 }
 
-fn http_request(destination: &Destination, body: Bytes) -> http::Result<Request<Full<Bytes>>> {
-    let request = Request::builder().method(Method::POST).uri(destination.url.clone());
-    request.header(header::CONTENT_TYPE, "application/x-protobuf").body(Full::new(body))
+/// One second, then twice as long each time.
+fn backoff(failures: u32) -> Duration {
+    PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_BACKOFF)
 }
 
-fn grpc_request(destination: &Destination, body: Bytes) -> http::Result<Request<Full<Bytes>>> {
-    let mut uri = destination.url.clone().into_parts();
-    uri.path_and_query = Some(http::uri::PathAndQuery::from_static(GRPC_PATH));
-    let mut framed = BytesMut::with_capacity(body.len() + 5);
-    framed.put_u8(0);
-    framed.put_u32(u32::try_from(body.len()).unwrap_or(u32::MAX));
-    framed.extend_from_slice(&body);
-    let request = Request::builder().method(Method::POST).uri(http::Uri::from_parts(uri)?);
-    request
-        .header(header::CONTENT_TYPE, "application/grpc")
-        .header(header::TE, HeaderValue::from_static("trailers"))
-        .body(Full::new(framed.freeze()))
-}
-
-fn grpc_status(answer: &Answer) -> Option<&str> {
-    let in_trailers = answer.trailers.as_ref().and_then(|trailers| trailers.get("grpc-status"));
-    in_trailers.or_else(|| answer.head.headers.get("grpc-status")).and_then(|status| status.to_str().ok())
-}
-
-/// `ExportTraceServiceRequest` with one resource and its spans by scope.
-fn request(resource: &[u8], batch: Vec<Finished>) -> Bytes {
-    let mut scopes: BTreeMap<Scope, Vec<u8>> = BTreeMap::new();
-    for finished in batch {
-        let spans = scopes.entry(finished.scope).or_insert_with(|| encode_scope(finished.scope));
-        encode::bytes(spans, 2, &finished.bytes);
-    }
-    let mut spans = Vec::new();
-    encode::bytes(&mut spans, 1, resource);
-    scopes.values().for_each(|scope| encode::bytes(&mut spans, 2, scope));
-    let mut request = Vec::with_capacity(spans.len() + 8);
-    encode::bytes(&mut request, 1, &spans);
-    request.into()
-}
-
-/// `ScopeSpans` with its scope and no spans yet.
-fn encode_scope(scope: Scope) -> Vec<u8> {
-    let (name, version) = scope.names();
-    let mut inner = Vec::new();
-    encode::bytes(&mut inner, 1, name.as_bytes());
-    if !version.is_empty() {
-        encode::bytes(&mut inner, 2, version.as_bytes());
-    }
-    let mut spans = Vec::new();
-    encode::bytes(&mut spans, 1, &inner);
-    spans
-}
-
-fn encode_resource(resource: &Resource) -> Bytes {
-    let mut bytes = Vec::new();
-    encode::attribute(&mut bytes, 1, "service.name", &Attribute::Text("apiserver"));
-    encode::attribute(&mut bytes, 1, "service.instance.id", &Attribute::Text(&resource.instance));
-    bytes.into()
-}
+#[cfg(test)]
+mod tests;

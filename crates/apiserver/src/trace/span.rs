@@ -1,18 +1,20 @@
 //! A span, or the lack of one.
 
 use std::{
+    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
-use super::{Context, Finished, Origin, Pipeline, SpanId, TraceId, encode};
+use super::{Context, Finished, Origin, Pipeline, SpanId, context, encode};
 
 /// A piece of work. Cheap to clone; it ends with its last clone, or when it is told to. One that is not recorded costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
     context: Option<Arc<Context>>,
+    baggage: Option<HeaderValue>,
     recording: Option<Arc<Recording>>,
 }
 
@@ -47,6 +49,25 @@ pub enum Attribute<'a> {
     Flag(bool),
 }
 
+/// What a span begins with.
+#[derive(Clone, Copy)]
+pub struct Begin<'a> {
+    /// Whose instrumentation it is.
+    pub scope: Scope,
+    /// As in OTLP.
+    pub kind: Kind,
+    /// Its name, which is written only if the span is recorded.
+    pub name: &'a dyn fmt::Display,
+    /// When it began.
+    pub start: SystemTime,
+}
+
+impl fmt::Debug for Begin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Begin({})", self.name)
+    }
+}
+
 #[derive(Debug)]
 struct Recording {
     pipeline: Arc<Pipeline>,
@@ -55,6 +76,8 @@ struct Recording {
     epoch: Epoch,
     /// The span so far; none once it has ended.
     bytes: Mutex<Option<Vec<u8>>>,
+    /// What it is part of does not end before it, unless it is told to: a watch goes on after its handler.
+    _parent: Option<Arc<Recording>>,
 }
 
 /// A moment on both clocks.
@@ -72,15 +95,6 @@ impl Scope {
             Scope::Filter => ("k8s.op/apiserver/pkg/endpoints/filterlatency", ""),
             Scope::Component => ("k8s.io/component-base/tracing", ""),
             Scope::Store => ("go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "0.68.0"),
-        }
-    }
-}
-
-impl Attribute<'_> {
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Attribute::Text(text) => text.len(),
-            Attribute::Number(_) | Attribute::Flag(_) => 10,
         }
     }
 }
@@ -116,42 +130,36 @@ impl Span {
             Origin::Parent(context) | Origin::Link(context) => Some(Arc::new((*context).clone())),
             Origin::Root => None,
         };
-        Self { context, recording: None }
+        Self { context, baggage: None, recording: None }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all of them are what a span begins with")]
+    /// The first span here, whose context was decided already.
     pub(super) fn first(
-        pipeline: Arc<Pipeline>,
+        pipeline: Option<Arc<Pipeline>>,
+        context: Context,
         origin: &Origin<'_>,
-        trace: TraceId,
-        sampled: bool,
-        scope: Scope,
-        kind: Kind,
-        name: &str,
-        start: SystemTime,
+        begin: Begin<'_>,
     ) -> Self {
-        let (parent, link, from) = match origin {
-            Origin::Parent(context) => (Some(context.span), None, Some(*context)),
-            Origin::Link(context) => (None, Some(*context), None),
-            Origin::Root => (None, None, None),
-        };
-        let baggage = from.or(link).and_then(|context| context.baggage.clone());
-        let context = Context {
-            trace,
-            span: SpanId::random(),
-            flags: u8::from(sampled),
-            state: from.and_then(|context| context.state.clone()),
-            baggage,
-        };
-        let epoch = Epoch::at(start);
-        let recording = sampled.then(|| {
-            let mut bytes = begin(&context, parent, kind, name, epoch.wall);
+        let recording = pipeline.map(|pipeline| {
+            let epoch = Epoch::at(begin.start);
+            let (parent, link) = match origin {
+                Origin::Parent(context) => (Some(context.span), None),
+                Origin::Link(context) => (None, Some(*context)),
+                Origin::Root => (None, None),
+            };
+            let mut bytes = started(&context, parent, begin.kind, &begin.name.to_string(), epoch.wall);
             if let Some(link) = link {
                 encode::bytes(&mut bytes, encode::LINKS, &linked(link));
             }
-            Arc::new(Recording { pipeline, scope, epoch, bytes: Mutex::new(Some(bytes)) })
+            Arc::new(Recording { pipeline, scope: begin.scope, epoch, bytes: Mutex::new(Some(bytes)), _parent: None })
         });
-        Self { context: Some(Arc::new(context)), recording }
+        Self { context: Some(Arc::new(context)), baggage: None, recording }
+    }
+
+    /// The same with what else its caller sent along.
+    #[must_use]
+    pub fn with_baggage(self, headers: &HeaderMap) -> Self {
+        Self { baggage: context::baggage(headers), ..self }
     }
 
     /// Whether anything that is said to it is kept. Attributes that cost something to make are made only then.
@@ -169,36 +177,32 @@ impl Span {
         if let Some(context) = &self.context {
             context.inject(headers);
         }
+        if let Some(baggage) = &self.baggage {
+            context::inject_baggage(baggage, headers);
+        }
     }
 
     /// Work that is part of this.
     #[must_use]
     pub fn child(&self, scope: Scope, kind: Kind, name: &str) -> Self {
         let (Some(context), Some(recording)) = (&self.context, &self.recording) else { return self.clone() };
-        let now = recording.epoch.now();
-        self.child_at(context, recording, scope, kind, name, now)
+        let child = Context { span: SpanId::random(), ..(**context).clone() };
+        let bytes = started(&child, Some(context.span), kind, name, recording.epoch.now());
+        let child_recording = Recording {
+            pipeline: Arc::clone(&recording.pipeline),
+            scope,
+            epoch: recording.epoch,
+            bytes: Mutex::new(Some(bytes)),
+            _parent: Some(Arc::clone(recording)),
+        };
+        let baggage = self.baggage.clone();
+        Self { context: Some(Arc::new(child)), baggage, recording: Some(Arc::new(child_recording)) }
     }
 
     /// A child that has just begun, among handlers, admission and storage.
     #[must_use]
     pub fn step(&self, name: &str) -> Self {
         self.child(Scope::Component, Kind::Internal, name)
-    }
-
-    fn child_at(
-        &self,
-        context: &Context,
-        parent: &Recording,
-        scope: Scope,
-        kind: Kind,
-        name: &str,
-        start: u64,
-    ) -> Self {
-        let child = Context { span: SpanId::random(), ..context.clone() };
-        let bytes = begin(&child, Some(context.span), kind, name, start);
-        let (pipeline, epoch) = (Arc::clone(&parent.pipeline), parent.epoch);
-        let recording = Recording { pipeline, scope, epoch, bytes: Mutex::new(Some(bytes)) };
-        Self { context: Some(Arc::new(child)), recording: Some(Arc::new(recording)) }
     }
 
     /// Says more about it.
@@ -278,7 +282,7 @@ impl Epoch {
     }
 }
 
-fn begin(context: &Context, parent: Option<SpanId>, kind: Kind, name: &str, start: u64) -> Vec<u8> {
+fn started(context: &Context, parent: Option<SpanId>, kind: Kind, name: &str, start: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
     encode::bytes(&mut bytes, encode::TRACE_ID, context.trace.bytes());
     encode::bytes(&mut bytes, encode::SPAN_ID, context.span.bytes());

@@ -2,7 +2,11 @@ use http::HeaderMap;
 use opentelemetry_proto::tonic::trace::v1::Span as Decoded;
 use prost::Message;
 
-use super::*;
+use super::{
+    pipeline::{BATCH, QUEUE},
+    *,
+};
+use std::time::SystemTime;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -10,27 +14,37 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap())).collect()
 }
 
-fn decode(finished: Finished) -> Decoded {
-    Decoded::decode(finished.bytes.as_slice()).unwrap()
+fn decode(pipeline: &Pipeline) -> Vec<Decoded> {
+    pipeline.take().iter().map(|finished| Decoded::decode(finished.bytes.as_slice()).unwrap()).collect()
 }
 
-fn tracer(ratio: u32) -> (Tracer, mpsc::Receiver<Finished>) {
-    let (pipeline, finished) = Pipeline::new(ratio);
+fn tracer(ratio_per_million: u32) -> (Tracer, Arc<Pipeline>) {
+    let pipeline = Pipeline::new(Sampling { ratio_per_million, trusted_groups: vec!["friends".into()] });
     let tracer = Tracer::default();
-    tracer.set(Some(pipeline));
-    (tracer, finished)
+    tracer.set(Some(Arc::clone(&pipeline)));
+    (tracer, pipeline)
 }
 
 fn start(tracer: &Tracer, origin: &Origin<'_>) -> Span {
-    tracer.start(origin, Scope::Http, Kind::Server, "GET", SystemTime::now())
+    tracer.start(origin, Begin { scope: Scope::Http, kind: Kind::Server, name: &"GET", start: SystemTime::now() })
 }
 
 #[test]
 fn a_context_comes_back_as_it_was_read() {
     let headers_in = headers(&[("traceparent", PARENT), ("tracestate", "a=b"), ("baggage", "k=v")]);
     let mut out = HeaderMap::new();
-    Context::extract(&headers_in).unwrap().inject(&mut out);
+    let context = Context::extract(&headers_in).unwrap();
+    start(&Tracer::default(), &Origin::Parent(&context)).with_baggage(&headers_in).step("x").inject(&mut out);
     assert_eq!(out, headers_in);
+}
+
+#[test]
+fn baggage_travels_without_a_trace_and_in_several_lines() {
+    let mut headers_in = headers(&[("baggage", "k=v")]);
+    headers_in.append("baggage", "l=w".parse().unwrap());
+    let mut out = HeaderMap::new();
+    start(&Tracer::default(), &Origin::Root).with_baggage(&headers_in).inject(&mut out);
+    assert_eq!(out, headers(&[("baggage", "k=v,l=w")]));
 }
 
 #[test]
@@ -63,7 +77,7 @@ fn without_a_pipeline_the_callers_context_is_passed_on() {
 
 #[test]
 fn a_trusted_caller_is_the_parent() {
-    let (tracer, mut finished) = tracer(0);
+    let (tracer, pipeline) = tracer(0);
     let context = Context::parse(PARENT).unwrap();
     let span = start(&tracer, &Origin::Parent(&context));
     let child = span.step("Create");
@@ -73,7 +87,7 @@ fn a_trusted_caller_is_the_parent() {
     drop(child);
     span.end();
     span.set("late", "lost");
-    let (child, parent) = (decode(finished.try_recv().unwrap()), decode(finished.try_recv().unwrap()));
+    let [child, parent] = decode(&pipeline).try_into().unwrap();
     assert_eq!(
         (parent.trace_id.as_slice(), parent.parent_span_id.as_slice()),
         (&context.trace.bytes()[..], &context.span.bytes()[..])
@@ -88,34 +102,70 @@ fn a_trusted_caller_is_the_parent() {
 #[test]
 fn an_untrusted_caller_is_a_link_and_the_ratio_decides() {
     let context = Context::parse(&PARENT.replace("-01", "-00")).unwrap();
-    let (tracer, mut finished) = tracer(1_000_000);
+    let (tracer, pipeline) = tracer(1_000_000);
     drop(start(&tracer, &Origin::Link(&context)));
-    let span = decode(finished.try_recv().unwrap());
+    let [span] = decode(&pipeline).try_into().unwrap();
     assert_eq!(span.links[0].trace_id, context.trace.bytes());
     assert!(span.parent_span_id.is_empty() && span.trace_id != context.trace.bytes());
 }
 
 #[test]
 fn what_is_not_sampled_is_not_recorded_but_passed_on() {
-    let (tracer, mut finished) = tracer(0);
+    let (tracer, pipeline) = tracer(0);
     let span = start(&tracer, &Origin::Root);
     assert!(!span.is_recording() && !span.context().unwrap().is_sampled());
     drop(span);
-    assert!(finished.try_recv().is_err());
+    assert!(pipeline.is_empty());
 }
 
 #[test]
 fn half_of_the_roots_are_sampled_at_half_a_million() {
-    let (tracer, _finished) = tracer(500_000);
+    let (tracer, _pipeline) = tracer(500_000);
     let sampled = (0..10_000).filter(|_| start(&tracer, &Origin::Root).is_recording()).count();
     assert!((4_500..5_500).contains(&sampled), "{sampled}");
 }
 
 #[test]
 fn a_full_queue_drops_and_counts() {
-    let (pipeline, _finished) = Pipeline::new(1_000_000);
-    let tracer = Tracer::default();
-    tracer.set(Some(Arc::clone(&pipeline)));
+    let (tracer, pipeline) = tracer(1_000_000);
     (0..QUEUE + 5).for_each(|_| drop(start(&tracer, &Origin::Root)));
-    assert_eq!(pipeline.dropped(), 5);
+    assert_eq!(pipeline.counts().dropped, 5);
+    assert_eq!(pipeline.take().len(), BATCH, "and no more than a batch is taken at once");
+}
+
+#[test]
+fn a_parent_lasts_as_long_as_its_children() {
+    let (tracer, pipeline) = tracer(1_000_000);
+    let parent = start(&tracer, &Origin::Root);
+    let child = parent.step("Watch");
+    drop(parent);
+    assert!(pipeline.is_empty());
+    drop(child);
+    let names: Vec<String> = decode(&pipeline).into_iter().map(|span| span.name).collect();
+    assert_eq!(names, ["Watch", "GET"]);
+}
+
+#[test]
+fn whom_to_trust_may_change_while_spans_are_made() {
+    let (tracer, pipeline) = tracer(0);
+    assert!(tracer.trusts(|group| group == "friends"));
+    pipeline.set_sampling(Sampling { ratio_per_million: 1_000_000, trusted_groups: vec!["others".into()] });
+    assert!(!tracer.trusts(|group| group == "friends"));
+    assert!(start(&tracer, &Origin::Root).is_recording());
+}
+
+#[test]
+fn attributes_of_every_size_are_written_as_they_are() {
+    let (tracer, pipeline) = tracer(1_000_000);
+    let span = start(&tracer, &Origin::Root);
+    let long = "x".repeat(20_000);
+    span.set("", "");
+    span.set(&long, &long);
+    span.set("n", -1_i64);
+    span.set("flag", Attribute::Flag(true));
+    drop(span);
+    let [span] = decode(&pipeline).try_into().unwrap();
+    use opentelemetry_proto::tonic::common::v1::any_value::Value::*;
+    let values: Vec<_> = span.attributes.into_iter().map(|pair| pair.value.unwrap().value.unwrap()).collect();
+    assert_eq!(values, [StringValue(String::new()), StringValue(long), IntValue(-1), BoolValue(true)]);
 }
