@@ -1,7 +1,8 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `schemas`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
+mod protobuf;
 mod schemas;
 mod steps;
 mod test;
@@ -27,6 +28,8 @@ enum Task {
     Bench(bench::Args),
     /// Checks the rules of the tree that no other tool knows
     Tidy,
+    /// Makes the table by which the API server reads protobuf
+    Protobuf(protobuf::Args),
     /// What continuous integration runs: format, lints, tests
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
@@ -38,6 +41,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test => test::run(),
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
+        Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
         Task::Schemas(args) => schemas::run(&args),
     }

@@ -8,6 +8,7 @@ pub mod body;
 pub mod content_type;
 pub mod go;
 pub mod json;
+pub mod protobuf;
 pub mod query;
 pub mod selector;
 pub mod yaml;

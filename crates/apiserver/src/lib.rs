@@ -7,16 +7,19 @@
 //! - [`auth`]: who is asking, and what they may do.
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
+//! - [`crd`]: CustomResourceDefinitions and the validation of custom resources. [`cel`]: expressions.
 
 pub mod access;
 pub mod admission;
 pub mod api;
 pub mod apply;
 pub mod auth;
+pub mod cel;
 pub mod client;
 pub mod codec;
 pub mod controller;
 pub mod core;
+pub mod crd;
 pub mod handler;
 pub mod http;
 pub mod kinds;

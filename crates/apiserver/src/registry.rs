@@ -79,6 +79,8 @@ pub struct Custom {
     pub deprecation_warning: Option<Arc<str>>,
     /// Objects are kept whole: neither pruned nor checked (`x-kubernetes-preserve-unknown-fields` at the root).
     pub preserve_unknown: bool,
+    /// The CRD is being deleted: nothing can be created any more.
+    pub terminating: bool,
 }
 
 /// Where a custom resource keeps what `scale` shows.
@@ -113,6 +115,11 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// What to tell the writer although it is allowed.
     fn warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What to tell the writer of a change although it is allowed.
+    fn warnings_on_update(&self, new: &Value, _old: &Value) -> Vec<String> {
+        self.warnings(new)
     }
 
     /// Whether a PUT may create.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod budget;
+mod calls;
 mod code;
 mod exporter;
 mod intake;
@@ -18,6 +19,7 @@ pub(crate) mod testing;
 
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
+pub use calls::{Calls, CallsOf};
 pub use code::Code;
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};

@@ -31,8 +31,29 @@ pub trait ClientAuth: Send + Sync {
     fn rejected(&self) {}
 }
 
+/// Who it is, if the authenticator can tell; an error if it may not come in.
+pub type Identified = Result<Option<String>, AuthError>;
+
+/// What an authenticator says.
+pub enum Verdict {
+    /// Known at once.
+    Now(Identified),
+    /// Known when the future ends: what takes long is not done on a thread that serves connections.
+    Later(Pin<Box<dyn Future<Output = Identified> + Send>>),
+}
+
+impl Verdict {
+    /// Waits for it.
+    pub async fn wait(self) -> Identified {
+        match self {
+            Self::Now(identified) => identified,
+            Self::Later(future) => future.await,
+        }
+    }
+}
+
 /// Checks who comes.
 pub trait ServerAuth: Send + Sync {
-    /// Who it is, if the authenticator can tell; an error if it may not come in.
-    fn authenticate(&self, headers: &HeaderMap) -> Result<Option<String>, AuthError>;
+    /// Who sent these headers.
+    fn authenticate(&self, headers: &HeaderMap) -> Verdict;
 }

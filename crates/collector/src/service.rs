@@ -198,16 +198,20 @@ impl Service {
                 Err(errors)
             }
         };
-        console.commit(changed.map_err(LoadError::Apply)?);
+        let change = changed.map_err(LoadError::Apply)?;
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = files;
         self.logs.send_replace(document.service.telemetry.logs);
-        self.record_success(text);
+        // Before there are new servers: the first that they say must be true.
+        let number = self.show_success(text);
+        console.commit(change);
+        // Last, so that whoever sees the count sees the rest too.
+        self.engine.registry().reloads_applied.store(number, Ordering::Release);
         Ok(())
     }
 
-    fn record_success(&self, text: &str) {
-        let applied = &self.engine.registry().reloads_applied;
-        let number = applied.load(Ordering::Relaxed) + 1;
+    /// Shows the document as the one that is in force, and says which one it is since the start.
+    fn show_success(&self, text: &str) -> u64 {
+        let number = self.engine.registry().reloads_applied.load(Ordering::Relaxed) + 1;
         let revision = Revision { hash: hash(text), number, loaded_at: SystemTime::now() };
         let pipelines = self.engine.overview().pipelines.clone();
         self.telemetry.update(|info| {
@@ -216,9 +220,8 @@ impl Service {
             info.refused = None;
             info.pipelines = pipelines.clone();
         });
-        // Last, so that whoever sees the count sees the rest too.
-        applied.store(number, Ordering::Release);
         tracing::info!(revision = number, pipelines = pipelines.len(), "the configuration is in force");
+        number
     }
 
     fn record_refusal(&self, error: &LoadError, text: &str) {

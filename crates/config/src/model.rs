@@ -13,11 +13,12 @@ mod service;
 use std::collections::BTreeMap;
 
 pub use exporter::{
-    DebugExporter, Encoding, Exporter, FileExporter, FileFormat, OtlpGrpcExporter, OtlpHttpExporter, Queue, QueueBatch,
-    Retry, Rotation, Sizer, Verbosity,
+    DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
+    QueueBatch, Retry, Rotation, Sizer, Verbosity,
 };
 pub use extension::{
-    BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthCheck, Htpasswd, OAuth2Client, PipelineCheck,
+    BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
+    PipelineCheck,
 };
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,

@@ -8,8 +8,8 @@ use kubewake_config::{
     ComponentId, FixedSources, Loaded, Secret, load,
     model::{
         BasicAuth, BearerTokenAuth, ClientKeepalive, Compression, Document, Encoding, Exporter, Extension, FileFormat,
-        KeyPair, Level, LogEncoding, LogLevel, MemoryLimit, OtlpGrpcExporter, OtlpHttpExporter, PemSource, Processor,
-        Queue, QueueBatch, Receiver, Retry, Sizer, TlsVersion, Verbosity,
+        GroupBy, KeyPair, Level, LogEncoding, LogLevel, MemoryLimit, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
+        Processor, Queue, QueueBatch, Receiver, Retry, Sizer, TlsVersion, Verbosity,
     },
 };
 
@@ -235,6 +235,23 @@ fn what_has_no_effect_is_taken_with_a_warning_where_it_could_mislead() {
         assert_eq!(warnings.len(), 1, "{settings}: {warnings:?}");
         assert!(warnings[0].message.contains(expected), "{settings}: {}", warnings[0]);
     }
+}
+
+#[test]
+fn files_may_be_grouped_compressed_and_in_new_directories() {
+    let file = |settings: &str| match exporter(&with_exporter("file", settings).document) {
+        Exporter::File(file) => file.clone(),
+        other => panic!("{other:?}"),
+    };
+    let all = "{path: '/a/*.json', compression: zstd, create_directory: true, directory_permissions: '0700', \
+               group_by: {enabled: true, resource_attribute: tenant, max_open_files: 7}}";
+    let all = file(all);
+    let group = GroupBy { resource_attribute: "tenant".into(), max_open_files: 7 };
+    assert_eq!((all.zstd, all.create_directory, all.group_by), (true, Some(0o700), Some(group)));
+    let few = file("{path: '/a/*.json', compression: '', create_directory: true, group_by: {enabled: true}}");
+    assert_eq!((few.zstd, few.create_directory, few.group_by), (false, Some(0o755), Some(GroupBy::default())));
+    let none = file("{path: /a, group_by: {enabled: false, max_open_files: 0}}");
+    assert_eq!((none.zstd, none.create_directory, none.group_by), (false, None, None));
 }
 
 #[test]

@@ -215,6 +215,8 @@ fn tls_and_headers_have_rules() {
 #[test]
 fn components_must_exist() {
     refused(&[
+        ("exporters", "logging: {loglevel: debug}", "exporters::logging", "use `debug`"),
+        ("extensions", "memory_ballast: {}", "extensions::memory_ballast", "leave it out"),
         ("receivers", "oltp/x: {}", "receivers::oltp/x", "did you mean `otlp`?"),
         ("receivers", "filelog: {}", "receivers::filelog", "not supported by this build"),
         ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
@@ -224,6 +226,39 @@ fn components_must_exist() {
         ("recievers", "x: {}", "recievers", "did you mean `receivers`?"),
         ("exporters", "' nop': {}", "exporters::***", "already defined"),
     ]);
+}
+
+#[test]
+fn files_have_rules() {
+    let group = |path: &str, group: &str| format!("file: {{path: {path}, group_by: {{enabled: true, {group}}}}}");
+    let cases = [
+        ("file: {path: a, append: true, compression: zstd}".into(), "append", "`append` and `compression`"),
+        ("file: {path: a, append: true, rotation: }".into(), "append", "`append` and `rotation`"),
+        ("file: {path: a, compression: gzip}".into(), "compression", "zstd"),
+        (
+            "file: {path: a, directory_permissions: '0755'}".into(),
+            "directory_permissions",
+            "without `create_directory`",
+        ),
+        (
+            "file: {path: a, create_directory: true, directory_permissions: '0999'}".into(),
+            "directory_permissions",
+            "in octal",
+        ),
+        (
+            "file: {path: a, create_directory: true, directory_permissions: '7755'}".into(),
+            "directory_permissions",
+            "in octal",
+        ),
+        (group("/a.json", ""), "path", "one `*`"),
+        (group("/*/*.json", ""), "path", "one `*`"),
+        (group("'*.json'", ""), "path", "not begin with it"),
+        (group("/*.json", "resource_attribute: ''"), "group_by::resource_attribute", "is empty"),
+        (group("/*.json", "max_open_files: 0"), "group_by::max_open_files", "at least 1"),
+    ];
+    for (written, path, words) in &cases {
+        refused(&[("exporters", written, &format!("exporters::file::{path}"), words)]);
+    }
 }
 
 #[test]
@@ -349,9 +384,9 @@ fn extensions_have_rules() {
         ("extensions", "health_check: {path: health}", "extensions::health_check::path", "must begin with /"),
         (
             "extensions",
-            "health_check: {response_body: {healthy: ok}}",
-            "extensions::health_check::response_body",
-            "not supported",
+            "health_check: {response_body: {healthly: ok}}",
+            "extensions::health_check::response_body::healthly",
+            "did you mean `healthy`?",
         ),
     ]);
 }

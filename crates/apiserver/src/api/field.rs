@@ -122,6 +122,11 @@ fn with_detail(head: &str, detail: &str) -> String {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+        other => html_escaped(&other.to_string()),
     }
+}
+
+/// JSON as Go's encoder writes it: `<`, `>` and `&` are escaped, which only occur inside of strings.
+pub fn html_escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

@@ -37,12 +37,14 @@ pub(super) fn compare(old: &Value, new: &Value, schema: &Schema) -> Result<Compa
     })
 }
 
-/// Every field of a value, and the value itself.
+/// Every field of a value, and the value itself. What is always there is, also where it was left out.
 fn every(place: Place<'_>, value: &Value) -> Result<Node, String> {
     let mut children = Set::default();
     match (place.owned(value), value) {
         (Owned::Members, Value::Object(members)) => {
-            for (name, value) in members {
+            let always = place.schema.always.iter().map(|(name, value)| (&**name, value));
+            let absent = always.filter(|(name, _)| !members.contains_key(*name));
+            for (name, value) in members.iter().map(|(name, value)| (name.as_str(), value)).chain(absent) {
                 let member = place.member(name);
                 children.push(member.element(name), every(member.place, value)?);
             }

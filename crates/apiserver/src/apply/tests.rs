@@ -56,7 +56,8 @@ impl Fixture {
 
     fn owner<'a>(&'a self, manager: &'a str, subresource: &'a str) -> Owner<'a> {
         let gv = GroupVersion::parse(self.api_version).unwrap();
-        let reset = reset_fields(&gv.group, self.kind, subresource, self.schema.field("status").is_some());
+        let (has_status, custom) = (self.schema.field("status").is_some(), self.schema.name.is_empty());
+        let reset = reset::reset((&gv.group, self.kind), subresource, has_status, custom);
         Owner {
             manager,
             api_version: self.api_version,

@@ -27,7 +27,7 @@ pub enum Answer {
     Object,
     /// A list, from a path that can also be watched.
     List,
-    /// A stream of events, which YAML cannot hold.
+    /// A stream of events, which is in JSON only.
     Watch,
 }
 
@@ -100,7 +100,7 @@ impl Chosen {
         }
     }
 
-    /// Whether the form fits what is answered.
+    /// Whether the form fits what is answered, which is of this kind: a list of a list's kind.
     ///
     /// # Errors
     /// A 406 with kube-apiserver's words.
@@ -131,7 +131,7 @@ pub fn negotiate(
         route(accept, endpoint.answer)?;
     }
     let (media, form, pretty) = choose(accept, |media, clause| form(media, clause, endpoint))
-        .filter(|(media, ..)| endpoint.answer != Answer::Watch || *media != Media::Yaml)
+        .filter(|(media, ..)| endpoint.answer != Answer::Watch || *media == Media::Json)
         .ok_or_else(|| not_acceptable(endpoint.answer))?;
     let form = match form {
         Form::Table { version, .. } => Form::Table { version, include: include(query)? },
@@ -167,6 +167,10 @@ fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Op
 
 /// The form of objects that a clause asks for, if it can be given in this media type.
 fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
+    // Unlike kube-apiserver, which streams protobuf too. Clients that ask for it take JSON as well.
+    if endpoint.answer == Answer::Watch && media == Media::Protobuf {
+        return None;
+    }
     if !clause.transforms() {
         return (!endpoint.custom || media != Media::Protobuf).then_some(Form::Object);
     }
@@ -233,13 +237,12 @@ fn is_pretty(query: &Query<'_>, user_agent: Option<&str>) -> bool {
 
 /// The name of kube-apiserver's own type for a kind.
 fn go_type(group: &str, kind: &str, list: bool, custom: bool) -> String {
-    let suffix = if list { "List" } else { "" };
     if custom {
-        return format!("unstructured.Unstructured{suffix}");
+        return if list { "unstructured.UnstructuredList" } else { "unstructured.Unstructured" }.to_owned();
     }
     let package = match group {
         "" | "events.k8s.io" => "core",
         other => other.split('.').next().unwrap_or_default(),
     };
-    format!("{package}.{kind}{suffix}")
+    format!("{package}.{kind}")
 }

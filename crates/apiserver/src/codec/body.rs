@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Media, go, json, yaml};
-use crate::api::Status;
+use super::{Media, go, json, protobuf, yaml};
+use crate::api::{GroupVersion, Status};
 
 /// So much of a body is shown when it cannot be read.
 const SUMMARY: usize = 30;
@@ -13,24 +13,50 @@ const SUMMARY: usize = 30;
 pub struct Body {
     /// An object, or null where the body was `null` (which Kubernetes takes as an empty object).
     pub value: Value,
-    /// What strict field validation objects to, as in its message: keys that are there twice.
-    pub strict: Vec<String>,
+    /// Keys of JSON that are there more than once, as paths.
+    pub duplicates: Vec<String>,
+    /// The same of YAML, as one message.
+    pub yaml: Option<String>,
 }
 
-/// Reads a body that should hold an object of `kind`.
+impl Body {
+    /// A body of which nothing but its value is known.
+    fn plain(value: Value) -> Self {
+        Self { value, duplicates: Vec::new(), yaml: None }
+    }
+
+    /// What strict field validation objects to, in the order of the body: keys that are there twice, and fields that the schema
+    /// does not know, which are given by their paths.
+    pub fn problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
+        let duplicates = self.duplicates.iter().map(|path| (path, format!("duplicate field {}", go::quote(path))));
+        let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| (path, unknown_field(path)))).collect();
+        json::in_order_of(bytes, &mut fields, |(path, _)| path);
+        let fields = fields.into_iter().map(|(_, message)| message);
+        self.yaml.iter().cloned().chain(fields).take(json::MAX_STRICT_ERRORS).collect()
+    }
+}
+
+/// Reads a body that should hold an object of a kind.
 ///
 /// # Errors
 /// If it cannot be read, or its `kind` or `apiVersion` is no text.
-pub fn decode(media: Media, bytes: &[u8], kind: &str) -> Result<Body, Status> {
-    read(media, bytes).map_err(|why| unrecognized(kind, &why, bytes))
+pub fn decode(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Status> {
+    read(media, bytes, gv, kind).map_err(|refused| match refused.kind {
+        None => unrecognized(kind, &refused.why, bytes),
+        Some((api_version, found)) => {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            cannot_be_handled(&found, version, kind, &refused.why)
+        }
+    })
 }
 
-/// Reads a body without saying what it should have held: `DeleteOptions` are refused so.
+/// Reads the body of a delete, which is refused in fewer words.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn decode_plain(media: Media, bytes: &[u8]) -> Result<Body, Status> {
-    read(media, bytes).map_err(Status::bad_request)
+pub(super) fn decode_options(media: Media, bytes: &[u8]) -> Result<Body, Status> {
+    read(media, bytes, &GroupVersion::new("", "v1"), "DeleteOptions")
+        .map_err(|refused| Status::bad_request(refused.why))
 }
 
 /// A body that holds no object of any kind.
@@ -45,6 +71,11 @@ pub fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
 pub fn cannot_be_handled(found: &str, version: &str, wanted: &str, why: &str) -> Status {
     let version = go::quote(version);
     Status::bad_request(format!("{found} in version {version} cannot be handled as a {wanted}: {why}"))
+}
+
+/// What strict field validation says of a field that the schema does not know.
+pub fn unknown_field(path: &str) -> String {
+    format!("unknown field {}", go::quote(path))
 }
 
 /// The message of strict field validation, for [`cannot_be_handled`].
@@ -76,19 +107,33 @@ impl<'p> Iterator for Lines<'p> {
     }
 }
 
-fn read(media: Media, bytes: &[u8]) -> Result<Body, String> {
+struct Refused {
+    why: String,
+    /// What the body says that it is, where that is known although it cannot be read.
+    kind: Option<(String, String)>,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { why, kind: None }
+    }
+}
+
+fn read(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Refused> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     let body = match media {
         Media::Json => {
             let decoded = json::decode(bytes).map_err(|error| parse_error(error.to_string()))?;
-            let strict = decoded.duplicates.iter().map(|path| format!("duplicate field {}", go::quote(path)));
-            Body { value: decoded.value, strict: strict.collect() }
+            Body { duplicates: decoded.duplicates, ..Body::plain(decoded.value) }
         }
         Media::Yaml => {
             let decoded = yaml::decode(bytes).map_err(|error| error.to_string())?;
-            Body { value: decoded.value, strict: yaml::strict_error(&decoded.duplicates).into_iter().collect() }
+            Body { yaml: yaml::strict_error(&decoded.duplicates), ..Body::plain(decoded.value) }
         }
-        Media::Protobuf => return Err("not yet".to_owned()),
+        Media::Protobuf => {
+            let refused = |refused: protobuf::Refused| Refused { why: refused.error.to_string(), kind: refused.kind };
+            return protobuf::decode(bytes, gv, kind).map(Body::plain).map_err(refused);
+        }
     };
     check_kind(&body.value).map_err(parse_error)?;
     Ok(body)

@@ -64,8 +64,16 @@ pub enum Error {
 /// # Errors
 /// If it is not JSON or nested too deep.
 pub fn decode(input: &[u8]) -> Result<Decoded, Error> {
+    decode_within(input, 0)
+}
+
+/// Reads one value that is part of another one, so many levels deep.
+///
+/// # Errors
+/// If it is not JSON or nested too deep.
+pub fn decode_within(input: &[u8], depth: usize) -> Result<Decoded, Error> {
     let mut decoder = Decoder { scan: Scanner::new(input), duplicates: Vec::new() };
-    let value = decoder.value(0, None)?;
+    let value = decoder.value(depth, None)?;
     decoder.scan.end()?;
     Ok(Decoded { value, duplicates: decoder.duplicates })
 }

@@ -6,6 +6,7 @@ mod field;
 mod label;
 mod lexer;
 pub mod names;
+mod parser;
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,20 @@
 use serde_json::json;
 
+use crate::api::GroupVersion;
+
 use super::{
     body::{cannot_be_handled, strict_error, warnings},
     content_type::PatchType,
     *,
 };
 
+fn read(media: Media, bytes: &[u8]) -> Result<Body, crate::api::Status> {
+    decode(media, bytes, &GroupVersion::new("", "v1"), "ConfigMap")
+}
+
 #[track_caller]
 fn refused(media: Media, bytes: &[u8]) -> String {
-    decode(media, bytes, "ConfigMap").expect_err("a refusal").message
+    read(media, bytes).expect_err("a refusal").message
 }
 
 #[test]
@@ -41,19 +47,39 @@ fn yaml_that_is_no_object_is_refused() {
 }
 
 #[test]
+fn protobuf_that_is_no_object_is_refused() {
+    let head = "the object provided is unrecognized (must be of type ConfigMap):";
+    let magic = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    assert_eq!(refused(Media::Protobuf, b"hello"), format!("{head} {magic} (68656c6c6f)"));
+    assert_eq!(refused(Media::Protobuf, b"k8s\0\n\xff"), format!("{head} unexpected EOF (6b3873000aff)"));
+    let truncated = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x05";
+    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF"#;
+    assert_eq!(refused(Media::Protobuf, truncated), message);
+}
+
+#[test]
 fn null_and_missing_kinds_are_taken() {
-    assert_eq!(decode(Media::Json, b"null", "ConfigMap").expect("null").value, json!(null));
+    assert_eq!(read(Media::Json, b"null").expect("null").value, json!(null));
     let value = json!({"metadata": {"name": "a"}});
-    assert_eq!(decode(Media::Json, value.to_string().as_bytes(), "ConfigMap").expect("an object").value, value);
+    assert_eq!(read(Media::Json, value.to_string().as_bytes()).expect("an object").value, value);
 }
 
 #[test]
 fn duplicates_are_strict_errors_and_warnings() {
-    let body = decode(Media::Json, br#"{"metadata":{"name":"b","name":"c"}}"#, "ConfigMap").expect("an object");
-    assert_eq!(body.strict, [r#"duplicate field "metadata.name""#]);
-    let status = cannot_be_handled("ConfigMap", "v1", "ConfigMap", &strict_error(&body.strict));
-    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "metadata.name""#;
+    let bytes = br#"{"metadata":{"name":"a","name":"b","lbls":{}},"data":{"k":"1","k":"2"}}"#;
+    let problems = read(Media::Json, bytes).expect("an object").problems(bytes, &["metadata.lbls".to_owned()]);
+    let status = cannot_be_handled("ConfigMap", "v1", "ConfigMap", &strict_error(&problems));
+    let message = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "metadata.name", unknown field "metadata.lbls", duplicate field "data.k""#;
     assert_eq!((status.code, status.message.as_str()), (400, message));
+
+    let bytes = b"data:\n  k: a\n  k: b\nx: 1\n";
+    let problems = read(Media::Yaml, bytes).expect("an object").problems(bytes, &["x".to_owned()]);
+    let told: Vec<&str> = warnings(&problems).collect();
+    assert_eq!(told, [r#"line 3: key "k" already set in map"#, r#"unknown field "x""#]);
+}
+
+#[test]
+fn several_lines_are_several_warnings() {
     let yaml =
         "yaml: unmarshal errors:\n  line 7: key \"k\" already set in map\n  line 8: key \"k\" already set in map";
     let all = ["a".to_owned(), yaml.to_owned()];

@@ -211,7 +211,7 @@ impl Writer {
             kind: &resource.kind,
             subresource,
             schema: &resource.schema,
-            reset: reset_fields(&resource.gv.group, &resource.kind, subresource, resource.has_status()),
+            reset: reset_fields(resource, subresource),
             now: &self.now,
         }
     }

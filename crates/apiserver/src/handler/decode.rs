@@ -25,14 +25,15 @@ pub fn applied(on: On<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value
 }
 
 fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
-    let decoded = body::decode(media, bytes, on.wanted_kind())?;
-    let (mut value, mut problems) = (decoded.value, decoded.strict);
+    let mut decoded = body::decode(media, bytes, &on.wanted_gv(), on.wanted_kind())?;
+    let mut value = decoded.value.take();
     if value.is_null() {
         value = Value::Object(serde_json::Map::new());
     }
     check_kind(on, &mut value)?;
     let refuse = |why: &str| body::cannot_be_handled(on.wanted_kind(), &on.wanted_gv().version, on.wanted_kind(), why);
-    problems.extend(typed(on, &mut value).map_err(|why| refuse(&why))?);
+    let unknown = typed(on, &mut value).map_err(|why| refuse(&why))?;
+    let problems = decoded.problems(bytes, &unknown);
     match options.field_validation {
         FieldValidation::Strict if !problems.is_empty() => return Err(refuse(&body::strict_error(&problems))),
         FieldValidation::Warn => body::warnings(&problems).for_each(|warning| on.call.warnings.add(warning)),
@@ -49,6 +50,7 @@ pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, opt
         Status::invalid(&GroupKind::new("", ""), "", &[error])
     };
     let unknown = typed(on, value).map_err(|why| invalid(&String::from_utf8_lossy(patch), &why))?;
+    let unknown: Vec<String> = unknown.iter().map(|path| body::unknown_field(path)).collect();
     match options.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => {
             let shown = match form {
@@ -65,17 +67,16 @@ pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, opt
     }
 }
 
-/// Checks types, drops what the schema does not know, and fills in its defaults. Gives what strict validation objects to.
+/// Checks types, drops what the schema does not know, and fills in its defaults. Gives the paths of what it dropped.
 fn typed(on: On<'_>, value: &mut Value) -> Result<Vec<String>, String> {
     let schema = &*on.wanted_schema();
-    let unknown = if on.resource.custom.is_some() && !on.is_scale() {
+    if on.resource.custom.is_some() && !on.is_scale() {
         let dropped = prune::prune(value, schema).map_err(|error| error.to_string())?;
         defaults::apply_defaults(value, schema);
-        dropped
+        Ok(dropped)
     } else {
-        decode::check(value, schema).map_err(|error| error.to_string())?
-    };
-    Ok(unknown.iter().map(|path| format!("unknown field {path:?}")).collect())
+        decode::check(value, schema).map_err(|error| error.to_string())
+    }
 }
 
 /// A body without a kind is of the path's; one of another kind is refused.

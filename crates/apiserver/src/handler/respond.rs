@@ -78,6 +78,7 @@ fn list(on: On<'_>, form: &Form, listing: &answer::Listing) -> Result<Bytes, Sta
 fn encode(value: &Value, chosen: Chosen) -> Bytes {
     match (chosen.media, chosen.pretty) {
         (Media::Yaml, _) => codec::yaml::encode(value).into(),
+        (Media::Protobuf, _) => codec::protobuf::encode(value).unwrap_or_else(|| codec::json::encode(value)).into(),
         (_, true) => codec::json::encode_pretty(value).into(),
         (_, false) => codec::json::encode(value).into(),
     }

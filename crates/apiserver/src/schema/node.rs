@@ -171,6 +171,8 @@ pub struct Rules {
     pub not: Option<Node>,
     /// `x-kubernetes-validations`, as they stand in the CRD.
     pub validations: Vec<Value>,
+    /// The schema names no type: the shape only says what the parts are, and a value of another type is not an error.
+    pub untyped: bool,
 }
 
 impl Deref for Node {

@@ -27,7 +27,8 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Code; 17] = [
+    /// All of them, each at the place of its number.
+    pub const ALL: [Code; 17] = [
         Code::Ok,
         Code::Cancelled,
         Code::Unknown,
@@ -55,6 +56,29 @@ impl Code {
     /// The number in `grpc-status`.
     pub const fn number(self) -> u8 {
         self as u8
+    }
+
+    /// Its name in gRPC's own documents and in labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::Ok => "OK",
+            Code::Cancelled => "CANCELLED",
+            Code::Unknown => "UNKNOWN",
+            Code::InvalidArgument => "INVALID_ARGUMENT",
+            Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Code::NotFound => "NOT_FOUND",
+            Code::AlreadyExists => "ALREADY_EXISTS",
+            Code::PermissionDenied => "PERMISSION_DENIED",
+            Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Code::FailedPrecondition => "FAILED_PRECONDITION",
+            Code::Aborted => "ABORTED",
+            Code::OutOfRange => "OUT_OF_RANGE",
+            Code::Unimplemented => "UNIMPLEMENTED",
+            Code::Internal => "INTERNAL",
+            Code::Unavailable => "UNAVAILABLE",
+            Code::DataLoss => "DATA_LOSS",
+            Code::Unauthenticated => "UNAUTHENTICATED",
+        }
     }
 
     /// Whether the OTLP specification lets a client send the same request again. `ResourceExhausted` counts only

@@ -62,6 +62,21 @@ impl SendError {
         }
     }
 
+    /// The exporter panicked over this batch. It would again, so that only its requests by themselves are worth a try.
+    pub(super) fn panicked() -> Self {
+        Self {
+            code: Code::Internal,
+            class: ErrorClass::Local,
+            retryable: false,
+            ..Self::connection("the exporter panicked, which is a bug of this program")
+        }
+    }
+
+    /// A task that an exporter left its work to did not end as it should: by a panic, or with the runtime itself.
+    pub fn of_task(error: &tokio::task::JoinError) -> Self {
+        if error.is_panic() { Self::panicked() } else { Self::local(error.to_string()) }
+    }
+
     /// The time for draining is over.
     pub(super) fn halted() -> Self {
         Self { class: ErrorClass::Local, ..Self::connection("shutting down") }

@@ -2,16 +2,18 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only answers that allow it
 //! are retried, with backoff, jitter and the destination's hint. A partial success is never retried. A batch that is
-//! refused for good is sent again request by request, so that one sender's poison costs nobody else's data. New
-//! settings are in force from the next attempt on, for what is already queued too.
+//! refused for good, or makes the exporter panic, is sent again request by request, so that one sender's poison costs
+//! nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
 //!
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use kubewake_config::{
     ComponentId, PipelineId,
     model::{Queue as QueueSettings, Retry},
@@ -22,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    Answer, Batch, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
+    Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
     Refusal, SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
@@ -310,7 +312,9 @@ impl Outlet {
         if self.halted() {
             return Err(SendError::halted());
         }
-        let send = settings.exporter.send(batch);
+        // A panic is one batch's: the worker goes on, and whoever waits is answered.
+        let send = AssertUnwindSafe(async { settings.exporter.send(batch).await }).catch_unwind();
+        let send = send.map(|ended| ended.unwrap_or_else(|_| Err(SendError::panicked())));
         let limited = async {
             match settings.timeout {
                 None => send.await,
@@ -321,12 +325,15 @@ impl Outlet {
         };
         // A receiver of its own: settings that change now must still be news to the pause that may follow.
         let mut control = control.clone();
-        tokio::select! {
+        let began = Instant::now();
+        let result = tokio::select! {
             // An answer that is there counts, also at the last moment.
             biased;
             result = limited => result,
-            _ = control.wait_for(|c| c.phase == Phase::Halted) => Err(SendError::halted()),
-        }
+            _ = control.wait_for(|c| c.phase == Phase::Halted) => return Err(SendError::halted()),
+        };
+        settings.stats.calls.record(result.as_ref().map_or_else(|error| error.code, |_| Code::Ok), began.elapsed());
+        result
     }
 
     fn count_success(&self, settings: &OutletSettings, batch: &Batch, delivered: &Delivered) {

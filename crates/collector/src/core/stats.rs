@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Code, Progress};
+use super::{Budget, Calls, Code, Progress};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -108,11 +108,12 @@ pub struct ReceiverStats {
     refused: PerSignal,
     failed: PerSignal,
     turned_away: [AtomicU64; TurnedAway::ALL.len()],
+    calls: PerSignal<Calls>,
 }
 
 /// A counter for each signal.
 #[derive(Debug, Default)]
-pub struct PerSignal([AtomicU64; 3]);
+pub struct PerSignal<T = AtomicU64>([T; 3]);
 
 impl PerSignal {
     /// Adds to the counter of `signal`.
@@ -124,8 +125,10 @@ impl PerSignal {
     pub fn get(&self, signal: Signal) -> u64 {
         self.cell(signal).load(Ordering::Relaxed)
     }
+}
 
-    fn cell(&self, signal: Signal) -> &AtomicU64 {
+impl<T> PerSignal<T> {
+    fn cell(&self, signal: Signal) -> &T {
         let [traces, metrics, logs] = &self.0;
         match signal {
             Signal::Traces => traces,
@@ -146,6 +149,11 @@ impl ReceiverStats {
     /// Requests that were refused for this reason.
     pub fn turned_away(&self, reason: TurnedAway) -> u64 {
         self.turned_away.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// How long calls of a signal took.
+    pub fn calls(&self, signal: Signal) -> &Calls {
+        self.calls.cell(signal)
     }
 
     /// Items that a pipeline took.
@@ -206,6 +214,8 @@ pub struct ExporterStats {
     pub batch_items: Histogram,
     /// Sizes of the batches sent, in bytes.
     pub batch_bytes: Histogram,
+    /// How long its attempts took.
+    pub calls: Calls,
     /// How its attempts have been going.
     pub progress: Progress,
 }

@@ -84,6 +84,8 @@ pub(crate) enum Reply {
     Unauthenticated,
     /// It says nothing until it is told to.
     Hang,
+    /// The exporter itself breaks.
+    Panic,
 }
 
 /// A destination that answers by script and remembers what it got.
@@ -187,6 +189,7 @@ impl Exporter for Destination {
                 Reply::Never => return Err(refused(Code::InvalidArgument)),
                 Reply::Unauthenticated => return Err(refused(Code::Unauthenticated)),
                 Reply::Hang => std::future::pending().await,
+                Reply::Panic => panic!("of the exporter"),
             }
             let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
             Ok(Delivered { rejected, message: String::new() })

@@ -27,6 +27,9 @@ pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Registry) -> 
         change.pipeline(id, wiring);
     }
     set_receivers(running, receivers, &pipelines, registry, &mut retired);
+    // Now, and not when the draining begins: on an address that was handed over, who comes from here on must not meet
+    // the old settings.
+    retired.receivers.iter().for_each(|gone| gone.receiver().close());
     retire_pipelines(running, &pipelines, &mut retired);
     running.budgets.retain(|id, _| budgets.contains_key(id));
     retired

@@ -107,8 +107,7 @@ impl Exporter for Debug {
         let (verbosity, output, batch) = (self.verbosity, self.output.clone(), batch.clone());
         Box::pin(async move {
             let shown = tokio::task::spawn_blocking(move || show(verbosity, &batch, &*output)).await;
-            // The task fails only with a panic, or with the runtime itself.
-            shown.unwrap_or_else(|error| Err(local(error.to_string())))?;
+            shown.unwrap_or_else(|error| Err(SendError::of_task(&error)))?;
             Ok(Delivered::default())
         })
     }

@@ -9,8 +9,13 @@
 //! process has not had it open before: a new configuration never costs what was already written. All exporters of a
 //! process with the same path share one open file.
 //!
+//! `compression: zstd` compresses each request by itself, with a length before it in either format. With `group_by` each
+//! value of an attribute has a file of its own: see [`group`].
+//!
 //! *Does not* wait for the disk (fsync), and does not lock the file against other processes.
 
+mod encode;
+mod group;
 mod rotation;
 mod sink;
 
@@ -18,17 +23,25 @@ mod sink;
 mod tests;
 
 use std::{
-    fs,
+    collections::BTreeMap,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::model::{FileExporter, FileFormat, Retry, Rotation};
+use kubewake_config::model::{FileExporter, Retry, Rotation};
 
-use self::sink::{Sink, Start};
+use self::{
+    encode::Form,
+    group::{Groups, Sorted},
+    sink::{Keeping, Sink, Start},
+};
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture},
+    core::{Batch, Delivered, Destination, Exporter, SendError, SendFuture},
 };
 
 /// The first pause after a failure. Shorter than over a network: looking again costs nothing.
@@ -36,11 +49,19 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 struct File {
-    sink: Arc<Sink>,
-    format: FileFormat,
+    target: Arc<Target>,
+    form: Form,
     start: Start,
     rotation: Option<Rotation>,
     now: fn() -> SystemTime,
+}
+
+/// Where it is written to.
+enum Target {
+    /// Everything to one file.
+    One(Arc<Sink>),
+    /// To a file for each value of an attribute.
+    Each(Groups),
 }
 
 /// Builds it. As in the Collector it has no queue: a sender is answered when its data is written, or could not be. What a
@@ -54,19 +75,40 @@ pub(crate) fn build(settings: &FileExporter) -> Result<BuiltExporter, BuildError
 }
 
 fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<BuiltExporter, BuildError> {
-    let sink = Sink::at(&settings.path)
+    let target = target(settings)
         .map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
-    // Created here if need be, and not emptied: a path that does not work must show before data comes.
-    let opened = fs::OpenOptions::new().append(true).create(true).open(&settings.path);
-    opened.map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
-    let start = match settings.append || settings.rotation.is_some() {
-        true => Start::Keep,
-        false => Start::Empty,
+    // What was written to a group's file before is not known any more when the file is opened again.
+    let keep = settings.append || settings.rotation.is_some() || settings.group_by.is_some();
+    let exporter = File {
+        target: Arc::new(target),
+        form: Form { format: settings.format, zstd: settings.zstd },
+        start: if keep { Start::Keep } else { Start::Empty },
+        rotation: settings.rotation.clone(),
+        now,
     };
-    let exporter = File { sink, format: settings.format, start, rotation: settings.rotation.clone(), now };
     let retry = Retry { initial_interval: FIRST_PAUSE, ..Retry::default() };
     let destination = Destination::default();
     Ok(BuiltExporter { exporter: Arc::new(exporter), timeout: None, retry: Some(retry), queue: None, destination })
+}
+
+/// A path that does not work must show before data comes.
+fn target(settings: &FileExporter) -> io::Result<Target> {
+    if let Some(group) = &settings.group_by {
+        return Groups::new(&settings.path, group, settings.create_directory).map(Target::Each);
+    }
+    if let Some(mode) = settings.create_directory {
+        create_directory(&settings.path, mode)?;
+    }
+    let sink = Sink::at(&settings.path, Keeping::Always)?;
+    // Created here if need be, and not emptied.
+    fs::OpenOptions::new().append(true).create(true).open(&settings.path)?;
+    Ok(Target::One(sink))
+}
+
+/// Creates the directory that a file is to be in.
+fn create_directory(file: &Path, mode: u32) -> io::Result<()> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    directory.map_or(Ok(()), |directory| DirBuilder::new().recursive(true).mode(mode).create(directory))
 }
 
 impl Exporter for File {
@@ -74,55 +116,60 @@ impl Exporter for File {
         let (file, batch) = (self.clone(), batch.clone());
         Box::pin(async move {
             let written = tokio::task::spawn_blocking(move || file.write(&batch)).await;
-            // The task fails only with a panic, or with the runtime itself.
-            written.unwrap_or_else(|error| Err(local(error.to_string())))?;
-            Ok(Delivered::default())
+            written.unwrap_or_else(|error| Err(SendError::of_task(&error)))
         })
     }
 }
 
 impl File {
-    fn write(&self, batch: &Batch) -> Result<(), SendError> {
-        let data = encode(self.format, batch)?;
-        let lines = self.format == FileFormat::Json;
-        let written = self.sink.write(&data, self.start, lines, self.rotation.as_ref(), self.now);
-        written.map_err(|error| local(format!("cannot write to {}: {error}", self.sink.path().display())))
-    }
-}
-
-/// Every request of a batch by itself: readers of lines have limits, and a batch may be large.
-fn encode(format: FileFormat, batch: &Batch) -> Result<Vec<u8>, SendError> {
-    let mut out = Vec::new();
-    for part in batch.parts() {
-        match format {
-            FileFormat::Json => {
-                kubewake_otlp::json::encode(batch.signal(), &part.bytes, &mut out)
-                    .map_err(|error| malformed(&format!("cannot be written as JSON: {error}")))?;
-                out.push(b'\n');
+    fn write(&self, batch: &Batch) -> Result<Delivered, SendError> {
+        match &*self.target {
+            Target::One(sink) => {
+                let mut data = Vec::new();
+                for part in batch.parts() {
+                    self.form.encode(batch.signal(), &part.bytes, &mut data)?;
+                }
+                self.append(sink, &data).map_err(|error| failed(sink.path(), &error))?;
+                Ok(Delivered::default())
             }
-            FileFormat::Proto => {
-                let length = u32::try_from(part.bytes.len())
-                    .map_err(|_| malformed("a request of 4 GiB or more has no length in this format"))?;
-                out.extend_from_slice(&length.to_be_bytes());
-                out.extend_from_slice(&part.bytes);
-            }
+            Target::Each(groups) => self.write_each(groups, batch),
         }
     }
-    Ok(out)
+
+    fn append(&self, sink: &Sink, data: &[u8]) -> io::Result<()> {
+        sink.write(data, self.start, self.form.is_lines(), self.rotation.as_ref(), self.now)
+    }
+
+    /// Writes what belongs to each file. What belongs to none is rejected, and told.
+    fn write_each(&self, groups: &Groups, batch: &Batch) -> Result<Delivered, SendError> {
+        let mut files: BTreeMap<_, (Vec<u8>, usize)> = BTreeMap::new();
+        let (mut rejected, mut message) = (0, String::new());
+        for part in batch.parts() {
+            let Sorted { requests, left } = groups.sort(batch.signal(), part);
+            rejected += left;
+            for (path, (request, items)) in requests {
+                let (data, count) = files.entry(path).or_default();
+                self.form.encode(batch.signal(), &request, data)?;
+                *count += items;
+            }
+        }
+        if rejected > 0 {
+            message = format!("no file for resources without a usable {}", groups.attribute());
+        }
+        for (path, (data, items)) in files {
+            match groups.open(&path).and_then(|sink| self.append(&sink, &data)) {
+                Err(error) if group::is_hopeless(&error) => {
+                    rejected += items;
+                    message = format!("cannot write to a file of a group: {error}");
+                }
+                written => written.map_err(|error| failed(&path, &error))?,
+            }
+        }
+        Ok(Delivered { rejected: rejected as u64, message })
+    }
 }
 
 /// The file does not take data. Time may help.
-fn local(message: String) -> SendError {
-    SendError { class: ErrorClass::Local, ..SendError::connection(message) }
-}
-
-/// There is no text for this data. Time does not help.
-fn malformed(message: &str) -> SendError {
-    SendError {
-        code: Code::InvalidArgument,
-        class: ErrorClass::Refused,
-        message: message.to_owned().into(),
-        retry_after: None,
-        retryable: false,
-    }
+fn failed(path: &Path, error: &io::Error) -> SendError {
+    SendError::local(format!("cannot write to {}: {error}", path.display()))
 }

@@ -13,12 +13,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use kubewake_config::model::{BasicAuth, ClientCredentials, Htpasswd};
 
-use super::{AuthError, ClientAuth, ServerAuth};
+use super::{AuthError, ClientAuth, Identified, ServerAuth, Verdict};
 use crate::{
     components::{Auth, BuildError},
     net::request::credential::{self, Fixed},
 };
-use htpasswd::Users;
+use htpasswd::{Checked, Users};
 
 /// Builds the one side that the settings are for.
 pub(crate) fn build(settings: &BasicAuth) -> Result<Auth, BuildError> {
@@ -51,23 +51,34 @@ fn server(settings: &Htpasswd) -> Result<Arc<dyn ServerAuth>, BuildError> {
     if users.is_empty() {
         return Err(BuildError("basicauth has no users: htpasswd names none".into()));
     }
-    Ok(Arc::new(Server { users }))
+    Ok(Arc::new(Server { users: Arc::new(users) }))
 }
 
 struct Server {
-    users: Users,
+    users: Arc<Users>,
 }
 
 impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap) -> Result<Option<String>, AuthError> {
-        let header = headers.get(AUTHORIZATION).ok_or_else(|| AuthError("no authorization".into()))?;
-        let malformed = || AuthError("authorization is not of the form that basic authentication has".into());
-        let (name, password) = header.to_str().ok().and_then(login).ok_or_else(malformed)?;
+    fn authenticate(&self, headers: &HeaderMap) -> Verdict {
+        let (name, password) = match credentials(headers) {
+            Ok(login) => login,
+            Err(error) => return Verdict::Now(Err(error)),
+        };
         match self.users.check(&name, &password) {
-            true => Ok(Some(name)),
-            false => Err(AuthError("wrong name or password".into())),
+            Checked::Now(right) => Verdict::Now(admit(name, right)),
+            Checked::Later(right) => Verdict::Later(Box::pin(async move { admit(name, right.await) })),
         }
     }
+}
+
+fn admit(name: String, right: bool) -> Identified {
+    if right { Ok(Some(name)) } else { Err(AuthError("wrong name or password".into())) }
+}
+
+fn credentials(headers: &HeaderMap) -> Result<(String, String), AuthError> {
+    let header = headers.get(AUTHORIZATION).ok_or_else(|| AuthError("no authorization".into()))?;
+    let malformed = || AuthError("authorization is not of the form that basic authentication has".into());
+    header.to_str().ok().and_then(login).ok_or_else(malformed)
 }
 
 fn login(header: &str) -> Option<(String, String)> {

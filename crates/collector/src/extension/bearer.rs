@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName};
 use kubewake_config::{Secret, model::BearerTokenAuth};
 
-use super::{AuthError, ClientAuth, ServerAuth};
+use super::{AuthError, ClientAuth, Identified, ServerAuth, Verdict};
 use crate::{
     components::{Auth, BuildError},
     net::request::credential::{self, Fixed, same},
@@ -38,7 +38,13 @@ struct Server {
 }
 
 impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap) -> Result<Option<String>, AuthError> {
+    fn authenticate(&self, headers: &HeaderMap) -> Verdict {
+        Verdict::Now(self.identify(headers))
+    }
+}
+
+impl Server {
+    fn identify(&self, headers: &HeaderMap) -> Identified {
         let value = headers.get(&self.header).ok_or_else(|| AuthError(format!("no header \"{}\"", self.header)))?;
         // All are compared, so that the time does not tell which one came close.
         let known = self

@@ -1,7 +1,7 @@
 //! `health_check`: whether the collector does its work, over HTTP.
 //!
 //! * the configured path (`/`): 200 while the collector is ready and every pipeline gets on, else 503 with the pipelines that
-//!   do not;
+//!   do not; in the words of `response_body` if there are any;
 //! * `/livez`: 200 as long as the process serves at all, for a liveness probe: a backend that is down is no reason to
 //!   restart a collector that holds data for it;
 //! * `/readyz`: 200 when it takes data: after its start, until it drains;
@@ -17,19 +17,21 @@ mod tests;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::StatusCode;
-use kubewake_config::model::{HealthCheck, PipelineCheck};
+use kubewake_config::model::{HealthBodies, HealthCheck, PipelineCheck};
 use serde::Serialize;
 
 use self::duration::go_duration;
 use crate::telemetry::{Phase, Reply, Routes, State, Status, Telemetry};
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What the health endpoint answers.
 pub(crate) struct HealthRoutes {
     telemetry: Arc<Telemetry>,
     path: String,
     check: PipelineCheck,
+    bodies: Option<HealthBodies>,
 }
 
 /// The health answer, as the Collector's extension has it, with the state of each pipeline.
@@ -56,7 +58,8 @@ impl HealthRoutes {
     pub(crate) fn new(settings: &HealthCheck, telemetry: Arc<Telemetry>) -> Self {
         // The Collector takes a path with or without its slash.
         let path = format!("/{}", settings.path.trim_start_matches('/'));
-        Self { telemetry, path, check: settings.pipeline_check.clone() }
+        let (check, bodies) = (settings.pipeline_check.clone(), settings.response_body.clone());
+        Self { telemetry, path, check, bodies }
     }
 
     fn status(&self) -> Status {
@@ -67,8 +70,8 @@ impl HealthRoutes {
 impl Routes for HealthRoutes {
     fn get(&self, path: &str) -> Option<Reply> {
         match path {
-            _ if path == self.path => Some(health(&self.status())),
-            "/livez" => Some(Reply::ok("text/plain; charset=utf-8", "ok\n".into())),
+            _ if path == self.path => Some(in_words(health(&self.status()), self.bodies.as_ref())),
+            "/livez" => Some(Reply::ok(TEXT, "ok\n".into())),
             "/readyz" => Some(ready(self.telemetry.running().phase)),
             "/status" => Some(json(StatusCode::OK, &self.status())),
             _ => None,
@@ -96,13 +99,20 @@ pub(crate) fn health(status: &Status) -> Reply {
     json(code, &health)
 }
 
+/// The same answer in the words that the settings give for it.
+fn in_words(reply: Reply, bodies: Option<&HealthBodies>) -> Reply {
+    let Some(bodies) = bodies else { return reply };
+    let body = if reply.status == StatusCode::OK { &bodies.healthy } else { &bodies.unhealthy };
+    Reply { content_type: TEXT, body: body.clone(), ..reply }
+}
+
 fn ready(phase: Phase) -> Reply {
     let (status, body) = match phase {
         Phase::Ready => (StatusCode::OK, "ok\n"),
         Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
         Phase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
     };
-    Reply { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    Reply { status, content_type: TEXT, body: body.into() }
 }
 
 fn json(status: StatusCode, document: &impl Serialize) -> Reply {

@@ -4,18 +4,26 @@
 //! bytes that are in this one's cache. Here they stay: a connection with all its streams is one task, and what one of them
 //! asks of another is done in the same turn. What takes long (decompression) must therefore be spawned by the stream
 //! itself.
+//!
+//! *Guarantees.* A stream that panics ends alone. What was handed over and never ran goes when the connection does. *Assumes*
+//! that the connection bounds its streams: HTTP/2 does, by their number and by how many may be reset before they were
+//! accepted.
 
 use std::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
 
-use futures_util::stream::{FuturesUnordered, Stream};
+use futures_util::{
+    FutureExt,
+    stream::{FuturesUnordered, Stream},
+};
 use hyper::rt::Executor;
 
 /// How often the connection and its streams take turns before other tasks have theirs.
@@ -25,15 +33,38 @@ type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Takes the streams of one connection.
 #[derive(Clone, Default)]
-pub struct InTask(Arc<Mutex<Vec<Boxed>>>);
+pub struct InTask(Arc<Mutex<Handed>>);
+
+/// Streams that were handed over and have not begun.
+#[derive(Default)]
+struct Handed {
+    streams: Vec<Boxed>,
+    /// The connection is gone, and nobody will run what is handed over.
+    ended: bool,
+}
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTask {
     fn execute(&self, stream: F) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(stream));
+        let stream = Box::pin(alone(stream));
+        let mut handed = self.handed();
+        if !handed.ended {
+            handed.streams.push(stream);
+        }
+    }
+}
+
+/// The stream, whose panic is its own: the others of its connection go on.
+async fn alone(stream: impl Future<Output = ()>) {
+    if AssertUnwindSafe(stream).catch_unwind().await.is_err() {
+        tracing::error!("a request made the collector panic; its connection goes on");
     }
 }
 
 impl InTask {
+    fn handed(&self) -> MutexGuard<'_, Handed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs the connection with its streams. It ends when the connection does; streams that are left are dropped.
     pub fn run<C: Future>(self, connection: C) -> Run<C> {
         let bell = Arc::new(Bell::default());
@@ -92,14 +123,26 @@ impl<C: Future> Run<C> {
         if let Poll::Ready(end) = self.connection.as_mut().poll(cx) {
             return Poll::Ready(end);
         }
-        let new = std::mem::take(&mut *self.new.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let new = std::mem::take(&mut self.new.handed().streams);
         self.streams.extend(new);
         while let Poll::Ready(Some(())) = Pin::new(&mut self.streams).poll_next(cx) {}
         Poll::Pending
     }
 
     fn has_new(&self) -> bool {
-        !self.new.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.new.handed().streams.is_empty()
+    }
+}
+
+impl<C> Drop for Run<C> {
+    fn drop(&mut self) {
+        // A stream holds the executor that it was handed to, so that those in it would hold themselves for ever.
+        let never_ran = {
+            let mut handed = self.new.handed();
+            handed.ended = true;
+            std::mem::take(&mut handed.streams)
+        };
+        drop(never_ran);
     }
 }
 
@@ -156,6 +199,35 @@ mod tests {
         let (done, wait) = tokio::sync::oneshot::channel();
         let spawn = streams.clone();
         streams.execute(async move { spawn.execute(async move { done.send(()).unwrap() }) });
+        streams.run(wait).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_never_ran_goes_with_its_connection() {
+        let (streams, held) = (InTask::default(), Arc::new(()));
+        let (spawn, holds) = (streams.clone(), held.clone());
+        // As hyper's streams do, it holds on to the executor.
+        let stream = |holds: Arc<()>| {
+            let executor = spawn.clone();
+            async move { drop((executor, holds)) }
+        };
+        let connection = async {
+            spawn.execute(stream(holds));
+        };
+        streams.run(connection).await;
+        assert_eq!(Arc::strong_count(&held), 1, "it is gone");
+        spawn.execute(stream(held.clone()));
+        assert_eq!(Arc::strong_count(&held), 1, "nothing is kept for a connection that is gone");
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_panics_takes_nobody_along() {
+        let (streams, (done, wait)) = (InTask::default(), tokio::sync::oneshot::channel());
+        streams.execute(async { panic!("of one stream") });
+        streams.execute(async move {
+            tokio::task::yield_now().await;
+            done.send(()).unwrap();
+        });
         streams.run(wait).await.unwrap();
     }
 

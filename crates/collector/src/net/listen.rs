@@ -100,6 +100,13 @@ impl Closing {
         let _ = self.0.wait_for(|stage| *stage >= Stage::Closing).await;
     }
 
+    /// For tests of connections without a door: what closes them, and what tells them.
+    #[cfg(test)]
+    pub(crate) fn by_hand() -> (impl FnOnce(), Self) {
+        let (stage, told) = watch::channel(Stage::Open);
+        (move || drop(stage), Self(told))
+    }
+
     async fn cut(&mut self) {
         // A door that is gone can no longer be told to cut: its connections end by themselves.
         if self.0.wait_for(|stage| *stage == Stage::Cut).await.is_err() {

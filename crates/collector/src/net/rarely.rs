@@ -17,6 +17,8 @@ use std::{
 pub struct Rarely<F> {
     inner: Pin<Box<F>>,
     bell: Arc<Bell>,
+    /// The task that the bell wakes: to compare with it takes no lock.
+    task: Waker,
 }
 
 /// Remembers that the future asked to be polled, and wakes the task.
@@ -28,8 +30,9 @@ struct Bell {
 impl<F: Future> Rarely<F> {
     /// Polls `inner` once, and then when it asks.
     pub fn new(inner: F) -> Self {
-        let bell = Bell { rang: AtomicBool::new(true), task: Mutex::new(Waker::noop().clone()) };
-        Self { inner: Box::pin(inner), bell: Arc::new(bell) }
+        let task = Waker::noop().clone();
+        let bell = Bell { rang: AtomicBool::new(true), task: Mutex::new(task.clone()) };
+        Self { inner: Box::pin(inner), bell: Arc::new(bell), task }
     }
 }
 
@@ -37,12 +40,16 @@ impl<F: Future> Future for Rarely<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        if !self.bell.rang.load(Ordering::Acquire) {
+        // Before the flag is looked at: whoever rings from here on finds the task that polls, also where it is another
+        // one than the last time.
+        if !self.task.will_wake(cx.waker()) {
+            self.task.clone_from(cx.waker());
+            self.bell.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
+        }
+        // Taken down by a swap, which sees all that the last one did who rang.
+        if !self.bell.rang.load(Ordering::Acquire) || !self.bell.rang.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
-        // Before the flag is taken down: whoever rings from here on finds the task.
-        self.bell.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
-        self.bell.rang.store(false, Ordering::Release);
         let waker = Waker::from(self.bell.clone());
         self.inner.as_mut().poll(&mut Context::from_waker(&waker))
     }
@@ -80,5 +87,27 @@ mod tests {
             () = busy => {}
         }
         assert_eq!(polls.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn it_wakes_the_task_that_polled_it_last() {
+        let (ring, rung) = tokio::sync::oneshot::channel();
+        let mut rare = Box::pin(Rarely::new(rung));
+        let mut poll = |waker: &Waker| rare.as_mut().poll(&mut Context::from_waker(waker));
+        assert!(poll(Waker::noop()).is_pending());
+        let moved = Arc::new(Told::default());
+        assert!(poll(&Waker::from(moved.clone())).is_pending());
+        ring.send(()).unwrap();
+        assert!(moved.0.load(Ordering::Acquire), "it heard");
+        assert!(poll(&Waker::from(moved)).is_ready());
+    }
+
+    #[derive(Default)]
+    struct Told(AtomicBool);
+
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::{
     convert::Infallible,
+    future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -11,12 +12,12 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 /// A small answer: nothing, some bytes, or some bytes and trailers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Reply {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
-    /// Stays open after the data until the connection ends, as a stream of events does.
-    open: bool,
+    /// What it waits for after the data, as a stream of events does; maybe with more data at the end.
+    last: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
 }
 
 impl Reply {
@@ -32,12 +33,16 @@ impl Reply {
 
     /// A body with trailers.
     pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
-        Self { data: Some(data), trailers: Some(trailers), open: false }
+        Self { data: Some(data), trailers: Some(trailers), last: None }
     }
 
-    /// A stream of which nothing more comes after the first bytes.
-    pub fn held_open(data: Bytes) -> Self {
-        Self { data: Some(data), trailers: None, open: true }
+    /// A stream that says something now, and something at the end.
+    pub fn held_open(
+        data: Bytes,
+        last: impl Future<Output = Option<Bytes>> + Send + 'static,
+        trailers: HeaderMap,
+    ) -> Self {
+        Self { data: Some(data), trailers: Some(trailers), last: Some(Box::pin(last)) }
     }
 }
 
@@ -47,24 +52,28 @@ impl Body for Reply {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         if let Some(data) = self.data.take() {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
-        if self.open {
-            return Poll::Pending;
+        if let Some(last) = &mut self.last {
+            let data = ready!(last.as_mut().poll(cx));
+            self.last = None;
+            if let Some(data) = data {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
         }
         Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.data.is_none() && self.trailers.is_none() && !self.open
+        self.data.is_none() && self.trailers.is_none() && self.last.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
         // With a known size HTTP would announce a length, and there are clients that then stop before the trailers.
-        let unknown = self.open || self.trailers.is_some();
+        let unknown = self.last.is_some() || self.trailers.is_some();
         if unknown { SizeHint::new() } else { SizeHint::with_exact(self.data.as_ref().map_or(0, Bytes::len) as u64) }
     }
 }

@@ -5,6 +5,7 @@
 //! exporter that several pipelines use counts as one, as in the Collector). Counters are there with zero before the
 //! first event, so that no increase is missed. *Does not* write `_total` behind counters: the Collector does not either.
 
+mod calls;
 mod page;
 mod rows;
 
@@ -20,11 +21,14 @@ use super::ProcessInfo;
 use crate::core::{DropReason, Histogram, Registry};
 
 /// The page. An empty one at [`Level::None`]; sizes of batches from [`Level::Normal`] on, those in bytes at
-/// [`Level::Detailed`].
+/// [`Level::Detailed`], with the durations of calls.
 pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> String {
     let mut page = Page::default();
     if level > Level::None {
         rows::receivers(&mut page, registry);
+        if level >= Level::Detailed {
+            calls::all(&mut page, registry);
+        }
         rows::processors(&mut page, registry, level);
         rows::exporters(&mut page, registry, level);
         pipelines(&mut page, registry);
@@ -105,5 +109,5 @@ fn items(histogram: &Histogram) -> Sizes {
 
 fn bytes(histogram: &Histogram) -> Sizes {
     let (rows, sum, count) = histogram.snapshot();
-    Sizes { rows, sum, count }
+    Sizes { rows, sum, count, unit: 1 }
 }

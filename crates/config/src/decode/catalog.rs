@@ -33,7 +33,7 @@ pub(crate) const EXPORTERS: &str = "\
     alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray azure_blob azureblob \
     azuredataexplorer azuremonitor bmc_helix bmchelix cassandra clickhouse coralogix datadog dataset doris \
     elasticsearch faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
-    googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka load_balancing loadbalancing logging \
+    googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka load_balancing loadbalancing \
     logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 
@@ -46,3 +46,19 @@ pub(crate) const EXTENSIONS: &str = "\
     jaegerremotesampling json_log_encoding k8s_leader_elector k8s_observer kafkatopics_observer mcp memory_limiter \
     oidc opamp otlp_encoding pebble_tail_storage pprof redis_storage remotetap sigv4auth skywalking_encoding \
     solarwindsapmsettings sumologic text_encoding zipkin_encoding zpages";
+
+/// Names that the Collector had once, by section, and what does their work now.
+const REMOVED: [(&str, &str, &str); 7] = [
+    ("exporters", "logging", "use `debug`"),
+    ("exporters", "jaeger", "use `otlp`: Jaeger takes OTLP"),
+    ("exporters", "jaeger_thrift", "use `otlphttp`: Jaeger takes OTLP"),
+    ("exporters", "opencensus", "use `otlp`"),
+    ("processors", "queued_retry", "use `sending_queue` and `retry_on_failure` of the exporter"),
+    ("extensions", "memory_ballast", "leave it out: there is no garbage collector that needs it"),
+    ("extensions", "ballast", "leave it out: there is no garbage collector that needs it"),
+];
+
+/// What to use instead of a component that the Collector removed.
+pub(crate) fn instead_of(section: &str, name: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(at, removed, _)| (*at, *removed) == (section, name)).map(|(.., instead)| *instead)
+}

@@ -127,6 +127,9 @@ pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Se
 fn unknown<T>(kind: &Kind<T>, name: &str, report: &Report) -> (String, Option<String>) {
     let known: Vec<&str> = kind.types.iter().map(|(name, _)| *name).collect();
     let (noun, all) = (kind.noun, format!("known {}", kind.section));
+    if let Some(instead) = catalog::instead_of(kind.section, name) {
+        return (format!("the {noun} `{name}` was removed from the Collector"), Some(instead.to_owned()));
+    }
     if kind.elsewhere.split_whitespace().any(|other| other == name) {
         let message = format!("the {noun} `{name}` is not supported by this build");
         return (message, report.suggest("", &known, &all));

@@ -6,7 +6,8 @@ use super::{cursor::Cursor, fields::Fields, network, report::Report, scalar, tls
 use crate::{
     Secret,
     model::{
-        BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthCheck, Htpasswd, OAuth2Client, PipelineCheck,
+        BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
+        PipelineCheck,
     },
 };
 
@@ -19,6 +20,7 @@ pub(crate) fn health_check(at: &Cursor<'_>, report: &Report) -> Option<Extension
         path: fields.get_or("path", default.path, scalar::text),
         tls: fields.get("tls", tls::server),
         pipeline_check: fields.get("check_collector_pipeline", pipeline_check).unwrap_or_default(),
+        response_body: fields.get("response_body", response_body),
     };
     if check.endpoint.is_empty() {
         report.error(&fields.place("endpoint"), "the `endpoint` is empty", Some("write it as host:port".into()));
@@ -30,18 +32,19 @@ pub(crate) fn health_check(at: &Cursor<'_>, report: &Report) -> Option<Extension
     fields.idle(&["include_metadata", "keep_alives_enabled", "use_v2"], scalar::boolean);
     fields.idle(&["max_request_body_size"], scalar::integer);
     fields.idle(&["compression_algorithms"], scalar::texts);
-    fields.unsupported(&[
-        "auth",
-        "cors",
-        "response_headers",
-        "response_body",
-        "middlewares",
-        "http",
-        "grpc",
-        "component_health",
-    ]);
+    fields.unsupported(&["auth", "cors", "response_headers", "middlewares", "http", "grpc", "component_health"]);
     fields.finish();
     Some(Extension::HealthCheck(check))
+}
+
+fn response_body(at: &Cursor<'_>, report: &Report) -> Option<HealthBodies> {
+    let mut fields = Fields::of(at, report);
+    let bodies = HealthBodies {
+        healthy: fields.text("healthy").unwrap_or_default(),
+        unhealthy: fields.text("unhealthy").unwrap_or_default(),
+    };
+    fields.finish();
+    Some(bodies)
 }
 
 fn pipeline_check(at: &Cursor<'_>, report: &Report) -> Option<PipelineCheck> {

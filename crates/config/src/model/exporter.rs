@@ -218,6 +218,27 @@ pub struct FileExporter {
     pub append: bool,
     /// `flush_interval`
     pub flush_interval: Duration,
+    /// `compression: zstd`
+    pub zstd: bool,
+    /// `create_directory`, with the `directory_permissions`.
+    pub create_directory: Option<u32>,
+    /// `group_by`; `None` unless it is enabled.
+    pub group_by: Option<GroupBy>,
+}
+
+/// `group_by`: a file for each value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupBy {
+    /// `resource_attribute`: its value stands in the path instead of `*`.
+    pub resource_attribute: String,
+    /// `max_open_files`, at least one.
+    pub max_open_files: u32,
+}
+
+impl Default for GroupBy {
+    fn default() -> Self {
+        Self { resource_attribute: "fileexporter.path_segment".into(), max_open_files: 100 }
+    }
 }
 
 /// `rotation`

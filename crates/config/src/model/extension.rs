@@ -29,6 +29,17 @@ pub struct HealthCheck {
     pub tls: Option<ServerTls>,
     /// `check_collector_pipeline`
     pub pipeline_check: PipelineCheck,
+    /// `response_body`; `None`: the document that the Collector answers with.
+    pub response_body: Option<HealthBodies>,
+}
+
+/// `response_body`: what is said instead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HealthBodies {
+    /// `healthy`
+    pub healthy: String,
+    /// `unhealthy`
+    pub unhealthy: String,
 }
 
 impl Default for HealthCheck {
@@ -38,6 +49,7 @@ impl Default for HealthCheck {
             path: "/".into(),
             tls: None,
             pipeline_check: PipelineCheck::default(),
+            response_body: None,
         }
     }
 }

@@ -13,7 +13,6 @@ fn a_creator_owns_every_field_that_is_not_there_by_itself() {
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
                 "template": {"metadata": {}, "spec": {"securityContext": {}, "containers": [{
                     "name": "main",
-                    "resources": {},
                     "env": [{"name": "A", "value": "1"}],
                     "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 443, "protocol": "TCP"}],
                 }]}},
@@ -131,6 +130,7 @@ fn a_status_has_an_entry_of_its_own_and_neither_path_owns_the_others_fields() {
     let mut new = widget.object.clone().unwrap();
     new["status"] = json!({"ready": false});
     new["spec"]["size"] = json!(2);
+    new["metadata"]["labels"] = json!({"x": "y"});
     new["metadata"]["managedFields"] = json!([]);
     widget.owner("m", "status").update(widget.object.as_ref(), &mut new);
     widget.object = Some(new);
@@ -245,4 +245,39 @@ fn only_the_entries_in_metadata_are_no_field() {
     widget.put("n", json!({"spec": {"free": {"managedFields": [2]}}, "managedFields": 2}));
     let of_n = json!({"f:spec": {"f:free": {"f:managedFields": {}}}, "f:managedFields": {}});
     assert_eq!(widget.books()[1], ("n Update".to_owned(), of_n));
+}
+
+/// Values with the names of real fields in wrong places.
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i8>().prop_map(Value::from),
+        any::<f32>().prop_map(Value::from),
+        "[a-c]{0,2}".prop_map(Value::from)
+    ];
+    let names =
+        ["spec", "m", "s", "l", "am", "free", "k", "v", "status", "metadata", "labels", "finalizers", "managedFields"];
+    leaf.prop_recursive(5, 40, 4, move |inner| {
+        let members = prop::collection::btree_map(prop::sample::select(names.to_vec()), inner.clone(), 0..5);
+        let members =
+            members.prop_map(|members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+        prop_oneof![prop::collection::vec(inner, 0..4).prop_map(Value::from), members]
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_a_client_sends_panics(live in values(), mut new in values(), force in any::<bool>(), builtin in any::<bool>()) {
+        let fixture = if builtin { Fixture::config_map() } else { Fixture::widget() };
+        let owner = fixture.owner("m", "");
+        if let Some(config) = new.as_object_mut() {
+            config.insert("apiVersion".to_owned(), fixture.api_version.into());
+            config.insert("kind".to_owned(), fixture.kind.into());
+        }
+        let _ = owner.apply(None, &new, force);
+        let _ = owner.apply(Some(&live), &new, force);
+        owner.update(None, &mut new.clone());
+        owner.update(Some(&live), &mut new);
+    }
 }

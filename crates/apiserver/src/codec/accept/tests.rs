@@ -57,7 +57,10 @@ fn forms_are_chosen() {
 #[test]
 fn forms_must_fit_what_is_answered() {
     let gv = GroupVersion::new("", "v1");
-    let check = |accept: &str, list| ask(accept, LIST).expect(accept).check_form(list, &gv, "ConfigMap", false);
+    let check = |accept: &str, list| {
+        let kind = if list { "ConfigMapList" } else { "ConfigMap" };
+        ask(accept, LIST).expect(accept).check_form(list, &gv, kind, false)
+    };
     let one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let many = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     assert_eq!(check(one, false), Ok(()));
@@ -90,12 +93,15 @@ fn media_types_are_chosen_by_quality_and_order() {
 }
 
 #[test]
-fn streams_have_no_yaml() {
+fn streams_are_json() {
     assert_eq!(media("application/json;stream=watch", WATCH), Media::Json);
     assert!(ask("application/yaml", WATCH).expect_err("a refusal").message.ends_with("protobuf;stream=watch"));
     assert!(ask("application/json;stream=other", LIST).is_err());
-    let chosen = ask("application/vnd.kubernetes.protobuf", WATCH).expect("protobuf");
-    assert_eq!(chosen.content_type(true), "application/vnd.kubernetes.protobuf;stream=watch");
+    assert_eq!(
+        media("application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch", WATCH),
+        Media::Json
+    );
+    assert!(ask("application/vnd.kubernetes.protobuf", WATCH).is_err());
 }
 
 #[test]

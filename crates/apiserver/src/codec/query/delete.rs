@@ -102,7 +102,7 @@ fn from_query(query: &Query<'_>) -> Result<Given, Status> {
 }
 
 fn from_body(media: Media, bytes: &[u8]) -> Result<Given, Status> {
-    let body = body::decode_plain(media, bytes)?;
+    let body = body::decode_options(media, bytes)?;
     let Value::Object(object) = body.value else { return Ok(Given::default()) };
     match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "" | "DeleteOptions" => {}

@@ -115,7 +115,7 @@ fn resource(custom: bool, selectable: &[&str]) -> Resource {
         categories: Vec::new(),
         verbs: Vec::new(),
         subresources: Vec::new(),
-        schema: crate::schema::Node::Own(Arc::default()),
+        schema: Schema::default().into(),
         strategy: Arc::new(Plain),
         custom: custom.then(|| Arc::new(Custom::default())),
         selectable: selectable.iter().map(|&field| field.into()).collect(),

@@ -265,6 +265,26 @@ async fn a_destination_that_goes_takes_its_gauges_along() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panic_of_the_exporter_costs_one_batch_and_not_the_worker() {
+    let f = fixture(Destination::new([Reply::Panic], Reply::Take), |_| {});
+    f.put(spans(2)).await;
+    f.put(spans(1)).await;
+    assert_eq!((f.dropped(DropReason::Refused), read(&f.stats.send_failed)), (2, 2));
+    assert_eq!((f.to.delivered().len(), f.size()), (1, 0));
+    assert_eq!(f.stats.in_flight.load(Ordering::Relaxed), 0);
+    f.outlet.drain(Instant::now() + SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_makes_the_exporter_panic_costs_those_it_was_joined_with_nothing() {
+    let f = fixture(Destination::new([Reply::Panic, Reply::Panic], Reply::Take), |_| {});
+    let mut joined = request([1]);
+    joined.append(request([2]));
+    f.put(joined).await;
+    assert_eq!((f.dropped(DropReason::Refused), f.to.delivered()), (1, vec![vec![2]]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn draining_ends_when_all_is_delivered() {
     let f = fixture(Destination::new([Reply::NotNow(None)], Reply::Take), |_| {});
     f.put(spans(1)).await;

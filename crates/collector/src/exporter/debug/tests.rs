@@ -366,6 +366,24 @@ async fn a_stream_that_is_closed_is_a_local_failure_that_may_pass() {
 }
 
 #[tokio::test]
+async fn a_panic_is_no_failure_that_may_pass() {
+    struct Broken;
+    impl Output for Broken {
+        fn line(&self, _: &str) {}
+        fn block(&self, _: &str) -> io::Result<()> {
+            panic!("of the output")
+        }
+        fn records(&self, _: &[u8]) -> io::Result<()> {
+            panic!("of the output")
+        }
+    }
+    let settings = DebugExporter { verbosity: Verbosity::Json, ..DebugExporter::default() };
+    let built = build_with(&settings, Arc::new(Broken)).expect("builds");
+    let error = built.exporter.send(&batch(Signal::Logs, &[LOGS])).await.expect_err("fails");
+    assert!(!error.retryable && error.code.blames_data(), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_value_of_any_depth_does_no_harm() {
     // An `AnyValue` that holds a list that holds an `AnyValue` …, as deep as a few hundred kilobytes allow.
     fn inside(field: u8, content: Vec<u8>) -> Vec<u8> {

@@ -16,13 +16,23 @@ use kubewake_config::model::Rotation;
 
 use super::rotation;
 
-/// Every path that an exporter of this process was built for. Entries stay, as few as they are: what was opened once
-/// is never emptied again.
+/// Every path that an exporter of this process was built for. Entries of the document stay, as few as they are: what
+/// was opened once is never emptied again. Those of a group go with their last user.
 static SINKS: Mutex<BTreeMap<PathBuf, Entry>> = Mutex::new(BTreeMap::new());
 
 struct Entry {
     sink: Weak<Sink>,
     was_open: Arc<AtomicBool>,
+    keeping: Keeping,
+}
+
+/// How long it is remembered that a file was open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// As long as the process runs: the path is in a document.
+    Always,
+    /// As long as somebody uses it: a stranger chose it.
+    WhileUsed,
 }
 
 /// What happens to the content that a file has when this process opens it for the first time.
@@ -52,17 +62,24 @@ struct Open {
 
 impl Sink {
     /// The one sink of this process for `path`. Opens nothing yet.
-    pub(super) fn at(path: &Path) -> io::Result<Arc<Self>> {
+    pub(super) fn at(path: &Path, keeping: Keeping) -> io::Result<Arc<Self>> {
         let path = full(path)?;
         let mut sinks = SINKS.lock().unwrap_or_else(PoisonError::into_inner);
+        sinks.retain(|_, entry| entry.keeping == Keeping::Always || entry.sink.strong_count() > 0);
         let known = sinks.get(&path);
         if let Some(sink) = known.and_then(|entry| entry.sink.upgrade()) {
             return Ok(sink);
         }
         let was_open = known.map(|entry| entry.was_open.clone()).unwrap_or_default();
         let sink = Arc::new(Self { path: path.clone(), was_open: was_open.clone(), open: Mutex::new(None) });
-        sinks.insert(path, Entry { sink: Arc::downgrade(&sink), was_open });
+        sinks.insert(path, Entry { sink: Arc::downgrade(&sink), was_open, keeping });
         Ok(sink)
+    }
+
+    /// Whether anything is remembered of a path.
+    #[cfg(test)]
+    pub(super) fn is_known(path: &Path) -> bool {
+        SINKS.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&full(path).unwrap())
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,11 +1,12 @@
 use std::{fs, path::Path};
 
 use bytes::Bytes;
+use kubewake_config::model::FileFormat;
 use kubewake_otlp::Signal;
 use tempfile::TempDir;
 
 use super::*;
-use crate::core::{Charge, Origin, Part};
+use crate::core::{Charge, ErrorClass, Origin, Part};
 
 /// 2023-11-14T22:13:20Z
 fn then() -> SystemTime {
@@ -35,6 +36,9 @@ fn settings(directory: &Path) -> FileExporter {
         format: FileFormat::Json,
         append: false,
         flush_interval: Duration::from_secs(1),
+        zstd: false,
+        create_directory: None,
+        group_by: None,
     }
 }
 
@@ -264,4 +268,44 @@ fn a_name_without_an_extension_gets_the_time_at_its_end() {
     let rotation = Rotation { max_days: 0, ..Rotation::default() };
     let name = rotation::backup_name(Path::new("/var/log/spans"), &rotation, then() + Duration::from_millis(5));
     assert_eq!(name, Path::new("/var/log/spans-2023-11-14T22-13-20.005"));
+}
+
+#[tokio::test]
+async fn compressed_requests_have_their_length_before_them_in_either_format() {
+    let directory = directory();
+    for (format, name) in [(FileFormat::Json, "json"), (FileFormat::Proto, "proto")] {
+        let path = directory.path().join(name);
+        let settings = FileExporter { path, format, zstd: true, ..settings(directory.path()) };
+        let exporter = exporter(&settings);
+        exporter.send(&batch(&["a"])).await.expect("written");
+        exporter.send(&batch(&["b"])).await.expect("written");
+        let content = fs::read(&settings.path).expect("a file");
+        let mut rest = &content[..];
+        for name in ["a", "b"] {
+            let (length, after) = rest.split_at(4);
+            let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+            let request = zstd::decode_all(&after[..length]).expect("zstd");
+            let expected = match format {
+                FileFormat::Json => line(name).trim_end().as_bytes().to_vec(),
+                FileFormat::Proto => part(name).bytes.to_vec(),
+            };
+            assert_eq!(request, expected);
+            rest = &after[length..];
+        }
+        assert!(rest.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn directories_are_created_if_the_settings_say_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = directory();
+    let settings = settings(&directory.path().join("a/b"));
+    let problem = build_with(&settings, then).err().expect("no directory").0;
+    assert!(problem.contains("a/b/logs.json"), "{problem}");
+    let settings = FileExporter { create_directory: Some(0o700), ..settings };
+    exporter(&settings).send(&batch(&["a"])).await.expect("written");
+    assert_eq!(read(&settings), line("a"));
+    let mode = fs::metadata(directory.path().join("a")).expect("a directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }

@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use aws_lc_rs::{
@@ -11,6 +13,7 @@ use aws_lc_rs::{
     rand::SystemRandom,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use tokio::sync::Semaphore;
 
 use crate::{components::BuildError, net::request::credential::same};
 
@@ -18,13 +21,30 @@ use crate::{components::BuildError, net::request::credential::same};
 /// themselves, with the right password or a wrong one, cost a hash once.
 const MAX_REMEMBERED: usize = 1024;
 
+/// bcrypt hashes that are computed at once. Guesses cost the machine no more than this many cores; further ones wait.
+const AT_ONCE: usize = 2;
+
 type Digest = [u8; 32];
 
 /// Who may come in.
-#[derive(Default)]
 pub(super) struct Users {
     entries: HashMap<String, Entry>,
     remembered: Remembered,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), remembered: Remembered::default(), places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+/// Whether a password is right.
+pub(super) enum Checked {
+    /// Known at once.
+    Now(bool),
+    /// Known when a hash was computed, on a thread that nobody else waits for.
+    Later(Pin<Box<dyn Future<Output = bool> + Send>>),
 }
 
 enum Entry {
@@ -53,18 +73,38 @@ impl Users {
     }
 
     /// Whether the password is the user's.
-    pub(super) fn check(&self, name: &str, password: &str) -> bool {
+    pub(super) fn check(self: &Arc<Self>, name: &str, password: &str) -> Checked {
         match self.entries.get(name) {
-            None => false,
-            Some(Entry::Plain(expected)) => same(expected.as_bytes(), password.as_bytes()),
+            None => Checked::Now(false),
+            Some(Entry::Plain(expected)) => Checked::Now(same(expected.as_bytes(), password.as_bytes())),
             Some(Entry::Sha1(expected)) => {
                 let actual = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
-                same(expected, actual.as_ref())
+                Checked::Now(same(expected, actual.as_ref()))
             }
             Some(Entry::Bcrypt(hash)) => {
-                self.remembered.recall(name, password, || bcrypt::verify(password, hash).unwrap_or(false))
+                let digest = self.remembered.digest(name, password);
+                match self.remembered.recall(&digest) {
+                    Some(right) => Checked::Now(right),
+                    None => Checked::Later(Box::pin(self.clone().verify(digest, password.to_owned(), hash.clone()))),
+                }
             }
         }
+    }
+
+    async fn verify(self: Arc<Self>, digest: Digest, password: String, hash: String) -> bool {
+        let Ok(place) = self.places.clone().acquire_owned().await else { return false };
+        // Whoever had the place before may have asked the same: senders begin all at once.
+        if let Some(right) = self.remembered.recall(&digest) {
+            return right;
+        }
+        let hashed = tokio::task::spawn_blocking(move || {
+            let right = bcrypt::verify(&password, &hash).unwrap_or(false);
+            self.remembered.remember(digest, right);
+            // Here, and not with the caller: one that hangs up leaves the hash behind.
+            drop(place);
+            right
+        });
+        hashed.await.unwrap_or(false)
     }
 }
 
@@ -108,19 +148,13 @@ impl Default for Remembered {
 }
 
 impl Remembered {
-    fn recall(&self, name: &str, password: &str, verify: impl FnOnce() -> bool) -> bool {
-        let digest = self.digest(name, password);
-        {
-            let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            if answers.right.contains(&digest) {
-                return true;
-            }
-            if answers.wrong.contains(&digest) {
-                return false;
-            }
-        }
-        // Not under the lock: those who are remembered do not wait for those who are not.
-        let right = verify();
+    fn recall(&self, digest: &Digest) -> Option<bool> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong = || answers.wrong.contains(digest).then_some(false);
+        answers.right.contains(digest).then_some(true).or_else(wrong)
+    }
+
+    fn remember(&self, digest: Digest, right: bool) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = if right { &mut answers.right } else { &mut answers.wrong };
         // Each kind by itself, so that guesses do not push out those who know.
@@ -128,7 +162,6 @@ impl Remembered {
             kind.clear();
         }
         kind.insert(digest);
-        right
     }
 
     fn digest(&self, name: &str, password: &str) -> Digest {
@@ -141,27 +174,71 @@ impl Remembered {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
-    #[test]
-    fn an_answer_is_remembered_right_or_wrong() {
-        let remembered = Remembered::default();
-        for right in [true, false] {
-            let password = format!("{right}");
-            assert_eq!(remembered.recall("ada", &password, || right), right);
-            assert_eq!(remembered.recall("ada", &password, || panic!("asked twice")), right);
-            assert!(remembered.recall("bob", &password, || true), "another user has another answer");
+    fn poll(checked: &mut Pin<Box<dyn Future<Output = bool> + Send>>) -> Poll<bool> {
+        checked.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn users(name: &str, password: &str) -> Arc<Users> {
+        let mut users = Users::default();
+        users.add(&format!("{name}:{}", bcrypt::hash(password, 4).unwrap()), "test").unwrap();
+        Arc::new(users)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_remembered_right_or_wrong() {
+        let users = users("ada", "right");
+        for (password, right) in [("right", true), ("wrong", false)] {
+            let Checked::Later(first) = users.check("ada", password) else { panic!("a hash is computed elsewhere") };
+            assert_eq!(first.await, right);
+            assert!(matches!(users.check("ada", password), Checked::Now(again) if again == right));
         }
+        assert!(matches!(users.check("bob", "right"), Checked::Now(false)), "another user has another answer");
+    }
+
+    #[tokio::test]
+    async fn hashes_wait_for_a_place_and_those_who_are_remembered_do_not() {
+        let users = users("ada", "right");
+        let Checked::Later(known) = users.check("ada", "right") else { panic!("a hash is computed elsewhere") };
+        assert!(known.await);
+        let all = users.places.clone().acquire_many_owned(AT_ONCE as u32).await.unwrap();
+        let guess = || match users.check("ada", "guess") {
+            Checked::Later(guess) => guess,
+            Checked::Now(_) => panic!("it is not known yet"),
+        };
+        let mut guesses = [guess(), guess(), guess()];
+        for guess in &mut guesses {
+            assert!(poll(guess).is_pending());
+        }
+        assert!(matches!(users.check("ada", "right"), Checked::Now(true)));
+        drop(all);
+        for guess in guesses {
+            assert!(!guess.await);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_hangs_up_gives_its_place_back() {
+        let users = users("ada", "right");
+        let Checked::Later(mut gone) = users.check("ada", "right") else { panic!("a hash is computed elsewhere") };
+        let _ = poll(&mut gone);
+        drop(gone);
+        drop(users.places.acquire_many(AT_ONCE as u32).await.unwrap());
+        assert!(matches!(users.check("ada", "right"), Checked::Now(true)), "and what was computed is remembered");
     }
 
     #[test]
     fn a_flood_of_guesses_is_forgotten_and_those_who_know_are_not() {
         let remembered = Remembered::default();
-        remembered.recall("ada", "right", || true);
+        let ada = remembered.digest("ada", "right");
+        remembered.remember(ada, true);
         for guess in 0..3 * MAX_REMEMBERED {
-            remembered.recall("ada", &guess.to_string(), || false);
+            remembered.remember(remembered.digest("ada", &guess.to_string()), false);
         }
         assert!(remembered.answers.lock().unwrap().wrong.len() <= MAX_REMEMBERED);
-        assert!(remembered.recall("ada", "right", || panic!("asked twice")));
+        assert_eq!(remembered.recall(&ada), Some(true));
     }
 }

@@ -15,8 +15,8 @@ fn inline(text: &str) -> Htpasswd {
 }
 
 /// Who the server takes this login for.
-fn enter(settings: &Htpasswd, login: &str) -> Option<String> {
-    server(settings).unwrap().authenticate(&headers(login)).ok().flatten()
+async fn enter(settings: &Htpasswd, login: &str) -> Option<String> {
+    server(settings).unwrap().authenticate(&headers(login)).wait().await.ok().flatten()
 }
 
 #[tokio::test]
@@ -51,8 +51,8 @@ async fn files_win_over_text_and_lose_their_line_break() {
     assert!(problem.contains("missing cannot be read") && !problem.contains("secret"), "{problem}");
 }
 
-#[test]
-fn a_server_knows_plain_sha_and_bcrypt_passwords() {
+#[tokio::test]
+async fn a_server_knows_plain_sha_and_bcrypt_passwords() {
     let hash = bcrypt::hash("pass", 4).unwrap();
     let apache = hash.replacen("$2b$", "$2y$", 1);
     // printf pass | openssl dgst -binary -sha1 | base64
@@ -60,40 +60,40 @@ fn a_server_knows_plain_sha_and_bcrypt_passwords() {
         format!("# users\n\nplain:pass\nsha:{{SHA}}nU4eI71bcnBGqeO0t9tXvY1u5oQ=\nhash:{hash}\napache:{apache}\n");
     let users = inline(&users);
     for name in ["plain", "sha", "hash", "apache"] {
-        assert_eq!(enter(&users, &format!("{name}:pass")).as_deref(), Some(name));
-        assert_eq!(enter(&users, &format!("{name}:wrong")), None);
-        assert_eq!(enter(&users, &format!("{name}:")), None);
+        assert_eq!(enter(&users, &format!("{name}:pass")).await.as_deref(), Some(name));
+        assert_eq!(enter(&users, &format!("{name}:wrong")).await, None);
+        assert_eq!(enter(&users, &format!("{name}:")).await, None);
     }
-    assert_eq!(enter(&users, "nobody:pass"), None);
+    assert_eq!(enter(&users, "nobody:pass").await, None);
 }
 
-#[test]
-fn a_password_may_hold_colons() {
-    assert_eq!(enter(&inline("ada:pa:ss"), "ada:pa:ss").as_deref(), Some("ada"));
+#[tokio::test]
+async fn a_password_may_hold_colons() {
+    assert_eq!(enter(&inline("ada:pa:ss"), "ada:pa:ss").await.as_deref(), Some("ada"));
 }
 
-#[test]
-fn the_document_wins_over_the_file() {
+#[tokio::test]
+async fn the_document_wins_over_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, "ada:file\nbob:file\n").unwrap();
     let settings = Htpasswd { file: Some(path), inline: Some(Secret::new("ada:inline")) };
-    assert!(enter(&settings, "ada:inline").is_some() && enter(&settings, "bob:file").is_some());
-    assert!(enter(&settings, "ada:file").is_none());
+    assert!(enter(&settings, "ada:inline").await.is_some() && enter(&settings, "bob:file").await.is_some());
+    assert!(enter(&settings, "ada:file").await.is_none());
 }
 
-#[test]
-fn what_is_no_basic_authorization_is_refused_without_being_repeated() {
+#[tokio::test]
+async fn what_is_no_basic_authorization_is_refused_without_being_repeated() {
     let server = server(&inline("ada:secret")).unwrap();
     for value in ["", "Basic", "Bearer secret", "Basic ???", "Basic c2VjcmV0", "Basic /////w=="] {
         let headers = [(AUTHORIZATION, HeaderValue::from_str(value).unwrap())].into_iter().collect();
-        let error = server.authenticate(&headers).unwrap_err().0;
+        let error = server.authenticate(&headers).wait().await.unwrap_err().0;
         assert!(!error.contains("secret"), "{error}");
     }
-    assert!(server.authenticate(&HeaderMap::new()).is_err());
+    assert!(server.authenticate(&HeaderMap::new()).wait().await.is_err());
     // The scheme is the same in any case, as HTTP says.
     let lower = [(AUTHORIZATION, HeaderValue::from_str("basic YWRhOnNlY3JldA==").unwrap())].into_iter().collect();
-    assert_eq!(server.authenticate(&lower).unwrap().as_deref(), Some("ada"));
+    assert_eq!(server.authenticate(&lower).wait().await.unwrap().as_deref(), Some("ada"));
 }
 
 #[test]

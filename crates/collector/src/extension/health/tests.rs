@@ -99,3 +99,16 @@ async fn the_path_can_be_set_and_status_is_there() {
     assert_eq!((status, &body["phase"]), (200, &"starting".into()));
     assert_eq!(body["pipelines"]["logs/app"]["state"], "idle");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_may_give_the_words() {
+    let telemetry = collector();
+    let bodies = HealthBodies { healthy: "fine".into(), unhealthy: "not now".into() };
+    let settings = HealthCheck { response_body: Some(bodies), ..HealthCheck::default() };
+    let routes = HealthRoutes::new(&settings, telemetry.clone());
+    assert_eq!(get(&routes, "/"), (503, "not now".into()));
+    enter(&telemetry, Phase::Ready);
+    assert_eq!(get(&routes, "/"), (200, "fine".into()));
+    assert_eq!(get(&routes, "/status").0, 200);
+    assert!(get(&routes, "/status").1.is_object(), "only the one answer has other words");
+}

@@ -1,27 +1,19 @@
 //! OTLP/gRPC on bare HTTP/2: a unary call is a prefix of five bytes and a body.
 
+mod activity;
 mod call;
 mod health;
 mod message;
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use hyper::{Request, Response, body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kubewake_config::model::{GrpcServer, ServerKeepalive};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::Notify,
-};
+use kubewake_config::model::GrpcServer;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use self::activity::{Activity, End};
 use super::{
     Live, Wire,
     intake::{Peer, Taker},
@@ -64,28 +56,28 @@ where
         let (shared, busy) = (shared.clone(), busy.begin());
         async move {
             let (peer, live, taker) = &*shared;
-            let response: Response<Reply> = call::handle(request, peer, &live.load_full(), taker).await;
-            drop(busy);
+            let response: Response<Reply> = call::handle(request, peer, &live.load_full(), taker, busy).await;
             Ok::<_, Infallible>(response)
         }
     });
     let streams = InTask::default();
     let connection = builder(&settings, streams.clone()).serve_connection(TokioIo::new(io), service);
     let mut connection = streams.run(connection);
-    let keepalive = settings.keepalive.clone();
+    let (keepalive, watched) = (settings.keepalive.clone(), activity.clone());
     let end = Rarely::new(async move {
         tokio::select! {
-            () = closing.wait() => {}
-            () = lifetime(&keepalive, &activity) => {}
+            () = closing.wait() => End::Closing,
+            () = watched.lifetime(&keepalive) => End::Expired,
         }
     });
-    tokio::select! {
+    let why = tokio::select! {
         biased;
         _ = &mut connection => return,
-        () = end => {}
-    }
+        why = end => why,
+    };
     // GOAWAY: calls under way end, new ones go elsewhere.
     connection.connection().graceful_shutdown();
+    activity.end(why);
     let grace = settings.keepalive.max_connection_age_grace.unwrap_or(Duration::MAX);
     let _ = tokio::time::timeout(grace, connection).await;
 }
@@ -105,56 +97,5 @@ fn builder(settings: &GrpcServer, streams: InTask) -> http2::Builder<InTask> {
     builder
 }
 
-/// Calls under way on a connection.
-#[derive(Default)]
-struct Activity {
-    calls: AtomicU64,
-    /// A call began or the last one ended.
-    changed: Notify,
-}
-
-struct Busy(Arc<Activity>);
-
-impl Activity {
-    fn begin(self: &Arc<Self>) -> Busy {
-        if self.calls.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.changed.notify_one();
-        }
-        Busy(self.clone())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        if self.0.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.changed.notify_one();
-        }
-    }
-}
-
-/// Ends when the connection is too old, or has been idle for too long.
-async fn lifetime(keepalive: &ServerKeepalive, activity: &Activity) {
-    // A tenth of jitter, so that connections that were opened together are not closed together.
-    let jitter = |age: Duration| age.mul_f64(0.9 + 0.2 * fastrand::f64());
-    let age = async {
-        match keepalive.max_connection_age {
-            Some(age) => tokio::time::sleep(jitter(age)).await,
-            None => std::future::pending().await,
-        }
-    };
-    let idle = async {
-        let Some(limit) = keepalive.max_connection_idle else { return std::future::pending().await };
-        loop {
-            let changed = activity.changed.notified();
-            let busy = activity.calls.load(Ordering::Acquire) > 0;
-            let wait = if busy { Duration::MAX } else { limit };
-            if tokio::time::timeout(wait, changed).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        () = age => {}
-        () = idle => {}
-    }
-}
+#[cfg(test)]
+mod tests;

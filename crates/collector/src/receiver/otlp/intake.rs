@@ -1,12 +1,12 @@
 //! What both protocols do with a body once they have it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use kubewake_otlp::Signal;
 
-use crate::core::{Admission, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
+use crate::core::{Admission, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
 /// A whole request, uncompressed.
 pub(super) struct Payload {
@@ -40,6 +40,11 @@ impl Taker {
     /// Reserves memory for a body of this length, before it is read.
     pub(super) fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
         self.intake.admit(signal, bytes)
+    }
+
+    /// Counts how a call ended, and how long it took.
+    pub(super) fn called(&self, signal: Signal, code: Code, took: Duration) {
+        self.stats.calls(signal).record(code, took);
     }
 
     /// Counts a request that was refused before its items were known.

@@ -32,6 +32,8 @@ pub(super) struct Sizes {
     pub(super) rows: Vec<(u64, u64)>,
     pub(super) sum: u64,
     pub(super) count: u64,
+    /// So many of what was counted are one of what is shown: nanoseconds, and seconds.
+    pub(super) unit: u64,
 }
 
 impl Page {
@@ -115,11 +117,18 @@ impl Sizes {
         let comma = if labels.is_empty() { "" } else { "," };
         for (bound, count) in &self.rows {
             // Bounds are written as floating point numbers; the Collector's client has an exponent from 10^6 on.
-            row(out, &bucket, &format!("{labels}{comma}le=\"{}\"", shortest(*bound as f64, 6)), count);
+            row(out, &bucket, &format!("{labels}{comma}le=\"{}\"", shortest(self.shown(*bound), 6)), count);
         }
         row(out, &bucket, &format!("{labels}{comma}le=\"+Inf\""), self.count);
-        row(out, &format!("{name}_sum"), labels, self.sum);
+        match self.unit {
+            1 => row(out, &format!("{name}_sum"), labels, self.sum),
+            _ => row(out, &format!("{name}_sum"), labels, shortest(self.shown(self.sum), 21)),
+        }
         row(out, &format!("{name}_count"), labels, self.count);
+    }
+
+    fn shown(&self, counted: u64) -> f64 {
+        counted as f64 / self.unit as f64
     }
 }
 

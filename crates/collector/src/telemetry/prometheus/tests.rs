@@ -4,7 +4,7 @@ use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
 use super::*;
-use crate::core::{Budget, Destination, Transport};
+use crate::core::{Budget, Code, Destination, Transport};
 
 fn pipeline(signal: Signal, name: Option<&str>) -> PipelineId {
     PipelineId { signal, name: name.map(Into::into) }
@@ -209,4 +209,34 @@ fn every_family_is_named_once_and_in_order() {
     let page = page(&registry, Level::Detailed);
     let names: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     assert!(names.len() > 20 && names.is_sorted_by(|a, b| a < b), "{names:#?}");
+}
+
+#[test]
+fn calls_have_the_rows_of_a_recorded_collector() {
+    let registry = Registry::default();
+    let stats = registry.receiver(&ComponentId::new("otlp"), Transport::Grpc);
+    stats.calls(Signal::Traces).record(Code::Ok, Duration::from_nanos(1500));
+    stats.calls(Signal::Traces).record(Code::Ok, Duration::from_millis(300));
+    stats.calls(Signal::Traces).record(Code::Ok, Duration::from_secs(60));
+    let labels = r#"rpc_method="opentelemetry.proto.collector.trace.v1.TraceService/Export",rpc_response_status_code="OK",rpc_system_name="grpc""#;
+    let rows = |level| rows(&registry, level, "rpc_server_call_duration");
+    let detailed = rows(Level::Detailed);
+    for (at, row) in [
+        (0, format!("_bucket{{{labels},le=\"0.005\"}} 1")),
+        (7, format!("_bucket{{{labels},le=\"0.5\"}} 2")),
+        (13, format!("_bucket{{{labels},le=\"10\"}} 2")),
+        (14, format!("_bucket{{{labels},le=\"+Inf\"}} 3")),
+        (15, format!("_sum{{{labels}}} 60.3000015")),
+        (16, format!("_count{{{labels}}} 3")),
+    ] {
+        assert_eq!(detailed[at], format!("rpc_server_call_duration{row}"));
+    }
+    assert!(rows(Level::Normal).is_empty());
+
+    let id = ComponentId::new("otlp/x");
+    let stats = registry.exporter(&id, &pipeline(Signal::Logs, None), backend());
+    stats.calls.record(Code::Unavailable, Duration::from_millis(5));
+    let page = page(&registry, Level::Detailed);
+    let labels = r#"rpc_method="opentelemetry.proto.collector.logs.v1.LogsService/Export",rpc_response_status_code="UNAVAILABLE",rpc_system_name="grpc""#;
+    assert!(page.contains(&format!("rpc_client_call_duration_bucket{{{labels},le=\"0.005\"}} 1")), "{page}");
 }

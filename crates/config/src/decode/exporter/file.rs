@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use crate::{
     decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
-    model::{Exporter, FileExporter, FileFormat, Rotation},
+    model::{Exporter, FileExporter, FileFormat, GroupBy, Rotation},
 };
+
+/// The permissions of new directories where none are given, as in the Collector.
+const DIRECTORY: u32 = 0o755;
 
 /// `file`
 pub(crate) fn file(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
@@ -22,24 +25,72 @@ pub(crate) fn file(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
         format: fields.get_or("format", FileFormat::Json, |at, report| scalar::keyword(at, report, &formats)),
         append: fields.flag("append"),
         flush_interval: flush.unwrap_or(Duration::from_secs(1)),
+        zstd: fields
+            .get_or("compression", false, |at, report| scalar::keyword(at, report, &[("", false), ("zstd", true)])),
+        create_directory: directory(&mut fields),
+        group_by: fields.get("group_by", group_by).flatten(),
     };
-    if exporter.append && exporter.rotation.is_some() {
-        report.error(
-            &fields.place("append"),
-            "`append` and `rotation` cannot both be set",
-            Some("keep one of the two".into()),
-        );
-    }
-    fields.unsupported(&[
-        "encoding",
-        "compression",
-        "compression_params",
-        "group_by",
-        "create_directory",
-        "directory_permissions",
-    ]);
+    check(&exporter, &fields);
+    fields.unsupported(&["encoding", "compression_params"]);
     fields.finish();
     Some(Exporter::File(exporter))
+}
+
+/// What does not go together.
+fn check(exporter: &FileExporter, fields: &Fields<'_, '_>) {
+    for (other, set) in [("rotation", exporter.rotation.is_some()), ("compression", exporter.zstd)] {
+        if exporter.append && set {
+            let message = format!("`append` and `{other}` cannot both be set");
+            fields.report.error(&fields.place("append"), message, Some("keep one of the two".into()));
+        }
+    }
+    let path = exporter.path.to_string_lossy();
+    let stars = path.matches('*').count();
+    if exporter.group_by.is_some() && !path.is_empty() && (stars != 1 || path.starts_with('*')) {
+        let message = "with `group_by` the `path` must hold one `*`, and not begin with it";
+        let help = "write it as /data/*.json: the value of the attribute stands in its place";
+        fields.report.error(&fields.place("path"), message, Some(help.into()));
+    }
+}
+
+/// The permissions that directories are created with, if they are.
+fn directory(fields: &mut Fields<'_, '_>) -> Option<u32> {
+    let create = fields.flag("create_directory");
+    let given = fields.text("directory_permissions").filter(|text| !text.is_empty());
+    let place = fields.place("directory_permissions");
+    let refuse = |message: &str, help: &str| fields.report.error(&place, message, Some(help.to_owned()));
+    match given.as_deref() {
+        Some(_) if !create => {
+            refuse("`directory_permissions` without `create_directory` has no effect", "set `create_directory: true`");
+            None
+        }
+        Some(text) => {
+            let bits = u32::from_str_radix(text, 8).ok().filter(|bits| bits & 0o777 == *bits);
+            if bits.is_none() {
+                refuse("`directory_permissions` are not permissions", "write them in octal, as \"0755\"");
+            }
+            bits
+        }
+        None => create.then_some(DIRECTORY),
+    }
+}
+
+fn group_by(at: &Cursor<'_>, report: &Report) -> Option<Option<GroupBy>> {
+    let default = GroupBy::default();
+    let mut fields = Fields::of(at, report);
+    let enabled = fields.flag("enabled");
+    let group = GroupBy {
+        resource_attribute: fields.get_or("resource_attribute", default.resource_attribute, scalar::text),
+        max_open_files: fields.get_or("max_open_files", default.max_open_files, scalar::u32),
+    };
+    if enabled && group.resource_attribute.is_empty() {
+        report.error(&fields.place("resource_attribute"), "the `resource_attribute` is empty", None);
+    }
+    if enabled && group.max_open_files == 0 {
+        report.error(&fields.place("max_open_files"), "`max_open_files` must be at least 1", None);
+    }
+    fields.finish();
+    Some(enabled.then_some(group))
 }
 
 fn rotation(at: &Cursor<'_>, report: &Report) -> Rotation {

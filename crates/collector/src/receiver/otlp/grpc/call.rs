@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTE
 use hyper::{Request, Response, body::Incoming};
 use kubewake_config::model::{Compression, GrpcServer};
 use kubewake_otlp::Signal;
+use tokio::time::Instant;
 
 use super::{
     super::{
@@ -14,6 +15,7 @@ use super::{
         intake::{Payload, Peer, Taker},
         rpc_status,
     },
+    activity::{Busy, End},
     health,
     message::{self, Message},
 };
@@ -44,6 +46,7 @@ pub(super) async fn handle(
     peer: &Peer,
     live: &Live<GrpcServer>,
     taker: &Taker,
+    busy: Busy,
 ) -> Response<Reply> {
     let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
     if request.method() != Method::POST || !is_grpc {
@@ -51,10 +54,13 @@ pub(super) async fn handle(
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return response;
     }
-    match route(request, peer, live, taker).await {
-        Ok(response) => response,
-        Err(refusal) => refused(&refusal),
-    }
+    let (signal, began) = (signal(request.uri().path()), Instant::now());
+    let (response, code) = match route(request, peer, live, taker, busy).await {
+        Ok(response) => (response, Code::Ok),
+        Err(refusal) => (refused(&refusal), refusal.code),
+    };
+    signal.inspect(|signal| taker.called(*signal, code, began.elapsed()));
+    response
 }
 
 async fn route(
@@ -62,10 +68,11 @@ async fn route(
     peer: &Peer,
     live: &Live<GrpcServer>,
     taker: &Taker,
+    busy: Busy,
 ) -> Result<Response<Reply>, Refusal> {
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(request.headers()).map_err(|error| {
+        Some(auth) => auth.authenticate(request.headers()).wait().await.map_err(|error| {
             taker.turn_away(TurnedAway::Unauthenticated);
             refuse(Code::Unauthenticated, error.to_string())
         })?,
@@ -79,13 +86,26 @@ async fn route(
             taker.take(signal, body, admission, origin).await?;
             Ok(ok(ALL_TAKEN))
         }
-        _ if health::is_check(path) => {
-            let message = message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(())).await?;
-            health::check(&message.bytes).map(ok)
-        }
-        _ if health::is_watch(path) => Ok(streaming(health::serving())),
+        _ if health::is_check(path) => health::check(&health_request(request).await?).map(ok),
+        _ if health::is_watch(path) => Ok(watch(&health_request(request).await?, busy)),
         _ => Err(unknown(path)),
     }
+}
+
+async fn health_request(request: Request<Incoming>) -> Result<Bytes, Refusal> {
+    let message = in_time(message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(()))).await?;
+    Ok(message.bytes)
+}
+
+/// Says how a service is, and once more when that changes: when the receiver closes. Without the end it would hold up the
+/// closing, which waits for calls under way.
+fn watch(request: &[u8], busy: Busy) -> Response<Reply> {
+    let end = busy.until_the_end();
+    let last = async { (end.await == End::Closing).then(health::not_serving) };
+    let mut trailers = HeaderMap::with_capacity(2);
+    trailers.insert(GRPC_STATUS, HeaderValue::from(u16::from(Code::Unavailable.number())));
+    trailers.insert(GRPC_MESSAGE, HeaderValue::from_static("the connection is closing"));
+    respond(Reply::held_open(health::first(request), last, trailers))
 }
 
 fn signal(path: &str) -> Option<Signal> {
@@ -225,10 +245,6 @@ fn ok(message: Bytes) -> Response<Reply> {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
     respond(Reply::with_trailers(message, trailers))
-}
-
-fn streaming(message: Bytes) -> Response<Reply> {
-    respond(Reply::held_open(message))
 }
 
 fn respond(reply: Reply) -> Response<Reply> {

@@ -26,8 +26,18 @@ pub(super) fn is_watch(path: &str) -> bool {
 }
 
 /// A framed `HealthCheckResponse` that says `SERVING`.
-pub(super) fn serving() -> Bytes {
+fn serving() -> Bytes {
     Bytes::from_static(&[0, 0, 0, 0, 2, 0x08, 1])
+}
+
+/// One that says `NOT_SERVING`.
+pub(super) fn not_serving() -> Bytes {
+    Bytes::from_static(&[0, 0, 0, 0, 2, 0x08, 2])
+}
+
+/// What a watcher hears first. A service that is not known may become so, by the protocol, and is no error.
+pub(super) fn first(request: &[u8]) -> Bytes {
+    check(request).unwrap_or(Bytes::from_static(&[0, 0, 0, 0, 2, 0x08, 3]))
 }
 
 /// Answers a `HealthCheckRequest`: one string field, number 1.

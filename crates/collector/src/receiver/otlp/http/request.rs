@@ -135,7 +135,9 @@ async fn accept(
     let result = async {
         let subject = match &live.auth {
             None => None,
-            Some(auth) => auth.authenticate(request.headers()).map_err(|e| unauthenticated(e.to_string()))?,
+            Some(auth) => {
+                auth.authenticate(request.headers()).wait().await.map_err(|e| unauthenticated(e.to_string()))?
+            }
         };
         let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
         let (body, admission) = read(&mut request, signal, &live.settings, taker).await?;

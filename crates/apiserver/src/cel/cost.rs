@@ -1,0 +1,217 @@
+//! How much an evaluation costs at most.
+//!
+//! The interpreter copies what it selects and has no limit of its own, so the bound is computed before it runs: every step costs
+//! one and the size of what it copies, and the body of a loop counts once for every item that the loop can have. Sizes are those of
+//! the values at hand, as far as an expression can be followed into them; else the largest that a part can have.
+
+use kube_cel::cel::{
+    common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
+    parser::Expression as Ast,
+};
+use serde_json::Value;
+
+/// How large an expression is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    steps: u64,
+    /// How deep its loops are nested.
+    loops: u32,
+    /// How deep it is nested at all.
+    pub(super) depth: u32,
+}
+
+pub(super) fn extent(tree: &Ast) -> Extent {
+    let mut whole = Extent { steps: 1, loops: 0, depth: 0 };
+    children(tree, &mut |child| {
+        let part = extent(child);
+        whole.steps = whole.steps.saturating_add(part.steps);
+        whole.loops = whole.loops.max(part.loops);
+        whole.depth = whole.depth.max(part.depth);
+    });
+    whole.depth += 1;
+    whole.loops += u32::from(matches!(tree.expr, Expr::Comprehension(_)));
+    whole
+}
+
+/// The type of a message literal such as `a.B{c: 1}`, which no rule can have.
+pub(super) fn message_type(tree: &Ast) -> Option<String> {
+    if let Expr::Struct(message) = &tree.expr {
+        return Some(message.type_name.clone());
+    }
+    let mut found = None;
+    children(tree, &mut |child| found = found.take().or_else(|| message_type(child)));
+    found
+}
+
+/// Calls for each direct part of an expression.
+pub(crate) fn children<'a>(tree: &'a Ast, each: &mut dyn FnMut(&'a Ast)) {
+    match &tree.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).for_each(each),
+        Expr::List(list) => list.elements.iter().for_each(each),
+        Expr::Select(select) => each(&select.operand),
+        Expr::Map(map) => map.entries.iter().for_each(|entry| entry_parts(&entry.expr, each)),
+        Expr::Struct(message) => message.entries.iter().for_each(|entry| entry_parts(&entry.expr, each)),
+        Expr::Comprehension(of) => {
+            [&of.iter_range, &of.accu_init, &of.loop_cond, &of.loop_step, &of.result].into_iter().for_each(each);
+        }
+    }
+}
+
+fn entry_parts<'a>(entry: &'a EntryExpr, each: &mut dyn FnMut(&'a Ast)) {
+    match entry {
+        EntryExpr::StructField(field) => each(&field.value),
+        EntryExpr::MapEntry(entry) => {
+            each(&entry.key);
+            each(&entry.value);
+        }
+    }
+}
+
+/// An upper bound of the cost.
+pub(super) fn bound(tree: &Ast, extent: Extent, variables: &[(&str, &Value)]) -> u64 {
+    let whole = variables.iter().map(|(_, value)| units(value)).fold(1, u64::saturating_add);
+    let looped = whole.saturating_mul(BYTES_PER_UNIT).saturating_pow(extent.loops);
+    let rough = extent.steps.saturating_mul(whole).saturating_mul(looped);
+    if rough <= SMALL {
+        return rough;
+    }
+    let scope = variables.iter().map(|(name, value)| (*name, Part::of(value))).collect();
+    Walk { scope }.cost(tree).0
+}
+
+/// Below this a rough bound is good enough.
+const SMALL: u64 = 1_000;
+
+const BYTES_PER_UNIT: u64 = 32;
+
+/// How large a value is.
+fn units(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => 1 + text.len() as u64 / BYTES_PER_UNIT,
+        Value::Array(items) => 1 + items.iter().map(units).sum::<u64>(),
+        Value::Object(fields) => 1 + fields.values().map(|value| 1 + units(value)).sum::<u64>(),
+        _ => 1,
+    }
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy)]
+struct Part<'v> {
+    exact: Option<&'v Value>,
+    size: u64,
+    /// The size of its largest part.
+    child: u64,
+    /// How many items it has; bytes, for a text.
+    len: u64,
+}
+
+impl<'v> Part<'v> {
+    const ONE: Self = Self { exact: None, size: 1, child: 1, len: 1 };
+
+    fn of(value: &'v Value) -> Self {
+        let (child, len) = match value {
+            Value::String(text) => (1, text.len()),
+            Value::Array(items) => (items.iter().map(units).max().unwrap_or(1), items.len()),
+            Value::Object(fields) => (fields.values().map(units).max().unwrap_or(1), fields.len()),
+            _ => (1, 1),
+        };
+        Self { exact: Some(value), size: units(value), child, len: len as u64 }
+    }
+
+    fn inside(size: u64) -> Self {
+        Self { exact: None, size, child: size, len: size.saturating_mul(BYTES_PER_UNIT) }
+    }
+
+    fn field(self, name: &str) -> Self {
+        match self.exact {
+            Some(value) => value.get(name).map_or(Self::inside(self.child), Self::of),
+            None => Self::inside(self.child),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            exact: None,
+            size: self.size.saturating_add(other.size),
+            child: self.child.max(other.child).max(other.size),
+            len: self.len.saturating_add(other.len),
+        }
+    }
+}
+
+struct Walk<'a, 'v> {
+    scope: Vec<(&'a str, Part<'v>)>,
+}
+
+impl<'a, 'v> Walk<'a, 'v> {
+    fn cost(&mut self, tree: &'a Ast) -> (u64, Part<'v>) {
+        match &tree.expr {
+            Expr::Literal(LiteralValue::String(text)) => {
+                let len = text.inner().len() as u64;
+                (1, Part { len, ..Part::inside(1 + len / BYTES_PER_UNIT) })
+            }
+            Expr::Ident(name) => (1, self.find(name)),
+            Expr::Select(select) => {
+                let (cost, operand) = self.cost(&select.operand);
+                let field = if select.test { Part::ONE } else { operand.field(&select.field) };
+                (cost.saturating_add(field.size).saturating_add(1), field)
+            }
+            Expr::Comprehension(of) => self.comprehension(of),
+            Expr::Call(call) => {
+                let (cost, all) = self.parts(tree);
+                let result = match call.func_name.as_str() {
+                    operators::INDEX | operators::OPT_INDEX => Part::inside(all.child),
+                    "range" => {
+                        Part { len: super::MAX_RANGE.unsigned_abs(), ..Part::inside(super::MAX_RANGE.unsigned_abs()) }
+                    }
+                    _ => all,
+                };
+                (cost.saturating_add(all.size), result)
+            }
+            _ => self.parts(tree),
+        }
+    }
+
+    /// All parts of an expression, one after the other.
+    fn parts(&mut self, tree: &'a Ast) -> (u64, Part<'v>) {
+        let mut parts = Vec::new();
+        children(tree, &mut |child| parts.push(child));
+        let mut whole = (1_u64, Part { len: 0, ..Part::ONE });
+        for part in parts {
+            let (cost, part) = self.cost(part);
+            whole = (whole.0.saturating_add(cost), whole.1.and(part));
+        }
+        if let Expr::List(list) = &tree.expr {
+            whole.1.len = list.elements.len() as u64;
+        }
+        whole
+    }
+
+    fn comprehension(&mut self, of: &'a ComprehensionExpr) -> (u64, Part<'v>) {
+        let (range_cost, range) = self.cost(&of.iter_range);
+        let (init_cost, init) = self.cost(&of.accu_init);
+        let collects = matches!(of.accu_init.expr, Expr::List(_) | Expr::Map(_));
+        let accumulator = if collects { Part { exact: None, ..range } } else { init };
+        let depth = self.scope.len();
+        self.scope.push((&of.accu_var, accumulator));
+        self.scope.push((&of.iter_var, Part::inside(range.child)));
+        self.scope.extend(of.iter_var2.as_deref().map(|name| (name, Part::inside(range.child))));
+        let (test, _) = self.cost(&of.loop_cond);
+        let (step, made) = self.cost(&of.loop_step);
+        let (last, result) = self.cost(&of.result);
+        self.scope.truncate(depth);
+        let body = test.saturating_add(step).saturating_mul(range.len.max(1));
+        let cost = [range_cost, init_cost, body, last].into_iter().fold(1, u64::saturating_add);
+        if !collects {
+            return (cost, result);
+        }
+        let each = made.size.saturating_sub(accumulator.size).max(1);
+        let size = each.saturating_mul(range.len.max(1));
+        (cost, Part { exact: None, size, child: each, len: range.len })
+    }
+
+    fn find(&self, name: &str) -> Part<'v> {
+        self.scope.iter().rev().find(|(of, _)| *of == name).map_or(Part::ONE, |(_, part)| *part)
+    }
+}

@@ -1,0 +1,43 @@
+//! JSON as CEL sees it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::{
+    Value as CelValue,
+    objects::{Key, Map, OptionalValue},
+};
+use serde_json::{Number, Value};
+
+/// A value without a schema: fields keep their names, numbers are what they look like.
+pub fn plain(value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(bool) => CelValue::Bool(*bool),
+        Value::Number(number) => self::number(number),
+        Value::String(text) => string(text),
+        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), plain(value)))),
+    }
+}
+
+/// A value that may be absent.
+pub fn optional(value: Option<CelValue>) -> CelValue {
+    CelValue::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
+}
+
+pub(crate) fn string(text: &str) -> CelValue {
+    CelValue::String(Arc::new(text.to_owned()))
+}
+
+pub(crate) fn map(entries: impl Iterator<Item = (String, CelValue)>) -> CelValue {
+    let map: HashMap<Key, CelValue> = entries.map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
+    CelValue::Map(Map { map: Arc::new(map) })
+}
+
+fn number(number: &Number) -> CelValue {
+    match (number.as_i64(), number.as_u64()) {
+        (Some(int), _) => CelValue::Int(int),
+        (_, Some(uint)) => CelValue::UInt(uint),
+        _ => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+    }
+}

@@ -1,0 +1,164 @@
+//! `application/vnd.kubernetes.protobuf`: bytes to a value and back, for built-in kinds.
+//!
+//! An object travels as four bytes of magic and a `runtime.Unknown`, which names its kind and holds its message. A value is what Go's
+//! JSON of the same object would be, without nulls. Every length is checked, depth is bounded as in JSON, fields that the table
+//! does not know are skipped. Not done: kinds of other versions than the stable ones, custom resources (which have no messages).
+
+mod read;
+mod special;
+mod table;
+mod wire;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use self::{table::Table, wire::Reader};
+use crate::api::GroupVersion;
+
+/// What every object begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// What is wrong with bytes, in the words of Go's generated code and of kube-apiserver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error("empty data")]
+    Empty,
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    Magic,
+    #[error("empty body")]
+    EmptyBody,
+    #[error("unexpected EOF")]
+    End,
+    #[error("proto: integer overflow")]
+    Overflow,
+    #[error("proto: negative length found during unmarshaling")]
+    Length,
+    #[error("proto: illegal wireType {0}")]
+    WireType(u64),
+    #[error("proto: illegal tag {0} (wire type {1})")]
+    Tag(i64, u64),
+    #[error("proto: wiretype end group for non-group")]
+    EndGroup,
+    #[error("proto: wrong wireType = {found} for field {field}")]
+    Mismatch { found: u64, field: String },
+    #[error("exceeded max depth")]
+    Depth,
+    #[error("Time.MarshalJSON: year outside of range [0,9999]")]
+    Time,
+    #[error(transparent)]
+    Json(#[from] super::json::Error),
+    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", super::go::quote(.kind), super::go::quote(.version))]
+    Kind { kind: String, version: String },
+}
+
+/// A body that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// The `apiVersion` and `kind` of the object, where they could be read.
+    pub kind: Option<(String, String)>,
+}
+
+/// Reads an object. Where it does not say what it is, it is of the kind that is expected.
+///
+/// # Errors
+/// If it cannot be read, or is of a kind that has no message here.
+pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, Refused> {
+    let unknown = Unknown::read(bytes).map_err(|error| Refused { error, kind: None })?;
+    let version = Some(unknown.version).filter(|text| !text.is_empty()).unwrap_or_else(|| gv.to_string());
+    let kind = Some(unknown.kind).filter(|text| !text.is_empty()).unwrap_or_else(|| kind.to_owned());
+    let read = || {
+        let unregistered = || Error::Kind { kind: kind.clone(), version: version.clone() };
+        let message = Table::get().kind(&version, &kind).ok_or_else(unregistered)?;
+        let mut object = Map::new();
+        read::fill(&mut object, message, unknown.raw, 1)?;
+        Ok(object)
+    };
+    match read() {
+        Ok(mut object) => {
+            object.insert("apiVersion".into(), version.into());
+            object.insert("kind".into(), kind.into());
+            Ok(Value::Object(object))
+        }
+        Err(error) => Err(Refused { error, kind: Some((version, kind)) }),
+    }
+}
+
+/// Writes an object or a list, byte by byte as kube-apiserver does. `None` if its kind has no message here.
+pub fn encode(object: &Value) -> Option<Vec<u8>> {
+    let text = |name| object.get(name).and_then(Value::as_str);
+    let (version, kind) = (text("apiVersion")?, text("kind")?);
+    let message = Table::get().kind(version, kind)?;
+    let mut raw = Vec::with_capacity(256);
+    write::message(&mut raw, message, object.as_object()?);
+    let mut meta = Vec::with_capacity(version.len() + kind.len() + 4);
+    wire::put_bytes(&mut meta, 1, version.as_bytes());
+    wire::put_bytes(&mut meta, 2, kind.as_bytes());
+    let mut bytes = Vec::with_capacity(raw.len() + meta.len() + 24);
+    bytes.extend_from_slice(MAGIC);
+    wire::put_bytes(&mut bytes, 1, &meta);
+    wire::put_bytes(&mut bytes, 2, &raw);
+    wire::put_bytes(&mut bytes, 3, b"");
+    wire::put_bytes(&mut bytes, 4, b"");
+    Some(bytes)
+}
+
+/// Writes an event of a watch as a frame of its stream. `None` if the object's kind has no message here.
+pub fn encode_event(event: &str, object: &Value) -> Option<Vec<u8>> {
+    let object = encode(object)?;
+    let mut raw = Vec::with_capacity(object.len() + 8);
+    wire::put_bytes(&mut raw, 1, &object);
+    let mut message = Vec::with_capacity(raw.len() + event.len() + 16);
+    wire::put_bytes(&mut message, 1, event.as_bytes());
+    wire::put_bytes(&mut message, 2, &raw);
+    let mut frame = u32::try_from(message.len()).ok()?.to_be_bytes().to_vec();
+    frame.append(&mut message);
+    Some(frame)
+}
+
+/// `runtime.Unknown`
+#[derive(Default)]
+struct Unknown<'b> {
+    version: String,
+    kind: String,
+    raw: &'b [u8],
+}
+
+impl<'b> Unknown<'b> {
+    fn read(bytes: &'b [u8]) -> Result<Self, Error> {
+        if bytes.is_empty() {
+            return Err(Error::Empty);
+        }
+        let body = bytes.strip_prefix(MAGIC).ok_or(Error::Magic)?;
+        if body.is_empty() {
+            return Err(Error::EmptyBody);
+        }
+        let mut unknown = Unknown::default();
+        let mut reader = Reader::new(body);
+        while let Some((number, wire)) = reader.tag()? {
+            match number {
+                1 => unknown.type_meta(reader.delimited(wire, "TypeMeta")?)?,
+                2 => unknown.raw = reader.delimited(wire, "Raw")?,
+                _ => reader.skip(wire)?,
+            }
+        }
+        Ok(unknown)
+    }
+
+    fn type_meta(&mut self, bytes: &'b [u8]) -> Result<(), Error> {
+        let mut reader = Reader::new(bytes);
+        while let Some((number, wire)) = reader.tag()? {
+            match number {
+                1 => self.version = read::text(reader.delimited(wire, "APIVersion")?),
+                2 => self.kind = read::text(reader.delimited(wire, "Kind")?),
+                _ => reader.skip(wire)?,
+            }
+        }
+        Ok(())
+    }
+}

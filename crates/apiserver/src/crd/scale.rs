@@ -1,0 +1,157 @@
+//! The subresource `scale`: how many replicas an object wants and has, whatever its kind.
+//!
+//! Custom resources say by paths where they keep it; workloads keep it in `spec.replicas`, `status.replicas` and `spec.selector`.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    api::{
+        field::{Error, Errors},
+        meta::Meta,
+    },
+    registry::ScalePaths,
+};
+
+/// Where workloads keep their replicas.
+pub const REPLICAS: &str = ".spec.replicas";
+
+/// The Scale of a custom resource. It has none while the number of replicas is not set: that is an internal error with this
+/// message, as it is for kube-apiserver.
+pub fn of_custom(object: &Value, paths: &ScalePaths) -> Result<Value, String> {
+    let wanted = int(object, &paths.spec_replicas)?;
+    let missing = || format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
+    let has = int(object, &paths.status_replicas)?.unwrap_or_default();
+    let selector = paths.label_selector.as_deref().and_then(|path| find(object, path)?.as_str()).unwrap_or_default();
+    Ok(scale(object, wanted.ok_or_else(missing)?, has, selector))
+}
+
+/// The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.
+pub fn of_workload(object: &Value) -> Value {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+    let selector = object.pointer("/spec/selector").map(selector_text).unwrap_or_default();
+    scale(object, number("/spec/replicas"), number("/status/replicas"), &selector)
+}
+
+/// The replicas that a Scale asks for, or what is wrong with them.
+pub fn replicas(scale: &Value) -> Result<i64, Errors> {
+    let replicas = scale.pointer("/spec/replicas").unwrap_or(&Value::Null);
+    match replicas.as_i64() {
+        Some(count) if count < 0 => {
+            Err(vec![Error::invalid("spec.replicas", replicas, "must be greater than or equal to 0")])
+        }
+        Some(count) => Ok(count),
+        None => Ok(0),
+    }
+}
+
+/// Sets the replicas of an object at a path such as [`REPLICAS`].
+pub fn write(object: &mut Value, path: &str, replicas: i64) {
+    let mut here = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !here.is_object() {
+            *here = Value::Object(Map::new());
+        }
+        let Some(fields) = here.as_object_mut() else { return };
+        here = fields.entry(name).or_insert(Value::Null);
+    }
+    *here = replicas.into();
+}
+
+fn scale(object: &Value, wanted: i64, has: i64, selector: &str) -> Value {
+    let fields = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
+    let metadata = fields.into_iter().filter_map(|field| Some((field.to_owned(), object.meta(field)?.clone())));
+    let mut status = json!({"replicas": has});
+    if let Some(status) = status.as_object_mut().filter(|_| !selector.is_empty()) {
+        status.insert("selector".to_owned(), selector.into());
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": Value::Object(metadata.collect()),
+        "spec": if wanted == 0 { json!({}) } else { json!({"replicas": wanted}) },
+        "status": status,
+    })
+}
+
+/// What is wrong with the replicas that a custom resource asks for.
+pub(crate) fn check_spec(object: &Value, paths: &ScalePaths, errors: &mut Errors) {
+    check_replicas(object, &paths.spec_replicas, errors);
+}
+
+/// What is wrong with the replicas that a custom resource has, and with their selector.
+pub(crate) fn check_status(object: &Value, paths: &ScalePaths, errors: &mut Errors) {
+    check_replicas(object, &paths.status_replicas, errors);
+    let selector = paths.label_selector.as_deref();
+    let found = selector.and_then(|path| Some((path, find(object, path).filter(|value| !value.is_string())?)));
+    if let Some((path, value)) = found {
+        errors.push(Error::invalid(path, &"".into(), &accessor_error(path, value, "string")));
+    }
+}
+
+fn check_replicas(object: &Value, path: &str, errors: &mut Errors) {
+    match int(object, path) {
+        Err(why) => errors.push(Error::invalid(path, &0.into(), &why)),
+        Ok(Some(count)) if count < 0 => {
+            errors.push(Error::invalid(path, &count.into(), "should be a non-negative integer"))
+        }
+        Ok(Some(count)) if count > i64::from(i32::MAX) => {
+            let detail = format!("should be less than or equal to {}", i32::MAX);
+            errors.push(Error::invalid(path, &count.into(), &detail));
+        }
+        Ok(_) => {}
+    }
+}
+
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name))
+}
+
+fn int(object: &Value, path: &str) -> Result<Option<i64>, String> {
+    match find(object, path) {
+        None => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| accessor_error(path, value, "int64")),
+    }
+}
+
+fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
+    let is = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    format!("{path} accessor error: {shown} is of the type {is}, expected {wanted}")
+}
+
+/// A label selector as a text: `app=web,tier in (a,b)`. A plain map of labels is one too.
+pub fn selector_text(selector: &Value) -> String {
+    let labels = selector.get("matchLabels").or_else(|| selector.get("matchExpressions").is_none().then_some(selector));
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let equal = labels.filter_map(|(key, value)| Some((key.clone(), format!("{key}={}", value.as_str()?))));
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    let mut all: Vec<(String, String)> = equal.chain(expressions.filter_map(expression)).collect();
+    all.sort();
+    all.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+}
+
+fn expression(of: &Value) -> Option<(String, String)> {
+    let key = of.get("key")?.as_str()?;
+    let values = of.get("values").and_then(Value::as_array).into_iter().flatten();
+    let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+    values.sort_unstable();
+    let text = match of.get("operator")?.as_str()? {
+        "In" => format!("{key} in ({})", values.join(",")),
+        "NotIn" => format!("{key} notin ({})", values.join(",")),
+        "Exists" => key.to_owned(),
+        "DoesNotExist" => format!("!{key}"),
+        _ => return None,
+    };
+    Some((key.to_owned(), text))
+}
+
+#[cfg(test)]
+mod tests;

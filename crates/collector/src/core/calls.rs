@@ -1,0 +1,71 @@
+//! How long calls take, by their answer.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use super::Code;
+
+/// Upper bounds of the buckets in milliseconds: those that OpenTelemetry advises for calls.
+const BOUNDS: [u64; 14] = [5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10_000];
+
+/// Durations of calls, by the code that they ended with.
+#[derive(Debug, Default)]
+pub struct Calls([Durations; Code::ALL.len()]);
+
+#[derive(Debug, Default)]
+struct Durations {
+    buckets: [AtomicU64; BOUNDS.len()],
+    nanoseconds: AtomicU64,
+    count: AtomicU64,
+}
+
+/// The calls that ended with one code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallsOf {
+    /// Which.
+    pub code: Code,
+    /// Cumulative counts by upper bound, in nanoseconds.
+    pub rows: Vec<(u64, u64)>,
+    /// The time of all.
+    pub nanoseconds: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Calls {
+    /// Counts a call.
+    pub fn record(&self, code: Code, took: Duration) {
+        let Some(durations) = self.0.get(usize::from(code.number())) else { return };
+        let at = BOUNDS.partition_point(|bound| Duration::from_millis(*bound) < took);
+        if let Some(bucket) = durations.buckets.get(at) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        durations.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        durations.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted, for each code that there was.
+    pub fn snapshot(&self) -> impl Iterator<Item = CallsOf> {
+        let counted = Code::ALL.iter().zip(&self.0).map(|(code, durations)| durations.snapshot(*code));
+        counted.filter(|calls| calls.count > 0)
+    }
+}
+
+impl Durations {
+    fn snapshot(&self, code: Code) -> CallsOf {
+        let mut total = 0;
+        let rows = BOUNDS.iter().zip(&self.buckets).map(|(bound, count)| {
+            total += count.load(Ordering::Relaxed);
+            (bound * 1_000_000, total)
+        });
+        CallsOf {
+            code,
+            rows: rows.collect(),
+            nanoseconds: self.nanoseconds.load(Ordering::Relaxed),
+            count: self.count.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Connections on a paused clock: how long they live, and what is left of calls that were given up.
+
+use std::{
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, header::CONTENT_TYPE};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::{self as client, SendRequest};
+use hyper_util::rt::TokioExecutor;
+use kubewake_config::{ComponentId, PipelineId, model::ServerKeepalive};
+use kubewake_otlp::Signal;
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use super::*;
+use crate::core::{
+    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Transport,
+    testing::part,
+};
+
+const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The end of a pipeline.
+#[derive(Clone, Copy)]
+enum Target {
+    Takes,
+    /// It never answers.
+    Hangs,
+    /// It panics over the first request, and takes those that follow.
+    PanicsOnce(&'static AtomicBool),
+}
+
+impl Consumer for Target {
+    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+        match *self {
+            Target::PanicsOnce(before) if !before.swap(true, Ordering::Relaxed) => panic!("of a pipeline"),
+            Target::Takes | Target::PanicsOnce(_) => Answer::Now(Ok(())),
+            Target::Hangs => Answer::later(async move {
+                let _held = batch;
+                std::future::pending().await
+            }),
+        }
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, _: &Batch, _: DropReason) {}
+}
+
+/// What a receiver serves its connections with, and what is behind it.
+struct Fixture {
+    live: Arc<ArcSwap<Live<GrpcServer>>>,
+    intake: Arc<Intake>,
+    budget: Arc<Budget>,
+}
+
+fn fixture(keepalive: ServerKeepalive, target: Target) -> Fixture {
+    let budget = Budget::new(1 << 20, 0);
+    let id = PipelineId { signal: Signal::Traces, name: None };
+    let pipeline = Pipeline::new(id, Allowance { member: budget.join(), limiter: None }, Arc::default());
+    pipeline.head().point_at(vec![Arc::new(target)]);
+    let intake = Arc::new(Intake::default());
+    intake.point_at(Signal::Traces, vec![pipeline]);
+    let settings = GrpcServer { keepalive, ..GrpcServer::default() };
+    let live = Live { settings, tls: None, auth: None };
+    Fixture { live: Arc::new(ArcSwap::from_pointee(live)), intake, budget }
+}
+
+impl Fixture {
+    /// A connection through memory: on a paused clock nothing may wait for a kernel.
+    async fn connect(&self) -> Client {
+        let ((ours, mut near), (mut far, theirs)) = (tokio::io::duplex(64 << 10), tokio::io::duplex(64 << 10));
+        let wire = tokio::spawn(async move { drop(tokio::io::copy_bidirectional(&mut near, &mut far).await) });
+        let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
+        let taker = Arc::new(Taker::new(self.intake.clone(), stats));
+        let (close, closing) = Closing::by_hand();
+        let peer = Peer::new(([127, 0, 0, 1], 1).into());
+        let server = tokio::spawn(serve(theirs, peer, self.live.clone(), taker, closing));
+        let (calls, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        Client { calls, connection, server, wire, close: Box::new(close) }
+    }
+
+    /// Waits until so much memory is in use.
+    async fn uses(&self, memory: impl Fn(u64) -> bool) {
+        for _ in 0..1000 {
+            if memory(self.budget.used()) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("{} bytes are in use", self.budget.used());
+    }
+
+    /// Whether anything of a connection is still there.
+    fn is_clean(&self) {
+        assert_eq!(self.budget.used(), 0);
+        assert_eq!(Arc::strong_count(&self.intake), 1, "no call is left");
+    }
+}
+
+/// One connection.
+struct Client {
+    calls: SendRequest<Pieces>,
+    connection: JoinHandle<()>,
+    server: JoinHandle<()>,
+    /// What is between the two.
+    wire: JoinHandle<()>,
+    close: Box<dyn FnOnce()>,
+}
+
+/// A body that is sent piece by piece.
+struct Pieces(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+type Pending = JoinHandle<hyper::Result<Response<Incoming>>>;
+
+impl Client {
+    /// Begins a call, which goes on until the sender of its pieces is dropped.
+    async fn begin(&mut self, path: &str) -> (mpsc::UnboundedSender<Bytes>, Pending) {
+        let (pieces, body) = mpsc::unbounded_channel();
+        self.calls.ready().await.unwrap();
+        let uri = format!("http://test{path}");
+        let request = Request::post(uri).header(CONTENT_TYPE, "application/grpc").body(Pieces(body)).unwrap();
+        let answer = tokio::spawn(self.calls.send_request(request));
+        (pieces, answer)
+    }
+
+    /// A whole call.
+    async fn call(&mut self, path: &str, message: &Bytes) -> Response<Incoming> {
+        let (pieces, answer) = self.begin(path).await;
+        pieces.send(message.clone()).unwrap();
+        drop(pieces);
+        answer.await.unwrap().unwrap()
+    }
+
+    /// Waits until both sides have ended.
+    async fn ended(self) {
+        drop(self.calls);
+        for side in [self.connection, self.server] {
+            tokio::time::timeout(50 * SECOND, side).await.expect("it ends").unwrap();
+        }
+    }
+}
+
+/// A message in its frame.
+fn framed(message: &[u8]) -> Bytes {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[0], &length[..], message].concat().into()
+}
+
+fn export() -> Bytes {
+    framed(&part(0..3, Charge::free()).bytes)
+}
+
+async fn trailers(answer: Response<Incoming>) -> HeaderMap {
+    answer.into_body().collect().await.unwrap().trailers().cloned().unwrap()
+}
+
+async fn assert_taken(answer: Response<Incoming>) {
+    assert_eq!(trailers(answer).await["grpc-status"], "0");
+}
+
+/// The next message of a stream.
+async fn next(answer: &mut Response<Incoming>) -> Bytes {
+    answer.body_mut().frame().await.unwrap().unwrap().into_data().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_too_old_lets_its_calls_end_and_closes() {
+    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, Target::Takes);
+    let mut client = f.connect().await;
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    let (first, rest) = (export().slice(..9), export().slice(9..));
+    pieces.send(first).unwrap();
+    tokio::time::sleep(30 * SECOND).await;
+    let (_pieces, late) = client.begin(EXPORT).await;
+    assert!(late.await.unwrap().is_err(), "no new call may begin");
+    pieces.send(rest).unwrap();
+    drop(pieces);
+    assert_taken(answer.await.unwrap().unwrap()).await;
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_outlive_the_grace_are_cut() {
+    let keepalive = ServerKeepalive {
+        max_connection_age: Some(10 * SECOND),
+        max_connection_age_grace: Some(5 * SECOND),
+        ..Default::default()
+    };
+    let f = fixture(keepalive, Target::Takes);
+    let mut client = f.connect().await;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    pieces.send(export().slice(..9)).unwrap();
+    f.uses(|bytes| bytes > 0).await;
+    assert!(answer.await.unwrap().is_err());
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_idle_when_no_call_is_under_way() {
+    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, Target::Takes);
+    let mut client = f.connect().await;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    pieces.send(export().slice(..9)).unwrap();
+    tokio::time::sleep(30 * SECOND).await;
+    pieces.send(export().slice(9..)).unwrap();
+    drop(pieces);
+    assert_taken(answer.await.unwrap().unwrap()).await;
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_is_not_idle() {
+    let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, Target::Takes);
+    let mut client = f.connect().await;
+    let mut watching = client.call(WATCH, &framed(b"")).await;
+    assert_eq!(next(&mut watching).await, framed(&[8, 1]));
+    tokio::time::sleep(30 * SECOND).await;
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    drop(watching);
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_hears_that_the_receiver_closes_and_does_not_hold_it_up() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let mut watching = client.call(WATCH, &framed(b"")).await;
+    assert_eq!(next(&mut watching).await, framed(&[8, 1]));
+    std::mem::replace(&mut client.close, Box::new(|| ()))();
+    assert_eq!(next(&mut watching).await, framed(&[8, 2]));
+    assert_eq!(trailers(watching).await["grpc-status"], "14");
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
+    let f = fixture(ServerKeepalive { max_connection_age: Some(20 * SECOND), ..Default::default() }, Target::Takes);
+    let mut client = f.connect().await;
+    let mut watching = client.call(WATCH, &framed(b"\x0a\x03who")).await;
+    assert_eq!(next(&mut watching).await, framed(&[8, 3]), "a service that nobody knows");
+    let end = trailers(watching).await;
+    assert_eq!(end["grpc-status"], "14", "it says nothing of the service");
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    pieces.send(export().slice(..9)).unwrap();
+    f.uses(|bytes| bytes > 0).await;
+    answer.abort();
+    f.uses(|bytes| bytes == 0).await;
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory_back() {
+    let f = fixture(ServerKeepalive::default(), Target::Hangs);
+    let mut client = f.connect().await;
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let (pieces, answer) = client.begin(EXPORT).await;
+        pieces.send(export()).unwrap();
+        waiting.push(answer);
+    }
+    let one = export().len() as u64 - 5;
+    f.uses(|bytes| bytes == 3 * one).await;
+    waiting.remove(1).abort();
+    f.uses(|bytes| bytes == 2 * one).await;
+    // The connection goes, and all its calls with it.
+    client.wire.abort();
+    client.server.await.unwrap();
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_panics_is_reset_and_the_others_of_its_connection_go_on() {
+    static BEFORE: AtomicBool = AtomicBool::new(false);
+    let f = fixture(ServerKeepalive::default(), Target::PanicsOnce(&BEFORE));
+    let mut client = f.connect().await;
+    let (pieces, other) = client.begin(EXPORT).await;
+    pieces.send(export().slice(..9)).unwrap();
+    f.uses(|bytes| bytes > 0).await;
+    let (whole, panics) = client.begin(EXPORT).await;
+    whole.send(export()).unwrap();
+    drop(whole);
+    assert!(panics.await.unwrap().is_err(), "it is not left waiting");
+    pieces.send(export().slice(9..)).unwrap();
+    drop(pieces);
+    assert_taken(other.await.unwrap().unwrap()).await;
+    client.ended().await;
+    f.is_clean();
+}
