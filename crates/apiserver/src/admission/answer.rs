@@ -26,11 +26,8 @@ pub struct Verdict {
 
 /// Reads the body of an answer.
 pub fn read(bytes: &[u8]) -> Result<Value, String> {
-    let value = match body::decode_plain(Media::Json, bytes) {
-        Ok(body) => body.value,
-        // client-go takes YAML for JSON that is none.
-        Err(_) => body::decode_plain(Media::Yaml, bytes).map_err(|status| status.message)?.value,
-    };
+    // client-go takes what is no JSON for YAML.
+    let value = body::decode_answer(Media::Json, bytes).or_else(|_| body::decode_answer(Media::Yaml, bytes))?;
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     let shown = || String::from_utf8_lossy(bytes);

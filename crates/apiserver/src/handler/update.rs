@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     admission::Operation,
+    apply,
     api::{
         Status, field,
         meta::{Meta, set_meta},
@@ -164,6 +165,7 @@ async fn admit(
     admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
     strategy.default(&mut object);
     strategy.prepare_update(&mut object, live, subresource);
+    apply::keep_times(live, &mut object);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
