@@ -2,6 +2,7 @@
 //!
 //! They see objects through watches on the store and change them through the handlers, as any client would.
 
+pub mod definitions;
 mod feed;
 mod garbage;
 mod namespaces;
@@ -19,6 +20,7 @@ use crate::{admission::Sort, core::Core};
 /// Starts all of them. They end when the set is dropped.
 pub fn start(core: &Arc<Core>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
+    tasks.spawn(definitions::run(Arc::clone(core)));
     tasks.spawn(namespaces::run(Arc::clone(core)));
     tasks.spawn(garbage::run(Arc::clone(core)));
     tasks.spawn(roles::run(Arc::clone(core)));

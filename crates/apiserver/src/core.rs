@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    api::{GroupResource, ObjectKey, identity, meta::Meta},
     access::Access,
     admission::Admission,
+    api::{GroupResource, ObjectKey, identity, meta::Meta},
     metrics::Metrics,
     registry::Registry,
     store::{Store, Stored},

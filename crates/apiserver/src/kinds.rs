@@ -10,24 +10,32 @@
 
 mod addresses;
 mod at;
+mod autoscaling;
 mod batch;
 mod catalog;
 mod config;
 mod daemonset;
 mod deployment;
+pub mod event;
+pub mod jsonpath;
 pub mod metadata;
 pub mod names;
 mod namespace;
+mod network;
+pub mod node;
 mod object;
 pub mod pod;
 pub mod quantity;
+mod rbac;
 mod replicaset;
 mod rules;
 pub mod selector;
-pub mod table;
 mod service;
+mod small;
 mod statefulset;
 mod storage;
+pub mod table;
+mod webhook;
 mod workload;
 
 use std::sync::Arc;

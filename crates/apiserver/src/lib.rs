@@ -8,6 +8,7 @@
 //! - [`registry`]: which resources are served, and what is special about each. [`kinds`]: the built-in ones.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch. [`apply`]: who owns which field, and server-side apply.
 //! - [`crd`]: CustomResourceDefinitions and the validation of custom resources. [`cel`]: expressions.
+//! - [`discovery`] and [`openapi`]: what is served, told to clients.
 
 pub mod access;
 pub mod admission;
@@ -20,10 +21,12 @@ pub mod codec;
 pub mod controller;
 pub mod core;
 pub mod crd;
+pub mod discovery;
 pub mod handler;
 pub mod http;
 pub mod kinds;
 pub mod metrics;
+pub mod openapi;
 pub mod patch;
 pub mod registry;
 pub mod schema;

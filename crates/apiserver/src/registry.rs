@@ -106,6 +106,9 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// The same for an update. `subresource` is empty on the main path. Generation rules are here for built-in kinds.
     fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}
 
+    /// What a deletion says in the object before it is marked: finalizers of the kind's own, conditions, phases.
+    fn prepare_delete(&self, _object: &mut Value, _now: &str) {}
+
     /// What is wrong with a new object, beyond its metadata (which is checked for every kind).
     fn validate_create(&self, _object: &Value, _errors: &mut field::Errors) {}
 

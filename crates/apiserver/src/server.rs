@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
-    admission::Admission,
     access::{self, Access, Files},
+    admission::Admission,
     auth::{
         certs::{
             self, Certs, Subjects,
@@ -111,6 +111,7 @@ impl ApiServer {
         bootstrap::write(&core).await?;
         // What was there at the start is no news to anybody.
         core.store.forget_history();
+        controller::definitions::restore(&core);
         let controllers = controller::start(&core);
         let server = Server::start(listener, tls, Front::new(Arc::clone(&core)))
             .map_err(|source| StartError::Listen { address: options.listen, source })?;

@@ -1,6 +1,6 @@
 //! How to answer: the media type, the form of objects, and whether it is for people's eyes.
 
-mod header;
+pub(crate) mod header;
 
 #[cfg(test)]
 mod tests;

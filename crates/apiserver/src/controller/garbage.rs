@@ -38,7 +38,8 @@ type News = (GroupResource, Change);
 pub async fn run(core: Arc<Core>) {
     let (sender, mut news) = mpsc::channel(WAITING);
     let mut collector = Collector {
-        internal: Internal::new(&core, "system:serviceaccount:kube-system:generic-garbage-collector"),
+        internal: Internal::new(&core, "system:serviceaccount:kube-system:generic-garbage-collector")
+            .managing("kube-controller-manager"),
         core: Arc::clone(&core),
         index: Index::default(),
     };
@@ -57,7 +58,10 @@ pub async fn run(core: Arc<Core>) {
 fn follow(core: &Core, sender: &mpsc::Sender<News>, feeds: &mut JoinSet<()>, followed: &mut HashSet<GroupResource>) {
     for resource in core.registry.catalog().all() {
         let collection = resource.group_resource();
-        if &*collection.resource == "events" || !resource.verbs.contains(&"watch") || !followed.insert(collection.clone()) {
+        if &*collection.resource == "events"
+            || !resource.verbs.contains(&"watch")
+            || !followed.insert(collection.clone())
+        {
             continue;
         }
         let (mut feed, sender) = (Feed::new(&core.store, collection.clone()), sender.clone());
@@ -187,7 +191,9 @@ impl Collector {
             let kept: Vec<Value> = object
                 .owners()
                 .iter()
-                .filter(|owner| !owner.get("uid").and_then(Value::as_str).is_some_and(|uid| gone.iter().any(|gone| gone == uid)))
+                .filter(|owner| {
+                    !owner.get("uid").and_then(Value::as_str).is_some_and(|uid| gone.iter().any(|gone| gone == uid))
+                })
                 .cloned()
                 .collect();
             match kept.is_empty() {
@@ -201,7 +207,8 @@ impl Collector {
     async fn unfinalize(&self, key: &ObjectKey, finalizer: &str) -> Result<(), Status> {
         let Some(target) = self.target(key) else { return Ok(()) };
         let change = |object: &mut Value| {
-            let kept: Vec<String> = object.finalizers().filter(|known| *known != finalizer).map(str::to_owned).collect();
+            let kept: Vec<String> =
+                object.finalizers().filter(|known| *known != finalizer).map(str::to_owned).collect();
             match kept.is_empty() {
                 true => drop(remove_meta(object, "finalizers")),
                 false => set_meta(object, "finalizers", kept),

@@ -42,7 +42,8 @@ pub async fn run(core: Arc<Core>) {
 
 /// Deletes what is in a namespace until nothing is, then takes away our finalizer.
 async fn empty(core: Arc<Core>, name: String) -> String {
-    let internal = Internal::new(&core, "system:serviceaccount:kube-system:namespace-controller");
+    let internal = Internal::new(&core, "system:serviceaccount:kube-system:namespace-controller")
+        .managing("kube-controller-manager");
     loop {
         let Some(namespace) = core.namespace(&name).filter(|namespace| namespace.deleting) else { return name };
         let left = delete_content(&core, &internal, &name).await;
@@ -91,7 +92,9 @@ async fn delete(internal: &Internal, resource: &Arc<Resource>, item: &Stored) {
 }
 
 fn note(left: &mut Left, resource: &Resource, item: &Stored) {
-    let entry = left.entry(resource.group_resource().to_string()).or_default();
+    // Also the core group, which is empty, is set off by a dot.
+    let name = format!("{}.{}", resource.plural, resource.gv.group);
+    let entry = left.entry(name).or_default();
     entry.0 += 1;
     for finalizer in item.value().finalizers() {
         *entry.1.entry(finalizer.to_owned()).or_default() += 1;
@@ -117,12 +120,14 @@ async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
     let now = internal.now();
     let conditions = conditions(left, &now);
     let change = move |object: &mut Value| {
-        let old: Vec<Value> = object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let old: Vec<Value> =
+            object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let same = |condition: &Value| {
             let of_type = old.iter().find(|known| known.get("type") == condition.get("type"));
             of_type.filter(|known| known.get("message") == condition.get("message")).cloned()
         };
-        let merged: Vec<Value> = conditions.iter().map(|condition| same(condition).unwrap_or_else(|| condition.clone())).collect();
+        let merged: Vec<Value> =
+            conditions.iter().map(|condition| same(condition).unwrap_or_else(|| condition.clone())).collect();
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
             status.insert("conditions".into(), merged.into());
         }
@@ -132,16 +137,15 @@ async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
 }
 
 fn conditions(left: &Left, now: &str) -> Vec<Value> {
-    let content: Vec<String> = left.iter().map(|(resource, (count, _))| format!("{resource} has {count} resource instances")).collect();
+    let content: Vec<String> =
+        left.iter().map(|(resource, (count, _))| format!("{resource} has {count} resource instances")).collect();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, count) in left.values().flat_map(|(_, finalizers)| finalizers) {
         *finalizers.entry(name).or_default() += count;
     }
     let remaining: Vec<String> =
         finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
-    let condition = |kind: &str, status: &str, reason: &str, message: String| {
-        json!({ "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message })
-    };
+    let condition = |kind: &str, status: &str, reason: &str, message: String| json!({ "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message });
     let content_message = format!("Some resources are remaining: {}", content.join(", "));
     let (finalizing, finalizer_message) = match remaining.is_empty() {
         true => ("False", "All content-preserving finalizers finished".to_owned()),
@@ -149,9 +153,24 @@ fn conditions(left: &Left, now: &str) -> Vec<Value> {
     };
     let finalizer_reason = if finalizing == "True" { "SomeFinalizersRemain" } else { "ContentHasNoFinalizers" };
     vec![
-        condition("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered".into()),
-        condition("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed".into()),
-        condition("NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization".into()),
+        condition(
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered".into(),
+        ),
+        condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".into(),
+        ),
+        condition(
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".into(),
+        ),
         condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", content_message),
         condition("NamespaceFinalizersRemaining", finalizing, finalizer_reason, finalizer_message),
     ]

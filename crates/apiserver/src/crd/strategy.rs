@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{check, structural, validate::is_known_format};
+use super::{check, names, structural, validate::is_known_format};
 use crate::{
     api::{
         field,
@@ -16,6 +16,10 @@ use crate::{
 pub struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
+    fn prepare_delete(&self, object: &mut Value, now: &str) {
+        names::set_terminating(object, names::Deletion::Pending, now);
+    }
+
     fn default(&self, object: &mut Value) {
         let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
         default_names(spec);

@@ -1,11 +1,9 @@
 //! One request on its way through the server.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, Method};
+use serde_json::Value;
 
 use crate::{
     admission::{self, Operation},
@@ -56,8 +54,10 @@ pub struct Warnings(Mutex<Vec<String>>);
 pub struct On<'a> {
     /// The call.
     pub call: &'a Call,
-    /// The resource.
+    /// The resource, in the version in which it is stored.
     pub resource: &'a Arc<Resource>,
+    /// The resource as the caller sees it, where that is another shape of the same objects.
+    pub view: Option<&'a Arc<Resource>>,
     /// The place in the path.
     pub path: &'a ResourcePath,
     /// The handler's span.
@@ -163,25 +163,43 @@ impl<'a> On<'a> {
         self.resource.gv.group.is_empty() && ANSWERED.contains(&&*self.resource.plural)
     }
 
+    /// The resource as the caller sees it.
+    pub fn shown(&self) -> &'a Arc<Resource> {
+        self.view.unwrap_or(self.resource)
+    }
+
+    /// Turns an object from the shape that the caller sees into the stored one.
+    pub fn to_stored(&self, object: &mut Value) {
+        if let Some(view) = self.view {
+            view.strategy.stored(object);
+            stamp(self.resource, object);
+        }
+    }
+
+    /// Turns an object from the stored shape into the one that the caller sees.
+    pub fn to_shown(&self, object: &mut Value) {
+        if let Some(view) = self.view {
+            view.strategy.served(object);
+            stamp(view, object);
+        }
+    }
+
     /// The kind of the request's body.
     pub fn wanted_kind(&self) -> &'a str {
-        self.subresource().map_or(&self.resource.kind, |subresource| &subresource.kind)
+        self.subresource().map_or(&self.shown().kind, |subresource| &subresource.kind)
     }
 
     /// The group and version of the request's body.
     pub fn wanted_gv(&self) -> GroupVersion {
         let own = self.subresource().and_then(|subresource| subresource.gv.clone());
-        own.unwrap_or_else(|| self.resource.gv.clone())
+        own.unwrap_or_else(|| self.shown().gv.clone())
     }
 
     /// The schema of the request's body.
-    pub fn wanted_schema(&self) -> Cow<'a, Schema> {
-        match self.subresource() {
-            Some(subresource) if subresource.kind != self.resource.kind => {
-                builtin::of_kind(&self.wanted_gv(), &subresource.kind).map_or_else(Cow::default, Cow::Borrowed)
-            }
-            _ => Cow::Borrowed(&self.resource.schema),
-        }
+    pub fn wanted_schema(&self) -> &'a Schema {
+        let other = self.subresource().filter(|subresource| subresource.kind != self.resource.kind);
+        let other = other.and_then(|subresource| builtin::of_kind(&self.wanted_gv(), &subresource.kind));
+        other.unwrap_or(&self.shown().schema)
     }
 
     fn subresource(&self) -> Option<&'a Subresource> {
@@ -202,7 +220,8 @@ impl<'a> On<'a> {
             "" => apply::default_manager(self.call.header(http::header::USER_AGENT)),
             given => given.to_owned(),
         };
-        Writer { manager, api_version: self.resource.gv.to_string(), now: self.core().now() }
+        let gv = if self.view.is_some() { self.resource.gv.clone() } else { self.wanted_gv() };
+        Writer { manager, api_version: gv.to_string(), now: self.core().now() }
     }
 
     /// The write as admission sees it.
@@ -222,6 +241,13 @@ impl<'a> On<'a> {
     }
 }
 
+fn stamp(resource: &Resource, object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert("apiVersion".into(), resource.gv.to_string().into());
+        object.insert("kind".into(), (*resource.kind).into());
+    }
+}
+
 /// A writer and its moment.
 #[derive(Clone, Debug)]
 pub struct Writer {
@@ -238,9 +264,9 @@ impl Writer {
         Owner {
             manager: &self.manager,
             api_version: &self.api_version,
-            kind: &resource.kind,
+            kind: on.wanted_kind(),
             subresource,
-            schema: &resource.schema,
+            schema: if on.view.is_some() { &on.resource.schema } else { on.wanted_schema() },
             reset: reset_fields(resource, subresource),
             now: &self.now,
         }

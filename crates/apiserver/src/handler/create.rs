@@ -63,6 +63,7 @@ pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: b
 
 /// The object as mutating admission leaves it.
 async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Value, Status> {
+    metadata::strip(&mut object);
     set_namespace(on, &mut object);
     on.resource.strategy.default(&mut object);
     if manage {
@@ -152,7 +153,8 @@ fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
         return Err(Status::invalid(&on.resource.group_kind(), "", &[error]));
     }
     if !object.resource_version().is_empty() {
-        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
 }

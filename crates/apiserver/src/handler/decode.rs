@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::On;
 use crate::{
-    api::{Status, field, GroupKind},
+    api::{GroupKind, Status, field, meta::set_meta},
     codec::{
         Media, body,
         content_type::{self, PatchType},
@@ -19,9 +19,13 @@ pub fn object(on: On<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value,
     object_as(on, media, bytes, options)
 }
 
-/// The object of an apply, which is YAML and therefore may be JSON.
-pub fn applied(on: On<'_>, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
-    object_as(on, Media::Yaml, bytes, options)
+/// The object of an apply, which is YAML and therefore may be JSON. What is in it is told apart from what is not, so that nothing
+/// is filled in or dropped here; its types are checked where it is merged.
+pub fn applied(on: On<'_>, bytes: &[u8]) -> Result<Value, Status> {
+    let decoded = body::decode(Media::Yaml, bytes, &on.wanted_gv(), on.wanted_kind())?;
+    let mut value = decoded.value;
+    check_kind(on, &mut value)?;
+    Ok(value)
 }
 
 fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> Result<Value, Status> {
@@ -31,6 +35,7 @@ fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> 
         value = Value::Object(serde_json::Map::new());
     }
     check_kind(on, &mut value)?;
+    let reset = resets_managers(&value);
     let refuse = |why: &str| body::cannot_be_handled(on.wanted_kind(), &on.wanted_gv().version, on.wanted_kind(), why);
     let unknown = typed(on, &mut value).map_err(|why| refuse(&why))?;
     let problems = decoded.problems(bytes, &unknown);
@@ -39,11 +44,21 @@ fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> 
         FieldValidation::Warn => body::warnings(&problems).for_each(|warning| on.call.warnings.add(warning)),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
+    if let Some(reset) = reset {
+        set_meta(&mut value, "managedFields", reset);
+    }
+    on.to_stored(&mut value);
     Ok(value)
 }
 
 /// What a patch has made, read again as if it had been sent.
-pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, options: &WriteOptions) -> Result<(), Status> {
+pub fn patched(
+    on: On<'_>,
+    value: &mut Value,
+    patch: &[u8],
+    form: PatchType,
+    options: &WriteOptions,
+) -> Result<(), Status> {
     let before = if options.field_validation == FieldValidation::Strict { value.to_string() } else { String::new() };
     let invalid = |shown: &str, why: &str| {
         let error = field::Error::invalid("patch", &shown.into(), why);
@@ -69,7 +84,7 @@ pub fn patched(on: On<'_>, value: &mut Value, patch: &[u8], form: PatchType, opt
 
 /// Checks types, drops what the schema does not know, and fills in its defaults. Gives the paths of what it dropped.
 fn typed(on: On<'_>, value: &mut Value) -> Result<Vec<String>, String> {
-    let schema = &*on.wanted_schema();
+    let schema = on.wanted_schema();
     if on.resource.custom.is_some() && !on.is_scale() {
         let dropped = prune::prune(value, schema).map_err(|error| error.to_string())?;
         defaults::apply_defaults(value, schema);
@@ -84,9 +99,12 @@ fn check_kind(on: On<'_>, value: &mut Value) -> Result<(), Status> {
     let (kind, version) = (on.wanted_kind(), on.wanted_gv().to_string());
     let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
     let (given_kind, given_version) = (text("kind").unwrap_or(kind), text("apiVersion").unwrap_or(version.as_str()));
-    if given_kind != kind || given_version != version {
+    // Of custom resources another kind is no error of decoding, but of validation.
+    let custom = on.resource.custom.is_some() && !on.is_scale();
+    if (given_kind != kind && !custom) || given_version != version {
         return Err(wrong_kind(on, given_kind, given_version));
     }
+    let kind = given_kind.to_owned();
     if let Some(object) = value.as_object_mut() {
         object.insert("kind".into(), kind.into());
         object.insert("apiVersion".into(), version.into());
@@ -117,7 +135,8 @@ fn shown_map(patch: &[u8]) -> String {
     fn show(value: &Value) -> String {
         match value {
             Value::Object(members) => {
-                let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
+                let members: Vec<String> =
+                    members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
                 format!("map[{}]", members.join(" "))
             }
             Value::Array(items) => {
@@ -130,4 +149,16 @@ fn shown_map(patch: &[u8]) -> String {
         }
     }
     serde_json::from_slice::<Value>(patch).map_or_else(|_| String::new(), |value| show(&value))
+}
+
+/// Whether the writer asks for an end of the bookkeeping about managers: by an empty list, or a list of one empty entry. Both would
+/// look like no list at all once they are checked.
+fn resets_managers(object: &Value) -> Option<Value> {
+    let entries = object.pointer("/metadata/managedFields")?;
+    let reset = match entries.as_array()?.as_slice() {
+        [] => true,
+        [one] => one.as_object().is_some_and(serde_json::Map::is_empty),
+        _ => false,
+    };
+    reset.then(|| entries.clone())
 }

@@ -12,11 +12,7 @@ use super::{
     get, metadata,
 };
 use crate::{
-    api::{
-        Status,
-        meta::Meta,
-        status::Details,
-    },
+    api::{Status, meta::Meta, status::Details},
     codec::query::{DeleteOptions, ListOptions, Propagation},
     core::has_namespace_finalizers,
     store::WriteError,
@@ -148,6 +144,9 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
             metadata::set_finalizer(&mut object, ORPHAN, false);
         }
         None => {}
+    }
+    if !object.is_deleting() {
+        on.resource.strategy.prepare_delete(&mut object, &now);
     }
     if has_namespace_finalizers(&object) {
         metadata::mark_deleted(&mut object, &now, None);

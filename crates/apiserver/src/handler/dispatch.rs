@@ -26,6 +26,20 @@ pub fn prepare(call: &Call, path: &ResourcePath, span: &Span) -> Result<(Arc<Res
     Ok((resource, span))
 }
 
+/// Whether a path is below no group that the server itself has, and belongs to no custom resource either.
+pub fn is_no_page(call: &Call, path: &ResourcePath) -> bool {
+    match call.catalog.get(&path.gv, &path.resource) {
+        Some(resource) => resource.custom.is_some() && !resource.namespaced && !path.namespace.is_empty(),
+        None => !call.catalog.of(&path.gv).any(|resource| resource.custom.is_none()),
+    }
+}
+
+/// The resource that the objects of another one are stored as.
+pub fn stored(call: &Call, resource: &Resource) -> Option<Arc<Resource>> {
+    let gv = resource.strategy.stored_as()?;
+    call.catalog.get(&gv, &resource.plural).cloned()
+}
+
 /// Answers a request about objects.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let answer = match (on.path.subresource.as_str(), on.is_review()) {
@@ -93,6 +107,9 @@ fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), 
         }
         return if known { Ok(()) } else { Err(Status::method_not_allowed()) };
     }
-    let subresource = resource.subresource(&path.subresource).ok_or_else(Status::no_such_path)?;
+    let subresource = resource.subresource(&path.subresource).ok_or_else(|| match resource.custom {
+        Some(_) => Status::not_found(&resource.group_resource(), &path.name),
+        None => Status::no_such_path(),
+    })?;
     if subresource.verbs.contains(&call.info.verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
 }

@@ -18,6 +18,8 @@ use crate::{
 pub struct Filter {
     resource: Arc<Resource>,
     namespace: Option<Arc<str>>,
+    /// Only the object of this name: watches of one object, on the old path for them.
+    name: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
 }
@@ -29,6 +31,7 @@ impl Filter {
         Ok(Self {
             resource: Arc::clone(on.resource),
             namespace: Some(on.namespace()).filter(|namespace| !namespace.is_empty()).map(Arc::from),
+            name: Some(on.path.name.clone()).filter(|name| !name.is_empty()),
             labels: options.label_selector.clone(),
             fields: options.field_selector.clone(),
         })
@@ -47,6 +50,7 @@ impl Filter {
     /// Whether an object is one of them.
     pub fn fits(&self, stored: &Stored) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| *namespace == stored.key.namespace)
+            && self.name.as_ref().is_none_or(|name| **name == *stored.key.name)
             && self.labels.matches(|key| stored.label(key))
             && self.fits_fields(stored)
     }

@@ -104,7 +104,9 @@ fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: Sy
     let tracer = &call.core.tracer;
     let name = span_name(call);
     let span = match &context {
-        Some(context) if trusted => tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated),
+        Some(context) if trusted => {
+            tracer.start(&Origin::Parent(context), Scope::Http, Kind::Server, &name, authenticated)
+        }
         Some(context) => tracer.start(&Origin::Link(context), Scope::Http, Kind::Server, &name, authenticated),
         None => {
             // Nobody is before us: the trace begins with finding out who asks.
@@ -198,11 +200,16 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
         server.set("http.request.body.size", body.len());
     }
     let Some(path) = &call.info.resource else { return other::answer(call, span) };
+    if dispatch::is_no_page(call, path) {
+        return other::not_found(call);
+    }
     let handler = dispatch::prepare(call, path, span);
     match handler {
         Err(status) => respond::refused(call, &status, span),
         Ok((resource, span)) => {
-            let on = On { call, resource: &resource, path, span: &span };
+            let stored = dispatch::stored(call, &resource);
+            let view = stored.as_ref().map(|_| &resource);
+            let on = On { call, resource: stored.as_ref().unwrap_or(&resource), view, path, span: &span };
             let answer = match dispatch::answer(on, &body).await {
                 Ok(answer) => respond::answered(on, answer),
                 Err(status) => Err(status),

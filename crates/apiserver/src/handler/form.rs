@@ -53,9 +53,16 @@ impl Form {
     }
 
     /// A list in this form; none if its objects are shown as they are.
-    pub fn list(&self, resource: &Resource, listing: &Listing) -> Option<Value> {
+    pub fn list(&self, on: On<'_>, listing: &Listing) -> Option<Value> {
+        let resource = on.shown();
         let meta = || answer::list_meta(resource, listing);
-        let objects = || listing.items.iter().map(|item| answer::value(resource, item));
+        let objects = || {
+            listing.items.iter().map(|item| {
+                let mut object = answer::value(on.resource, item);
+                on.to_shown(&mut object);
+                object
+            })
+        };
         match self.chosen.form {
             accept::Form::Object => None,
             accept::Form::Table { version, include } => {
@@ -63,6 +70,8 @@ impl Form {
             }
             accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
                 let items: Vec<Value> = objects().map(|object| partial(version.api_version(), &object)).collect();
+                // As Go writes a list that was never filled.
+                let items = if items.is_empty() { Value::Null } else { items.into() };
                 let (kind, api_version) = ("PartialObjectMetadataList", version.api_version());
                 Some(json!({ "kind": kind, "apiVersion": api_version, "metadata": meta(), "items": items }))
             }

@@ -66,9 +66,13 @@ pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
 
 /// What kube-apiserver says of a list that comes from its cache.
 fn describe(span: &crate::trace::Span, listed: &Listed) {
-    for event in
-        ["Ready", "getCurrentRV success", "watchCache locked acquired", "watchCache fresh enough", "GetLatestSnapshotOrBuildLocked success"]
-    {
+    for event in [
+        "Ready",
+        "getCurrentRV success",
+        "watchCache locked acquired",
+        "watchCache fresh enough",
+        "GetLatestSnapshotOrBuildLocked success",
+    ] {
         span.event(event);
     }
     let count = listed.items.len().into();
@@ -79,7 +83,9 @@ fn describe(span: &crate::trace::Span, listed: &Listed) {
 /// The objects that fit, of the page that is asked for.
 pub fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
     let (at, after) = place(options, filter)?;
-    let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
+    // Whoever takes any state at all gets all of it at once, as from kube-apiserver's cache.
+    let any = options.resource_version == "0" && options.continue_token.is_empty();
+    let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !any);
     let query = ListQuery { namespace: filter.namespace().cloned(), at, after, limit };
     let listed = on.core().store.list_where(&on.collection(), &query, &|stored| filter.fits(stored));
     listed.map_err(|error| refuse(options, error))

@@ -26,6 +26,8 @@ use crate::{
 pub struct Internal {
     core: Arc<Core>,
     user: User,
+    /// Who owns what it changes; nobody if empty.
+    manager: &'static str,
 }
 
 /// The object that it works on.
@@ -61,6 +63,19 @@ impl Target {
         Self { path }
     }
 
+    /// A CustomResourceDefinition.
+    pub fn definition(key: &ObjectKey) -> Self {
+        let path = ResourcePath {
+            gv: GroupVersion::new(&key.resource.group, "v1"),
+            namespace: String::new(),
+            resource: key.resource.resource.to_string(),
+            name: key.name.to_string(),
+            subresource: String::new(),
+            rest: Vec::new(),
+        };
+        Self { path }
+    }
+
     /// A part of the object.
     #[must_use]
     pub fn subresource(mut self, name: &str) -> Self {
@@ -73,7 +88,13 @@ impl Internal {
     /// A controller with this user's name.
     pub fn new(core: &Arc<Core>, user: &str) -> Self {
         let user = User::new(user, ["system:masters", "system:authenticated"]);
-        Self { core: Arc::clone(core), user }
+        Self { core: Arc::clone(core), user, manager: "" }
+    }
+
+    /// Owns what it changes, under this name.
+    #[must_use]
+    pub fn managing(self, manager: &'static str) -> Self {
+        Self { manager, ..self }
     }
 
     /// The time of now, as objects carry it.
@@ -85,25 +106,23 @@ impl Internal {
     pub async fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<(), Status> {
         let call = self.call(target, Method::DELETE, "delete");
         let resource = self.resource(&call, target)?;
-        let on = On { call: &call, resource: &resource, path: &target.path, span: &Span::default() };
+        let on = On { call: &call, resource: &resource, view: None, path: &target.path, span: &Span::default() };
         delete::remove(on, options).await.map(drop)
     }
 
     /// Changes an object.
-    pub async fn change(
-        &self,
-        target: &Target,
-        change: &(dyn Fn(&mut Value) + Send + Sync),
-    ) -> Result<Answer, Status> {
+    pub async fn change(&self, target: &Target, change: &(dyn Fn(&mut Value) + Send + Sync)) -> Result<Answer, Status> {
         let call = self.call(target, Method::PUT, "patch");
         let resource = self.resource(&call, target)?;
-        let on = On { call: &call, resource: &resource, path: &target.path, span: &Span::default() };
+        let on = On { call: &call, resource: &resource, view: None, path: &target.path, span: &Span::default() };
+        let managers = if self.manager.is_empty() { Managers::Done } else { Managers::Update };
         let make = |live: &Value| {
             let mut object = live.clone();
             change(&mut object);
-            Ok((object, Managers::Done))
+            Ok((object, managers))
         };
-        update::change(on, &WriteOptions::default(), Precondition::default(), &make).await
+        let options = WriteOptions { field_manager: self.manager.to_owned(), ..WriteOptions::default() };
+        update::change(on, &options, Precondition::default(), &make).await
     }
 
     fn resource(&self, call: &Call, target: &Target) -> Result<Arc<Resource>, Status> {

@@ -7,11 +7,17 @@ use crate::api::{
     meta::{Meta, remove_meta, set_meta},
 };
 
-/// What the server gives to a new object.
-pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+/// Drops what the creator of an object may not choose.
+pub fn strip(object: &mut Value) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         remove_meta(object, field);
     }
+}
+
+/// What the server gives to a new object.
+pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
+    strip(object);
+    remove_meta(object, "resourceVersion");
     if !namespace.is_empty() {
         set_meta(object, "namespace", namespace);
     } else {

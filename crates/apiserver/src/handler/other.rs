@@ -1,15 +1,11 @@
 //! Paths that are no objects: health, version, metrics, discovery and OpenAPI.
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::{call::Call, respond};
-use crate::{
-    api::Status,
-    http::Body,
-    trace::Span,
-};
+use crate::{api::Status, discovery, http::Body, openapi, trace::Span};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -23,6 +19,9 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     if call.info.verb != "get" {
         return respond::refused(call, &Status::method_not_allowed(), span);
     }
+    if let Some(found) = described(call) {
+        return found;
+    }
     match path {
         "" => respond::plain(call, StatusCode::OK, JSON, roots(call)),
         "/version" => respond::plain(call, StatusCode::OK, JSON, version()),
@@ -31,7 +30,25 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     }
 }
 
-fn not_found(call: &Call) -> Response<Body> {
+/// Discovery and OpenAPI, which follow from what is served.
+fn described(call: &Call) -> Option<Response<Body>> {
+    let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
+    let (path, accept) = (call.info.path.as_str(), header(header::ACCEPT));
+    let found = discovery::answer(&call.catalog, path, accept)
+        .or_else(|| openapi::answer(&call.catalog, path, &call.query, accept))?
+        .revalidated(header(header::IF_NONE_MATCH));
+    let status = StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK);
+    let mut response = respond::plain(call, status, found.content_type, found.body);
+    for (name, value) in found.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    Some(response)
+}
+
+/// Nobody serves this path, not even to refuse it as an API would.
+pub fn not_found(call: &Call) -> Response<Body> {
     respond::plain(call, StatusCode::NOT_FOUND, TEXT, Bytes::from_static(b"404 page not found\n"))
 }
 
@@ -59,9 +76,20 @@ pub fn version() -> Bytes {
 }
 
 fn roots(call: &Call) -> Bytes {
-    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for resource in call.catalog.all().filter(|resource| !resource.gv.group.is_empty()) {
         paths.push(format!("/apis/{}", resource.gv.group));
         paths.push(format!("/apis/{}", resource.gv));
@@ -76,10 +104,20 @@ fn metrics(call: &Call) -> Bytes {
     let more = [
         ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
         ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
-        ("kubewake_apiserver_history_bytes", "gauge", "Memory that only the history takes.", stats.history_bytes as u64),
+        (
+            "kubewake_apiserver_history_bytes",
+            "gauge",
+            "Memory that only the history takes.",
+            stats.history_bytes as u64,
+        ),
         ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
         ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
-        ("kubewake_apiserver_spans_dropped", "counter", "Spans that the exporter was too slow for.", call.core.tracer.dropped()),
+        (
+            "kubewake_apiserver_spans_dropped",
+            "counter",
+            "Spans that the exporter was too slow for.",
+            call.core.tracer.dropped(),
+        ),
     ];
     call.core.metrics.text(&more).into()
 }

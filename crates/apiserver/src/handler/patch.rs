@@ -33,8 +33,10 @@ pub async fn patch(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchT
 async fn change(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchType) -> Result<Answer, Status> {
     let make = move |live: &Value| -> Result<Changed, Status> {
         let mut patched = live.clone();
+        on.to_shown(&mut patched);
         make_patched(on, &mut patched, body, form)?;
         decode::patched(on, &mut patched, body, form, options)?;
+        on.to_stored(&mut patched);
         check_identity(on, live, &patched)?;
         // A version inside the patch is a precondition.
         if patched.resource_version() != live.resource_version() {
@@ -53,7 +55,7 @@ pub fn make_patched(on: On<'_>, object: &mut Value, body: &[u8], form: PatchType
         PatchType::Merge => patch::merge(object, body),
         PatchType::StrategicMerge | PatchType::Apply => {
             let patch = patch::parse_object(body)?;
-            *object = patch::strategic(object.take(), patch, &on.wanted_schema())?;
+            *object = patch::strategic(object.take(), patch, on.wanted_schema())?;
             Ok(())
         }
     }
@@ -69,7 +71,8 @@ fn check_identity(on: On<'_>, live: &Value, patched: &Value) -> Result<(), Statu
 }
 
 async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
-    let applied = decode::applied(on, body, options)?;
+    let applied = decode::applied(on, body)?;
+    update::check_place(on, &applied)?;
     let (writer, force) = (on.writer(options), options.force == Some(true));
     let merge = |live: Option<&Value>| writer.owner(on).apply(live, &applied, force).map_err(Status::from);
     if on.core().store.get(&on.key(&on.path.name)).is_none() {
@@ -77,11 +80,13 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
             return Err(on.not_found());
         }
         let mut object = merge(None)?;
+        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         set_meta(&mut object, "name", on.path.name.as_str());
         return create::insert(on, object, options, false).await;
     }
     let make = |live: &Value| -> Result<Changed, Status> {
-        let object = merge(Some(live))?;
+        let mut object = merge(Some(live))?;
+        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         on.span.event("About to check admission control");
         Ok((object, Managers::Done))
     };

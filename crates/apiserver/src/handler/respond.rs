@@ -20,6 +20,7 @@ use crate::{
         query::Query,
     },
     http::Body,
+    store::Stored,
     trace::Span,
 };
 
@@ -48,24 +49,32 @@ pub fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
 }
 
 fn object(on: On<'_>, form: &Form, shown: answer::Shown<'_>) -> Result<Bytes, Status> {
-    let span = serialize_span(on.call, on.span, form.chosen, &on.resource.gv.to_string());
-    form.chosen.check_form(false, &on.resource.gv, &on.resource.kind, on.resource.custom.is_some())?;
+    let span = serialize_span(on.call, on.span, form.chosen, &on.shown().gv.to_string());
+    form.chosen.check_form(false, &on.shown().gv, &on.shown().kind, on.shown().custom.is_some())?;
     let bytes = match shown {
-        answer::Shown::Stored(stored) if is_plain(form) => answer::object(on.resource, stored),
-        answer::Shown::Stored(stored) => written(form, on, answer::value(on.resource, stored)),
-        answer::Shown::Value(value) => written(form, on, value),
+        answer::Shown::Stored(stored) if is_plain(form, on) => answer::object(on.resource, stored),
+        answer::Shown::Stored(stored) => written(form, on, as_shown(on, stored)),
+        answer::Shown::Value(mut value) => {
+            if value.get("kind").and_then(Value::as_str) == Some(&on.resource.kind) {
+                on.to_shown(&mut value);
+            }
+            written(form, on, value)
+        }
     };
     end_serialize(&span, bytes.len(), true);
     Ok(bytes)
 }
 
 fn list(on: On<'_>, form: &Form, listing: &answer::Listing) -> Result<Bytes, Status> {
-    let span = serialize_span(on.call, on.span, form.chosen, &on.resource.gv.to_string());
-    form.chosen.check_form(true, &on.resource.gv, &on.resource.list_kind, on.resource.custom.is_some())?;
-    let bytes = match form.list(on.resource, listing) {
-        None if is_plain(form) => answer::list(on.resource, listing),
+    let span = serialize_span(on.call, on.span, form.chosen, &on.shown().gv.to_string());
+    form.chosen.check_form(true, &on.shown().gv, &on.shown().list_kind, on.shown().custom.is_some())?;
+    let bytes = match form.list(on, listing) {
+        None if is_plain(form, on) => answer::list(on.resource, listing),
         None => {
-            let value = serde_json::from_slice(&answer::list(on.resource, listing)).unwrap_or_default();
+            let mut value: Value = serde_json::from_slice(&answer::list(on.resource, listing)).unwrap_or_default();
+            if on.view.is_some() {
+                show_items(on, &mut value);
+            }
             encode(&value, form.chosen)
         }
         Some(value) => encode(&value, form.chosen),
@@ -84,13 +93,33 @@ fn encode(value: &Value, chosen: Chosen) -> Bytes {
     }
 }
 
-fn is_plain(form: &Form) -> bool {
-    form.chosen.media == Media::Json && !form.chosen.pretty && form.chosen.form == accept::Form::Object
+fn is_plain(form: &Form, on: On<'_>) -> bool {
+    let as_stored = on.view.is_none() && form.chosen.form == accept::Form::Object;
+    form.chosen.media == Media::Json && !form.chosen.pretty && as_stored
+}
+
+/// A stored object in the shape that the caller sees.
+fn as_shown(on: On<'_>, stored: &Stored) -> Value {
+    let mut value = answer::value(on.resource, stored);
+    on.to_shown(&mut value);
+    value
+}
+
+fn show_items(on: On<'_>, list: &mut Value) {
+    let Some(list) = list.as_object_mut() else { return };
+    list.insert("apiVersion".into(), on.shown().gv.to_string().into());
+    for item in list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+        on.to_shown(item);
+        if let Some(item) = item.as_object_mut() {
+            item.remove("apiVersion");
+            item.remove("kind");
+        }
+    }
 }
 
 fn written(form: &Form, on: On<'_>, value: Value) -> Bytes {
     let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
-    let shown = if is_status { None } else { form.object(on.resource, &value) };
+    let shown = if is_status { None } else { form.object(on.shown(), &value) };
     encode(&shown.unwrap_or(value), form.chosen)
 }
 

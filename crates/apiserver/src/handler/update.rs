@@ -13,11 +13,11 @@ use super::{
 };
 use crate::{
     admission::Operation,
-    apply,
     api::{
-        Status, field,
+        GroupKind, Status, field,
         meta::{Meta, set_meta},
     },
+    apply::keep_times,
     codec::query::WriteOptions,
     core::is_gone,
     kinds::metadata,
@@ -118,11 +118,8 @@ pub async fn change(
 fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status> {
     let (named, name) = (on.collection(), &on.path.name);
     if !expected.uid.is_empty() && expected.uid != live.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            expected.uid,
-            live.uid()
-        );
+        let why =
+            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", expected.uid, live.uid());
         return Err(Status::conflict(&named, name, &why));
     }
     if expected.version.is_empty() {
@@ -141,7 +138,9 @@ fn require_version(on: On<'_>) -> Result<(), Status> {
     }
     let message = "Invalid value: 0: must be specified for an update";
     let error = field::Error::of("metadata.resourceVersion", field::Kind::Invalid, message);
-    Err(Status::invalid(&on.resource.group_kind(), &on.path.name, &[error]))
+    // The resource stands where every other refusal has the kind.
+    let resource = GroupKind { group: Arc::clone(&on.resource.gv.group), kind: Arc::clone(&on.resource.plural) };
+    Err(Status::invalid(&resource, &on.path.name, &[error]))
 }
 
 /// Everything between what a writer wants and what is stored.
@@ -165,10 +164,10 @@ async fn admit(
     admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
     strategy.default(&mut object);
     strategy.prepare_update(&mut object, live, subresource);
-    apply::keep_times(live, &mut object);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
     admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
+    keep_times(live, &mut object);
     Ok(object)
 }
 
@@ -191,7 +190,7 @@ async fn write(
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
     let written = if is_gone(&object) {
         // The last finalizer went: so does the object. The answer is what it was last.
-        on.core().store.delete(&stored.key, stored.revision, Some(object.clone())).await?;
+        on.core().store.delete(&stored.key, stored.revision, None).await?;
         Answer::Object(StatusCode::OK, object)
     } else {
         let stored = on.core().store.update(&stored.key, stored.revision, object).await?;
@@ -206,7 +205,7 @@ async fn write(
 }
 
 /// The name in the body must be there and the path's.
-fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
+pub fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
     let (name, given) = (&on.path.name, object.name());
     if given.is_empty() {
         let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
@@ -219,7 +218,8 @@ fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
     let namespace = object.namespace();
     if on.resource.namespaced && !namespace.is_empty() && namespace != on.namespace() {
         let (given, wanted) = (namespace, on.namespace());
-        let message = format!("the namespace of the object ({given}) does not match the namespace on the URL ({wanted})");
+        let message =
+            format!("the namespace of the object ({given}) does not match the namespace on the URL ({wanted})");
         return Err(Status::bad_request(message));
     }
     Ok(())

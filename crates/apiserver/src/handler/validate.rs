@@ -36,7 +36,7 @@ pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata::validate_update(object, live, rules(on), &mut errors);
     on.resource.strategy.validate_update(object, live, &on.path.subresource, &mut errors);
-    warn(on, object);
+    on.resource.strategy.warnings_on_update(object, live).into_iter().for_each(|warning| on.call.warnings.add(warning));
     answer(on, object, &errors)
 }
 

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -19,7 +19,7 @@ use super::{
     form::Form,
 };
 use crate::{
-    api::Status,
+    api::{Status, meta::set_meta},
     codec::{accept, query::ListOptions},
     core::Core,
     http::Body,
@@ -46,10 +46,12 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let (sender, receiver) = mpsc::channel(PIECES);
     let watch = on.core().store.watch(&on.collection(), from(options, revision));
     let deadline = Instant::now() + limit(options);
-    let resource = Arc::clone(on.resource);
+    let resource = Arc::clone(on.shown());
+    let stored = on.view.map(|_| Arc::clone(on.resource));
     let mut stream = Stream {
         head: answer::head(&resource),
         resource,
+        stored,
         filter,
         form,
         sender,
@@ -91,6 +93,8 @@ fn limit(options: &ListOptions) -> Duration {
 struct Stream {
     core: Arc<Core>,
     resource: Arc<Resource>,
+    /// The resource as it is stored, where that is another shape.
+    stored: Option<Arc<Resource>>,
     head: String,
     filter: Filter,
     form: Form,
@@ -149,10 +153,36 @@ impl Stream {
     fn put(&mut self, bytes: &mut BytesMut, event: &Event) {
         let Some((kind, object)) = self.seen_as(event) else { return };
         self.core.metrics.delivered(event);
+        if let (EventKind::Modified, "DELETED") = (event.kind, kind) {
+            return self.put_left(bytes, event);
+        }
+        if self.stored.is_some() {
+            let value = self.value(object);
+            let shown = self.form.object(&self.resource, &value).unwrap_or(value);
+            return answer::event_value(bytes, kind, &shown);
+        }
         match self.form.event(&self.resource, object) {
             Some(value) => answer::event_value(bytes, kind, &value),
             None => answer::event(bytes, kind, &self.head, object),
         }
+    }
+
+    /// An object in the shape that the watcher sees.
+    fn value(&self, stored: &Stored) -> Value {
+        let mut value = answer::value(&self.resource, stored);
+        if self.stored.is_some() {
+            self.resource.strategy.served(&mut value);
+        }
+        value
+    }
+
+    /// An object that no longer fits is shown as it was when it did, at the revision of the change.
+    fn put_left(&mut self, bytes: &mut BytesMut, event: &Event) {
+        let Some(previous) = &event.previous else { return };
+        let mut object = self.value(previous);
+        set_meta(&mut object, "resourceVersion", event.revision.to_string());
+        let shown = self.form.object(&self.resource, &object).unwrap_or(object);
+        answer::event_value(bytes, "DELETED", &shown);
     }
 
     /// What an event is to somebody who sees only what fits the selector.
@@ -185,7 +215,8 @@ impl Stream {
         if initial_end && let Some(meta) = meta.as_object_mut() {
             meta.insert("annotations".into(), json!({ "k8s.io/initial-events-end": "true" }));
         }
-        let object = json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
+        let object =
+            json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
         answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object, &self.resource));
     }
 

@@ -46,7 +46,10 @@ impl RequestInfo {
             parts = parts.get(1..).unwrap_or_default();
         }
         let Some(resource) = resource_path(gv, parts) else { return Self::other(method, path) };
-        let verb = verb(method, resource.name.is_empty(), watch_path || asks_to_watch(query));
+        let verb = match (verb(method, resource.name.is_empty(), asks_to_watch(query)), watch_path) {
+            ("get" | "list", true) => "watch",
+            (verb, _) => verb,
+        };
         Self { verb, resource: Some(resource), path }
     }
 
@@ -111,9 +114,9 @@ fn resource_path(gv: GroupVersion, parts: &[&str]) -> Option<ResourcePath> {
 
 fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
     match (method, collection) {
-        (&Method::GET | &Method::HEAD, true) if watch => "watch",
-        (&Method::GET | &Method::HEAD, true) => "list",
-        (&Method::GET | &Method::HEAD, false) => "get",
+        (&Method::GET, true) if watch => "watch",
+        (&Method::GET, true) => "list",
+        (&Method::GET, false) => "get",
         (&Method::POST, _) => "create",
         (&Method::PUT, _) => "update",
         (&Method::PATCH, _) => "patch",
@@ -157,7 +160,8 @@ pub fn decode(text: &str) -> Cow<'_, str> {
 
 fn escape(tail: &[u8]) -> Option<u8> {
     let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-    u8::from_str_radix(digits, 16).ok()
+    let hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u8::from_str_radix(digits, 16).ok().filter(|_| hex)
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use super::{
-    Addresses, batch, config, daemonset, deployment, namespace, pod, replicaset, rules::Simple, service, statefulset,
-    storage,
+    Addresses, autoscaling, batch, config, daemonset, deployment, event, namespace, network, node, pod, rbac,
+    replicaset, rules::Simple, service, small, statefulset, storage, webhook,
 };
 use crate::{
     api::GroupVersion,
+    crd::DefinitionStrategy,
     registry::{Catalog, Plain, Resource, Strategy, Subresource},
     schema::{Node, builtin},
 };
@@ -83,15 +84,15 @@ const TABLE: &[(&str, &[Row])] = &[
         ns("bindings", "Binding", plain).verbs(CREATE),
         cluster("componentstatuses", "ComponentStatus", plain).short(&["cs"]).verbs(&["get", "list"]),
         ns("configmaps", "ConfigMap", |_| Arc::new(config::ConfigMap)).short(&["cm"]),
-        ns("endpoints", "Endpoints", plain).short(&["ep"]),
-        ns("events", "Event", plain).short(&["ev"]).select(&[
+        ns("endpoints", "Endpoints", |_| Arc::new(network::Endpoints)).short(&["ep"]),
+        ns("events", "Event", |_| Arc::new(event::Core)).short(&["ev"]).select(&[
             "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
             "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"]),
-        ns("limitranges", "LimitRange", plain).short(&["limits"]),
+        ns("limitranges", "LimitRange", |_| Arc::new(small::LimitRange)).short(&["limits"]),
         cluster("namespaces", "Namespace", |_| Arc::new(namespace::Namespace)).short(&["ns"]).select(&["status.phase"])
             .verbs(&["create", "delete", "get", "list", "patch", "update", "watch"])
             .sub(&[("finalize", "", "", &["update"]), STATUS]),
-        cluster("nodes", "Node", plain).short(&["no"]).select(&["spec.unschedulable"])
+        cluster("nodes", "Node", |_| Arc::new(node::Node)).short(&["no"]).select(&["spec.unschedulable"])
             .sub(&[("proxy", "NodeProxyOptions", "", PROXY), STATUS]),
         ns("persistentvolumeclaims", "PersistentVolumeClaim", |_| Arc::new(storage::Claim)).short(&["pvc"]).sub(&[STATUS]),
         cluster("persistentvolumes", "PersistentVolume", |_| Arc::new(storage::Volume)).short(&["pv"]).sub(&[STATUS]),
@@ -103,7 +104,7 @@ const TABLE: &[(&str, &[Row])] = &[
                    ("exec", "PodExecOptions", "", STREAM), ("log", "", "", &["get"]),
                    ("portforward", "PodPortForwardOptions", "", STREAM), ("proxy", "PodProxyOptions", "", PROXY),
                    ("resize", "", "", READ_WRITE), STATUS]),
-        ns("podtemplates", "PodTemplate", plain),
+        ns("podtemplates", "PodTemplate", |_| Arc::new(small::PodTemplate)),
         ns("replicationcontrollers", "ReplicationController", |_| Arc::new(replicaset::ReplicationController)).short(&["rc"]).in_all().sub(&[SCALE, STATUS])
             .select(&["status.replicas"]),
         ns("resourcequotas", "ResourceQuota", |_| Simple::new().status().boxed()).short(&["quota"]).sub(&[STATUS]),
@@ -114,19 +115,19 @@ const TABLE: &[(&str, &[Row])] = &[
             .sub(&[("proxy", "ServiceProxyOptions", "", PROXY), STATUS]),
     ]),
     ("admissionregistration.k8s.io/v1", &[
-        cluster("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", plain).in_extensions(),
-        cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy", plain).in_extensions().sub(&[STATUS]),
-        cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", plain).in_extensions(),
-        cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", plain).in_extensions(),
+        cluster("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", |_| Arc::new(webhook::Configuration { mutating: true })).in_extensions(),
+        cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy", |_| Arc::new(webhook::Policy)).in_extensions().sub(&[STATUS]),
+        cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", |_| Arc::new(webhook::PolicyBinding)).in_extensions(),
+        cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", |_| Arc::new(webhook::Configuration { mutating: false })).in_extensions(),
     ]),
     ("apiextensions.k8s.io/v1", &[
-        cluster("customresourcedefinitions", "CustomResourceDefinition", plain).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
+        cluster("customresourcedefinitions", "CustomResourceDefinition", |_| Arc::new(DefinitionStrategy)).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
     ]),
     ("apiregistration.k8s.io/v1", &[
         cluster("apiservices", "APIService", |_| Simple::new().status().boxed()).in_extensions().sub(&[STATUS]),
     ]),
     ("apps/v1", &[
-        ns("controllerrevisions", "ControllerRevision", plain),
+        ns("controllerrevisions", "ControllerRevision", |_| Arc::new(small::ControllerRevision)),
         ns("daemonsets", "DaemonSet", |_| Arc::new(daemonset::DaemonSet)).short(&["ds"]).in_all().sub(&[STATUS]),
         ns("deployments", "Deployment", |_| Arc::new(deployment::Deployment)).short(&["deploy"]).in_all().sub(&[SCALE, STATUS]),
         ns("replicasets", "ReplicaSet", |_| Arc::new(replicaset::ReplicaSet)).short(&["rs"]).in_all().sub(&[SCALE, STATUS]).select(&["status.replicas"]),
@@ -143,10 +144,10 @@ const TABLE: &[(&str, &[Row])] = &[
         cluster("subjectaccessreviews", "SubjectAccessReview", plain).verbs(CREATE),
     ]),
     ("autoscaling/v1", &[
-        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", plain).short(&["hpa"]).in_all().sub(&[STATUS]),
+        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::AutoscalerV1)).short(&["hpa"]).in_all().sub(&[STATUS]),
     ]),
     ("autoscaling/v2", &[
-        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", plain).short(&["hpa"]).in_all().sub(&[STATUS]),
+        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::Autoscaler)).short(&["hpa"]).in_all().sub(&[STATUS]),
     ]),
     ("batch/v1", &[
         ns("cronjobs", "CronJob", |_| Arc::new(batch::CronJob)).short(&["cj"]).in_all().sub(&[STATUS]),
@@ -157,36 +158,38 @@ const TABLE: &[(&str, &[Row])] = &[
             .select(&["spec.signerName"]).sub(&[("approval", "", "", READ_WRITE), STATUS]),
     ]),
     ("coordination.k8s.io/v1", &[
-        ns("leases", "Lease", plain),
+        ns("leases", "Lease", |_| Arc::new(small::Lease)),
     ]),
     ("discovery.k8s.io/v1", &[
-        ns("endpointslices", "EndpointSlice", plain),
+        ns("endpointslices", "EndpointSlice", |_| Arc::new(network::Slice)),
     ]),
     ("events.k8s.io/v1", &[
-        ns("events", "Event", plain).short(&["ev"]),
+        ns("events", "Event", |_| Arc::new(event::Events)).short(&["ev"]).select(&[
+            "reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion",
+            "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"]),
     ]),
     ("flowcontrol.apiserver.k8s.io/v1", &[
         cluster("flowschemas", "FlowSchema", |_| Simple::new().status().generation().boxed()).sub(&[STATUS]),
         cluster("prioritylevelconfigurations", "PriorityLevelConfiguration", |_| Simple::new().status().generation().boxed()).sub(&[STATUS]),
     ]),
     ("networking.k8s.io/v1", &[
-        cluster("ingressclasses", "IngressClass", |_| Simple::new().generation().boxed()),
-        ns("ingresses", "Ingress", plain).short(&["ing"]).sub(&[STATUS]),
+        cluster("ingressclasses", "IngressClass", |_| Arc::new(network::IngressClass)),
+        ns("ingresses", "Ingress", |_| Arc::new(network::Ingress)).short(&["ing"]).sub(&[STATUS]),
         cluster("ipaddresses", "IPAddress", plain).short(&["ip"]).select(&["spec.parentRef.group"]),
-        ns("networkpolicies", "NetworkPolicy", plain).short(&["netpol"]),
+        ns("networkpolicies", "NetworkPolicy", |_| Arc::new(network::Policy)).short(&["netpol"]),
         cluster("servicecidrs", "ServiceCIDR", |_| Simple::new().status().boxed()).sub(&[STATUS]),
     ]),
     ("node.k8s.io/v1", &[
-        cluster("runtimeclasses", "RuntimeClass", plain),
+        cluster("runtimeclasses", "RuntimeClass", |_| Simple::new().conditional().create_on_update().boxed()),
     ]),
     ("policy/v1", &[
-        ns("poddisruptionbudgets", "PodDisruptionBudget", plain).short(&["pdb"]).sub(&[STATUS]),
+        ns("poddisruptionbudgets", "PodDisruptionBudget", |_| Arc::new(small::DisruptionBudget)).short(&["pdb"]).sub(&[STATUS]),
     ]),
     ("rbac.authorization.k8s.io/v1", &[
-        cluster("clusterrolebindings", "ClusterRoleBinding", plain),
-        cluster("clusterroles", "ClusterRole", plain),
-        ns("rolebindings", "RoleBinding", plain),
-        ns("roles", "Role", plain),
+        cluster("clusterrolebindings", "ClusterRoleBinding", |_| Arc::new(rbac::Binding { namespaced: false })),
+        cluster("clusterroles", "ClusterRole", |_| Arc::new(rbac::Role { namespaced: false })),
+        ns("rolebindings", "RoleBinding", |_| Arc::new(rbac::Binding { namespaced: true })),
+        ns("roles", "Role", |_| Arc::new(rbac::Role { namespaced: true })),
     ]),
     ("resource.k8s.io/v1", &[
         cluster("deviceclasses", "DeviceClass", |_| Simple::new().generation().boxed()),
@@ -195,14 +198,14 @@ const TABLE: &[(&str, &[Row])] = &[
         cluster("resourceslices", "ResourceSlice", |_| Simple::new().generation().boxed()).select(&["spec.driver", "spec.nodeName"]),
     ]),
     ("scheduling.k8s.io/v1", &[
-        cluster("priorityclasses", "PriorityClass", |_| Simple::new().generation().boxed()).short(&["pc"]),
+        cluster("priorityclasses", "PriorityClass", |_| Arc::new(small::PriorityClass)).short(&["pc"]),
     ]),
     ("storage.k8s.io/v1", &[
-        cluster("csidrivers", "CSIDriver", plain),
-        cluster("csinodes", "CSINode", plain),
-        ns("csistoragecapacities", "CSIStorageCapacity", plain),
-        cluster("storageclasses", "StorageClass", plain).short(&["sc"]),
-        cluster("volumeattachments", "VolumeAttachment", |_| Simple::new().status().boxed()).sub(&[STATUS]),
+        cluster("csidrivers", "CSIDriver", |_| Simple::new().conditional().boxed()),
+        cluster("csinodes", "CSINode", |_| Simple::new().conditional().boxed()),
+        ns("csistoragecapacities", "CSIStorageCapacity", |_| Simple::new().conditional().boxed()),
+        cluster("storageclasses", "StorageClass", |_| Arc::new(small::StorageClass)).short(&["sc"]),
+        cluster("volumeattachments", "VolumeAttachment", |_| Simple::new().status().conditional().boxed()).sub(&[STATUS]),
         cluster("volumeattributesclasses", "VolumeAttributesClass", plain).short(&["vac"]),
     ]),
 ];

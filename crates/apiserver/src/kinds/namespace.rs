@@ -27,10 +27,10 @@ pub struct Namespace;
 impl Strategy for Namespace {
     fn default(&self, object: &mut Value) {
         let name = object.name().to_owned();
-        if !name.is_empty() {
-            if let Some(labels) = meta_mut(object).and_then(|meta| child_mut(meta, "labels")) {
-                labels.insert(NAME_LABEL.to_owned(), name.into());
-            }
+        if !name.is_empty()
+            && let Some(labels) = meta_mut(object).and_then(|meta| child_mut(meta, "labels"))
+        {
+            labels.insert(NAME_LABEL.to_owned(), name.into());
         }
         made(object, "spec");
         if let Some(status) = made(object, "status") {

@@ -6,7 +6,9 @@
 mod binding;
 mod container;
 mod defaults;
+mod env;
 mod eviction;
+mod probe;
 mod spec;
 mod update;
 
@@ -16,7 +18,7 @@ pub use self::{
     binding::bind,
     eviction::{Budget, evict},
 };
-pub(super) use self::{container::port, defaults::template as default_template, spec::validate_template};
+pub(super) use self::{defaults::template as default_template, probe::port, spec::validate_template};
 use super::{
     at::At,
     metadata,
@@ -49,10 +51,10 @@ impl Strategy for Pod {
         first_generation(object);
         let status = json!({"phase": "Pending", "qosClass": qos_class(object)});
         set(object, "status", status);
-        if !list_at(object, &["spec", "schedulingGates"]).is_empty() {
-            if let Some(status) = part(object, "status") {
-                status.insert("conditions".to_owned(), gated());
-            }
+        if !list_at(object, &["spec", "schedulingGates"]).is_empty()
+            && let Some(status) = part(object, "status")
+        {
+            status.insert("conditions".to_owned(), gated());
         }
         if let Some(spec) = part(object, "spec") {
             tolerate_failing_nodes(spec);
@@ -133,10 +135,10 @@ fn prepare_status(new: &mut Value, old: &Value) {
         remove_meta(new, "deletionTimestamp");
     }
     let class = text_at(old, &["status", "qosClass"]).to_owned();
-    if let Some(status) = made(new, "status") {
-        if !class.is_empty() {
-            fill(status, "qosClass", class);
-        }
+    if let Some(status) = made(new, "status")
+        && !class.is_empty()
+    {
+        fill(status, "qosClass", class);
     }
 }
 
@@ -205,6 +207,3 @@ fn qos_class(pod: &Value) -> &'static str {
         (true, false) => "Burstable",
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::object::{first_generation, keep, keep_all_but_status, next_generation_of_all, set};
-use crate::registry::{NameRule, Strategy};
+use crate::registry::Strategy;
 
 /// A kind that is mostly data.
 #[derive(Clone, Copy, Debug)]
 pub struct Simple {
     status: bool,
     generation: bool,
-    names: NameRule,
     create_on_update: bool,
+    unconditional: bool,
 }
 
 impl Simple {
     /// Neither status nor generation.
     pub const fn new() -> Self {
-        Self { status: false, generation: false, names: NameRule::Subdomain, create_on_update: false }
+        Self { status: false, generation: false, create_on_update: false, unconditional: true }
     }
 
     /// With a status of its own path.
@@ -34,16 +34,16 @@ impl Simple {
         Self { generation: true, ..self }
     }
 
-    /// Names by another rule.
-    #[must_use]
-    pub const fn names(self, names: NameRule) -> Self {
-        Self { names, ..self }
-    }
-
     /// A PUT may create.
     #[must_use]
     pub const fn create_on_update(self) -> Self {
         Self { create_on_update: true, ..self }
+    }
+
+    /// A PUT must say which resourceVersion it replaces.
+    #[must_use]
+    pub const fn conditional(self) -> Self {
+        Self { unconditional: false, ..self }
     }
 
     /// As rules of a resource.
@@ -80,11 +80,11 @@ impl Strategy for Simple {
         }
     }
 
-    fn names(&self) -> NameRule {
-        self.names
-    }
-
     fn create_on_update(&self) -> bool {
         self.create_on_update
+    }
+
+    fn unconditional_update(&self) -> bool {
+        self.unconditional
     }
 }

@@ -94,6 +94,10 @@ impl Strategy for Service {
         NameRule::Label1035
     }
 
+    fn create_on_update(&self) -> bool {
+        true
+    }
+
     fn field_value(&self, object: &Value, path: &str) -> Option<String> {
         let field = path.strip_prefix("spec.")?;
         Some(text_at(object, &["spec", field]).to_owned())
@@ -106,25 +110,26 @@ impl Service {
         if text(spec, "type") == "ExternalName" {
             return;
         }
-        if text(spec, "clusterIP").is_empty() {
-            if let Some(ip) = self.addresses.ip() {
-                set_ip(spec, ip);
-            }
+        if text(spec, "clusterIP").is_empty()
+            && let Some(ip) = self.addresses.ip()
+        {
+            set_ip(spec, ip);
         }
         families(spec);
         if needs_node_ports(spec) {
             for port in each(spec, "ports") {
-                if port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
-                    if let Some(number) = self.addresses.node_port() {
-                        port.insert("nodePort".to_owned(), number.into());
-                    }
+                if port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0
+                    && let Some(number) = self.addresses.node_port()
+                {
+                    port.insert("nodePort".to_owned(), number.into());
                 }
             }
         }
-        if needs_health_port(spec) && spec.get("healthCheckNodePort").is_none() {
-            if let Some(number) = self.addresses.node_port() {
-                spec.insert("healthCheckNodePort".to_owned(), number.into());
-            }
+        if needs_health_port(spec)
+            && spec.get("healthCheckNodePort").is_none()
+            && let Some(number) = self.addresses.node_port()
+        {
+            spec.insert("healthCheckNodePort".to_owned(), number.into());
         }
     }
 }

@@ -4,10 +4,12 @@
 //! used, and kept. A tree refers to other types by number, so that types may contain themselves and an idle server holds
 //! only the types that somebody asked for.
 
-mod parse;
+pub(crate) mod parse;
+mod raw;
 
 use std::sync::{LazyLock, OnceLock};
 
+pub(crate) use self::raw::Raw;
 use super::{LazyNode, Node, Schema};
 use crate::api::GroupVersion;
 
@@ -45,9 +47,7 @@ pub fn by_name(name: &str) -> Option<&'static Schema> {
 
 /// The type of a kind.
 pub fn of_kind(gv: &GroupVersion, kind: &str) -> Option<&'static Schema> {
-    let key = (kind, &*gv.group, &*gv.version);
-    let at = INDEX.kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&key)).ok()?;
-    INDEX.kinds.get(at).map(|known| find(known.index))
+    Some(find(index_of_kind(gv, kind)?))
 }
 
 /// All types, by package and name. This builds every tree.
@@ -75,6 +75,18 @@ pub fn served_in(name: &str) -> Vec<GroupVersion> {
     entry.served_in().map(|(group, version)| GroupVersion::new(group, version)).collect()
 }
 
+/// The full name of the type of a kind. Nothing is built.
+pub fn name_of_kind(gv: &GroupVersion, kind: &str) -> Option<String> {
+    let entry = INDEX.entries.get(index_of_kind(gv, kind)? as usize)?;
+    Some(format!("{}.{}", entry.package, entry.name))
+}
+
+/// A type as it stands in the table. Nothing is built.
+pub(crate) fn raw(name: &str) -> Option<Raw> {
+    let entry = INDEX.entries.get(index_of(name)? as usize)?;
+    Some(Raw { package: entry.package, name: entry.name, lines: entry.lines })
+}
+
 /// A node that finds its type when it is needed.
 fn lazy(name: &str) -> Option<Node> {
     Some(Node::Lazy(LazyNode { index: index_of(name)?, find }))
@@ -92,6 +104,12 @@ fn index_of(name: &str) -> Option<u32> {
     let key = name.rsplit_once('.')?;
     let at = INDEX.entries.binary_search_by(|entry| (entry.package, entry.name).cmp(&key)).ok()?;
     u32::try_from(at).ok()
+}
+
+fn index_of_kind(gv: &GroupVersion, kind: &str) -> Option<u32> {
+    let key = (kind, &*gv.group, &*gv.version);
+    let at = INDEX.kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&key)).ok()?;
+    INDEX.kinds.get(at).map(|known| known.index)
 }
 
 fn find(index: u32) -> &'static Schema {
@@ -151,9 +169,7 @@ impl Entry {
     }
 
     fn served_in(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let line = self.lines.lines().next().unwrap_or_default();
-        let list = line.split(' ').find_map(|word| word.strip_prefix("kinds="));
-        list.into_iter().flat_map(|list| list.split(',')).map(|gv| gv.split_once('/').unwrap_or(("", gv)))
+        raw::served_in(self.lines)
     }
 }
 

@@ -193,6 +193,12 @@ impl Default for Node {
     }
 }
 
+impl From<Arc<Schema>> for Node {
+    fn from(schema: Arc<Schema>) -> Self {
+        Node::Own(schema)
+    }
+}
+
 impl From<Schema> for Node {
     fn from(schema: Schema) -> Self {
         Node::Own(Arc::new(schema))

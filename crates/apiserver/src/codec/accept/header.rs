@@ -6,7 +6,7 @@ use super::Media;
 
 /// One media type that a caller takes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Clause<'h> {
+pub(crate) struct Clause<'h> {
     main: &'h str,
     sub: &'h str,
     quality: f64,
@@ -36,17 +36,23 @@ impl<'h> Clause<'h> {
     }
 
     /// The last value of a parameter.
-    pub(super) fn param(&self, name: &str) -> Option<&'h str> {
+    pub(crate) fn param(&self, name: &str) -> Option<&'h str> {
         self.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
     /// Whether another form than the object's own is asked for.
-    pub(super) fn transforms(&self) -> bool {
+    pub(crate) fn transforms(&self) -> bool {
         ["as", "g", "v"].iter().any(|name| self.param(name).is_some())
     }
 
-    pub(super) fn includes(&self, media: Media) -> bool {
-        let (main, sub) = media.name().split_once('/').unwrap_or_default();
+    /// Whether it takes this kind of objects' bytes.
+    pub(crate) fn includes(&self, media: Media) -> bool {
+        self.takes(media.name())
+    }
+
+    /// Whether it takes this media type.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        let (main, sub) = name.split_once('/').unwrap_or_default();
         match (self.main, self.sub) {
             ("*", "*") => true,
             (own, "*") => own == main,
@@ -56,7 +62,7 @@ impl<'h> Clause<'h> {
 }
 
 /// The clauses, best first. Those of equal quality stay in their order, but what names a type goes before what does not.
-pub(super) fn parse(header: &str) -> Vec<Clause<'_>> {
+pub(crate) fn parse(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = header.split(',').map(str::trim).filter_map(Clause::parse).collect();
     clauses.sort_by(|a, b| {
         let quality = b.quality.partial_cmp(&a.quality).unwrap_or(Ordering::Equal);

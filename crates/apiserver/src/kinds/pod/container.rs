@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::spec::Volumes;
+use super::{
+    env::{env, env_from},
+    probe::{lifecycle, probes},
+    spec::Volumes,
+};
 use crate::{
     api::field::{Error, Errors},
     kinds::{at::At, names, quantity::Quantity},
@@ -10,19 +14,6 @@ use crate::{
 
 /// Resources that are not asked for by a name with a domain.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-const FIELDS: [&str; 11] = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-    "metadata.labels",
-    "metadata.annotations",
-];
 
 /// What sort of container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,86 +135,6 @@ pub(super) fn number_wrong(at: &At<'_>, wrong: Vec<String>, errors: &mut Errors)
     }
 }
 
-fn env(env: &At<'_>, errors: &mut Errors) {
-    for variable in env.items() {
-        let name = variable.get("name");
-        if name.require(errors, "") {
-            name.invalid_each(errors, names::env_name(name.str()));
-        }
-        let from = variable.get("valueFrom");
-        if from.is_set() {
-            value_from(&from, !variable.get("value").is_empty(), errors);
-        }
-    }
-}
-
-fn value_from(from: &At<'_>, has_value: bool, errors: &mut Errors) {
-    const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-    let count = SOURCES.iter().filter(|source| from.get(source).is_set()).count();
-    let wrong = |detail: &str, errors: &mut Errors| from.invalid_as(errors, "\"\"", detail);
-    if count == 0 {
-        let sources = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
-        wrong(&format!("must specify one of: {sources}"), errors);
-    } else if has_value {
-        wrong("may not be specified when `value` is not empty", errors);
-    } else if count > 1 {
-        wrong("may not have more than one field specified at a time", errors);
-    }
-    field_ref(&from.get("fieldRef"), errors);
-    for source in ["configMapKeyRef", "secretKeyRef"] {
-        let reference = from.get(source);
-        if reference.is_set() {
-            let (name, key) = (reference.get("name"), reference.get("key"));
-            name.invalid_each(errors, names::subdomain(name.str()));
-            if key.require(errors, "") {
-                key.invalid_each(errors, names::config_key(key.str()));
-            }
-        }
-    }
-    let resource = from.get("resourceFieldRef");
-    if resource.is_set() {
-        resource.get("resource").require(errors, "");
-    }
-}
-
-/// A field of the pod itself, as variables and volumes take it.
-pub(super) fn field_ref(field: &At<'_>, errors: &mut Errors) {
-    if !field.is_set() {
-        return;
-    }
-    let path = field.get("fieldPath");
-    if !path.require(errors, "") {
-        return;
-    }
-    let map = ["metadata.labels['", "metadata.annotations['"].iter().any(|start| path.str().starts_with(start));
-    if !map && !FIELDS.contains(&path.str()) {
-        let detail = format!("error converting fieldPath: field label not supported: {}", path.str());
-        path.invalid(errors, &detail);
-    }
-}
-
-fn env_from(env: &At<'_>, errors: &mut Errors) {
-    for source in env.items() {
-        let prefix = source.get("prefix");
-        if !prefix.is_empty() {
-            prefix.invalid_each(errors, names::env_name(prefix.str()));
-        }
-        let references = ["configMapRef", "secretRef"];
-        for reference in references {
-            let reference = source.get(reference);
-            let name = reference.get("name");
-            if reference.is_set() && name.require(errors, "") {
-                name.invalid_each(errors, names::subdomain(name.str()));
-            }
-        }
-        match references.iter().filter(|name| source.get(name).is_set()).count() {
-            0 => env.invalid_as(errors, "\"\"", "must specify one of: `configMapRef` or `secretRef`"),
-            1 => {}
-            _ => env.invalid_as(errors, "\"\"", "may not have more than one field specified at a time"),
-        }
-    }
-}
-
 fn mounts(container: &At<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let list = container.get("volumeMounts");
     let mut seen = Vec::new();
@@ -310,79 +221,5 @@ fn resource_name(at: &At<'_>, name: &str, errors: &mut Errors) {
     }
     for detail in wrong {
         errors.push(Error::invalid(at.path(), &value, &detail));
-    }
-}
-
-fn probes(container: &At<'_>, errors: &mut Errors) {
-    for name in ["livenessProbe", "startupProbe", "readinessProbe"] {
-        let probe = container.get(name);
-        if !probe.is_set() {
-            continue;
-        }
-        handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], errors);
-        for number in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-        {
-            probe.get(number).non_negative(errors);
-        }
-        let grace = probe.get("terminationGracePeriodSeconds");
-        if name == "readinessProbe" {
-            if grace.is_set() {
-                grace.invalid(errors, "must not be set for readinessProbes");
-            }
-        } else {
-            if probe.get("successThreshold").int().is_some_and(|count| count != 1) {
-                probe.get("successThreshold").invalid(errors, "must be 1");
-            }
-            grace.positive(errors);
-        }
-    }
-}
-
-fn lifecycle(lifecycle: &At<'_>, errors: &mut Errors) {
-    for hook in ["postStart", "preStop"] {
-        let hook = lifecycle.get(hook);
-        if hook.is_set() {
-            handler(&hook, &["exec", "httpGet", "tcpSocket", "sleep"], errors);
-        }
-    }
-}
-
-fn handler(at: &At<'_>, known: &[&str], errors: &mut Errors) {
-    let mut given = known.iter().filter(|name| at.get(name).is_set());
-    if given.next().is_none() {
-        return at.required(errors, "must specify a handler type");
-    }
-    for more in given {
-        at.get(more).forbidden(errors, "may not specify more than 1 handler type");
-    }
-    let (exec, http) = (at.get("exec"), at.get("httpGet"));
-    if exec.is_set() {
-        exec.get("command").require(errors, "");
-    }
-    if http.is_set() {
-        http.get("path").require(errors, "");
-        port(&http.get("port"), errors);
-        http.get("scheme").one_of(errors, &["HTTP", "HTTPS"]);
-        for header in http.get("httpHeaders").items() {
-            header.get("name").invalid_each(errors, names::http_header(header.get("name").str()));
-        }
-    }
-    for field in ["tcpSocket", "grpc"] {
-        if at.get(field).is_set() {
-            port(&at.get(field).get("port"), errors);
-        }
-    }
-}
-
-/// A port by its number or its name.
-pub(in crate::kinds) fn port(port: &At<'_>, errors: &mut Errors) {
-    match port.value {
-        Value::String(name) => port.invalid_each(errors, names::port_name(name)),
-        other => {
-            let number = other.as_i64().unwrap_or(0);
-            for detail in names::port_number(number) {
-                errors.push(Error::invalid(port.path(), &Value::from(number), &detail));
-            }
-        }
     }
 }

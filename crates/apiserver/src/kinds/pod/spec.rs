@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::container::{Sort, containers, field_ref, number_wrong};
+use super::{
+    container::{Sort, containers, number_wrong},
+    env::field_ref,
+};
 use crate::{
     api::field::Errors,
     kinds::{at::At, metadata, names, selector},

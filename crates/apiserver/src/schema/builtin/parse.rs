@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 
 use super::super::{ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};
 
-/// A field's words after its type.
-#[derive(Clone, Copy, Default)]
-struct Attributes<'a> {
-    required: bool,
-    empty: Empty,
-    list: &'a str,
-    keys: &'a str,
-    map: &'a str,
-    patch: &'a str,
-    key: &'a str,
-    default: &'a str,
+/// A field's words after its type. What the table does not say is empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes<'a> {
+    pub(crate) required: bool,
+    pub(crate) empty: Empty,
+    pub(crate) list: &'a str,
+    pub(crate) keys: &'a str,
+    pub(crate) map: &'a str,
+    pub(crate) patch: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) default: &'a str,
     /// The values, or none where anything is allowed.
-    values: Option<&'a str>,
+    pub(crate) values: Option<&'a str>,
 }
 
 /// How Go writes a field when it is empty.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Empty {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Empty {
     /// As it is: what is absent stays so.
     #[default]
     Keep,
@@ -89,7 +89,7 @@ pub(super) fn schema(package: &str, name: &str, lines: &str) -> Schema {
 }
 
 /// A field's name, the word for its type, and the rest.
-fn field(line: &str) -> Option<(&str, &str, Attributes<'_>)> {
+pub(super) fn field(line: &str) -> Option<(&str, &str, Attributes<'_>)> {
     let (line, values) = match line.split_once(" enum=") {
         Some((line, values)) => (line, Some(values)),
         None => (line, None),
@@ -169,7 +169,7 @@ fn special(shape: Shape, attributes: Attributes<'_>) -> Schema {
 }
 
 /// OpenAPI's default: the table's own, or the zero value that Go writes.
-fn default(scalar: Scalar, attributes: Attributes<'_>) -> Option<Value> {
+pub(crate) fn default(scalar: Scalar, attributes: Attributes<'_>) -> Option<Value> {
     match (attributes.default, attributes.empty, scalar) {
         ("", Empty::Zero, Scalar::String) => Some(json!("")),
         ("", Empty::Zero, Scalar::Boolean) => Some(json!(false)),
@@ -207,12 +207,13 @@ fn zero(shape: &Shape) -> Value {
     }
 }
 
-fn scalar(word: &str) -> Option<Scalar> {
+/// The table's word for a type without fields.
+pub(crate) fn scalar(word: &str) -> Option<Scalar> {
     WORDS.iter().find_map(|(known, scalar)| scalar.filter(|_| *known == word))
 }
 
 /// A scalar, with the name of its type where it has one in OpenAPI.
-fn named(scalar: Scalar) -> Schema {
+pub(crate) fn named(scalar: Scalar) -> Schema {
     let name = match scalar {
         Scalar::Time => "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
         Scalar::MicroTime => "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",

@@ -1,0 +1,183 @@
+//! CustomResourceDefinitions: accepts their names, serves what they define, and empties what is deleted.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::{Change, Feed};
+use crate::{
+    api::{GroupResource, ObjectKey, meta::Meta},
+    codec::query::{DeleteOptions, Propagation},
+    core::Core,
+    crd::{
+        self,
+        names::{self, Deletion},
+    },
+    handler::internal::{Internal, Target},
+    registry::Resource,
+    store::{ListQuery, Stored},
+};
+
+/// Finalizers of custom resources are somebody else's business: so often we look whether they are done.
+const PATIENCE: Duration = Duration::from_millis(50);
+const USER: &str = "system:apiserver";
+
+fn collection() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// Serves what is defined already. Called before the first request is taken.
+pub fn restore(core: &Core) {
+    let Ok(listed) = core.store.list(&collection(), &ListQuery::default()) else { return };
+    for definition in listed.items {
+        serve(core, &definition.value());
+    }
+}
+
+/// Follows all definitions.
+pub async fn run(core: Arc<Core>) {
+    let mut feed = Feed::new(&core.store, collection());
+    let internal = Internal::new(&core, USER).managing("kube-apiserver");
+    let (mut emptying, mut busy) = (JoinSet::new(), HashSet::new());
+    loop {
+        tokio::select! {
+            change = feed.next() => match change {
+                Change::Reset => {}
+                Change::Set(definition) => see(&core, &internal, &definition, &mut emptying, &mut busy).await,
+                Change::Gone(definition) => {
+                    withdraw(&core, &definition.key.name);
+                    reconsider_others(&core, &internal, &definition).await;
+                }
+            },
+            Some(done) = emptying.join_next() => if let Ok(name) = done {
+                busy.remove(&name);
+            },
+        }
+    }
+}
+
+async fn see(
+    core: &Arc<Core>,
+    internal: &Internal,
+    definition: &Stored,
+    emptying: &mut JoinSet<String>,
+    busy: &mut HashSet<String>,
+) {
+    let value = definition.value();
+    if definition.deleting {
+        let ours = value.finalizers().any(|finalizer| finalizer == names::CLEANUP_FINALIZER);
+        if ours && busy.insert(definition.key.name.to_string()) {
+            emptying.spawn(empty(Arc::clone(core), definition.key.name.to_string()));
+        }
+        serve(core, &value);
+        return;
+    }
+    if !accept(core, internal, &value).await {
+        serve(core, &value);
+        reconsider_others(core, internal, definition).await;
+    }
+}
+
+/// Says whether the names are taken. True if that was news, which comes back as a change.
+async fn accept(core: &Core, internal: &Internal, definition: &Value) -> bool {
+    let others = others(core, definition);
+    let Some(status) = names::status(definition, &others, &core.now()) else { return false };
+    let change = |definition: &mut Value| {
+        if let Some(definition) = definition.as_object_mut() {
+            definition.insert("status".into(), status.clone());
+        }
+    };
+    match internal.change(&target(definition.name()).subresource("status"), &change).await {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::warn!(kind = "CustomResourceDefinition", name = definition.name(), %error, "cannot write the status");
+            false
+        }
+    }
+}
+
+/// The other definitions of the same group, whose names may clash.
+fn others(core: &Core, definition: &Value) -> Vec<Value> {
+    let listed = core.store.list(&collection(), &ListQuery::default()).map(|listed| listed.items).unwrap_or_default();
+    let group = definition.pointer("/spec/group");
+    let all = listed.iter().map(|other| other.value());
+    all.filter(|other| other.name() != definition.name() && other.pointer("/spec/group") == group).collect()
+}
+
+/// A name that was taken may be free now.
+async fn reconsider_others(core: &Core, internal: &Internal, definition: &Stored) {
+    for other in others(core, &definition.value()) {
+        if !other.is_deleting() {
+            accept(core, internal, &other).await;
+        }
+    }
+}
+
+/// Replaces what is served of a definition.
+fn serve(core: &Core, definition: &Value) {
+    let resources: Vec<Arc<Resource>> = crd::resources(definition).into_iter().map(Arc::new).collect();
+    let name = definition.name();
+    core.registry.change(|catalog| {
+        catalog.remove(|resource| resource.custom.as_ref().is_some_and(|custom| &*custom.crd == name));
+        resources.iter().for_each(|resource| catalog.insert(Arc::clone(resource)));
+    });
+}
+
+fn withdraw(core: &Core, name: &str) {
+    core.registry.change(|catalog| {
+        catalog.remove(|resource| resource.custom.as_ref().is_some_and(|custom| &*custom.crd == name));
+    });
+}
+
+/// Deletes all objects of a definition, then lets it go.
+async fn empty(core: Arc<Core>, name: String) -> String {
+    let internal = Internal::new(&core, USER).managing("kube-apiserver");
+    say(&core, &internal, &name, Deletion::InProgress).await;
+    loop {
+        let catalog = core.registry.catalog();
+        let defined = |resource: &&Arc<Resource>| resource.custom.as_ref().is_some_and(|custom| *custom.crd == *name);
+        let left = match catalog.all().find(defined) {
+            Some(resource) => delete_all(&core, &internal, resource).await,
+            None => 0,
+        };
+        if left == 0 {
+            say(&core, &internal, &name, Deletion::Done).await;
+            return name;
+        }
+        tokio::time::sleep(PATIENCE).await;
+    }
+}
+
+/// Deletes what is left, and says how many still are.
+async fn delete_all(core: &Core, internal: &Internal, resource: &Arc<Resource>) -> usize {
+    let items = |core: &Core| {
+        let listed = core.store.list(&resource.group_resource(), &ListQuery::default());
+        listed.map(|listed| listed.items).unwrap_or_default()
+    };
+    let options = DeleteOptions { propagation_policy: Some(Propagation::Background), ..DeleteOptions::default() };
+    for item in items(core).iter().filter(|item| !item.deleting) {
+        // One that is gone already, or that somebody changes, is looked at again.
+        let _ = internal.delete(&Target::of(resource, &item.key), &options).await;
+    }
+    items(core).len()
+}
+
+async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) {
+    let now = core.now();
+    let change = |definition: &mut Value| names::set_terminating(definition, deletion, &now);
+    let target = match deletion {
+        Deletion::Done => target(name),
+        _ => target(name).subresource("status"),
+    };
+    // The condition goes with the finalizer: its path writes both.
+    if let Err(error) = internal.change(&target, &change).await
+        && error.code != 404
+    {
+        tracing::warn!(kind = "CustomResourceDefinition", name, %error, "cannot be let go");
+    }
+}
+
+fn target(name: &str) -> Target {
+    Target::definition(&ObjectKey::new(collection(), "", name))
+}

@@ -1,0 +1,121 @@
+//! Discovery: which groups, versions and resources are served, in the legacy documents and in the aggregated one (v2).
+//!
+//! Guaranteed: the same catalog gives the same bytes; groups and versions are in kube-apiserver's order, so that clients prefer
+//! the same ones. Assumed: the caller answers what is not found here. Not done: YAML and protobuf (kubectl and client-go ask
+//! for JSON first; whoever asks for something else gets JSON), and the server's address in `/api`, which clients ignore.
+
+mod aggregated;
+mod groups;
+mod legacy;
+
+use std::fmt::Write as _;
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::{
+    api::GroupVersion,
+    codec::{Media, accept::header},
+    registry::Catalog,
+};
+
+pub(crate) use self::groups::groups;
+
+const JSON: &str = "application/json";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// A document about what is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Content-Type`; empty where the answer has none.
+    pub content_type: &'static str,
+    /// Further headers, their names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Found {
+    /// A document as JSON.
+    pub(crate) fn json(document: &impl Serialize) -> Self {
+        Self::new(JSON, serde_json::to_vec(document).unwrap_or_default())
+    }
+
+    pub(crate) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { status: 200, content_type, headers: Vec::new(), body: body.into() }
+    }
+
+    /// An answer without a body.
+    pub(crate) fn empty(status: u16) -> Self {
+        Self { status, ..Self::new("", Bytes::new()) }
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The answer for someone who has a document already: 304 if it is this one. `if_none_match` is the request's header.
+    #[must_use]
+    pub fn revalidated(self, if_none_match: Option<&str>) -> Self {
+        let mut known = if_none_match.unwrap_or_default().split(',').map(|tag| tag.trim().trim_start_matches("W/"));
+        if self.status == 200 && self.header("etag").is_some_and(|tag| known.any(|known| known == tag)) {
+            return Self { status: 304, content_type: "", body: Bytes::new(), ..self };
+        }
+        self
+    }
+}
+
+/// Answers a path of discovery: `/api`, `/apis`, a group, or a group and version, with or without a slash at the end. None for
+/// other paths, and for what is not served. `accept` is the request's header.
+pub fn answer(catalog: &Catalog, path: &str, accept: Option<&str>) -> Option<Found> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let aggregate = || wants_aggregated(accept.unwrap_or_default());
+    match path {
+        "/api" if aggregate() => return Some(aggregated::found(catalog, true)),
+        "/apis" if aggregate() => return Some(aggregated::found(catalog, false)),
+        "/api" => return Some(Found::json(&legacy::versions(catalog))),
+        "/apis" => return Some(Found::json(&legacy::groups(catalog))),
+        _ => {}
+    }
+    if let Some(version) = path.strip_prefix("/api/") {
+        return legacy::resources(catalog, &GroupVersion::new("", version)).map(|list| Found::json(&list));
+    }
+    match path.strip_prefix("/apis/")?.split_once('/') {
+        Some(("", _)) => None,
+        Some((group, version)) => {
+            legacy::resources(catalog, &GroupVersion::new(group, version)).map(|list| Found::json(&list))
+        }
+        None => legacy::group(catalog, path.strip_prefix("/apis/")?).map(|group| Found::json(&group)),
+    }
+}
+
+/// Whether the first form of JSON that the caller would take, and that we have, is the aggregated one.
+fn wants_aggregated(accept: &str) -> bool {
+    let clauses = header::parse(accept);
+    let forms = clauses.iter().filter(|clause| clause.includes(Media::Json)).filter_map(|clause| {
+        if !clause.transforms() {
+            return Some(false);
+        }
+        let form = (clause.param("g")?, clause.param("v")?, clause.param("as")?);
+        (form == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")).then_some(true)
+    });
+    forms.into_iter().next().unwrap_or_default()
+}
+
+/// A hash in the form of kube-apiserver's.
+pub(crate) fn etag(body: &[u8]) -> String {
+    let hash = digest::digest(&digest::SHA256, body);
+    hash.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What only pods have: bindings, evictions and logs.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    answer::{self, Answer},
+    call::On,
+    decode, delete, get,
+    internal::{Internal, Target},
+    update::{self, Managers, Precondition},
+};
+use crate::{
+    api::{GroupResource, Status, meta::Meta},
+    codec::{
+        Media,
+        query::{DeleteOptions, Query, WriteOptions},
+    },
+    kinds::pod::{self, Budget},
+    store::ListQuery,
+};
+
+/// A scheduler says where a pod runs.
+pub async fn bind(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let options = WriteOptions::create(&Query::parse(&on.call.query))?;
+    let binding = decode::object(on, body, &options)?;
+    let now = on.core().now();
+    let make = |pod: &Value| Ok((pod::bind(pod, &binding, &now)?, Managers::Done));
+    update::change(on, &options, Precondition::default(), &make).await?;
+    Ok(done())
+}
+
+/// A pod is deleted if the disruption budgets allow it.
+pub async fn evict(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let options = WriteOptions::create(&Query::parse(&on.call.query))?;
+    let eviction = decode::object(on, body, &options)?;
+    let live = answer::value(on.resource, &*get::read(on)?);
+    let budgets = budgets(on);
+    if let Budget::Charge(budget) = pod::evict(&live, &budgets, &on.core().now())?
+        && !options.dry_run
+    {
+        charge(on, budget).await?;
+    }
+    let given = eviction.get("deleteOptions").map(Value::to_string).unwrap_or_default();
+    let mut deletion = DeleteOptions::read(&Query::parse(""), Media::Json, given.as_bytes())?;
+    deletion.dry_run |= options.dry_run;
+    delete::remove(on, &deletion).await?;
+    Ok(done())
+}
+
+fn budgets(on: On<'_>) -> Vec<Value> {
+    let query = ListQuery { namespace: Some(on.namespace().into()), ..ListQuery::default() };
+    let listed = on.core().store.list(&budget_collection(), &query);
+    listed.map(|listed| listed.items.iter().map(|budget| budget.value()).collect()).unwrap_or_default()
+}
+
+fn budget_collection() -> GroupResource {
+    GroupResource::new("policy", "poddisruptionbudgets")
+}
+
+async fn charge(on: On<'_>, budget: Value) -> Result<(), Status> {
+    let key = crate::api::ObjectKey::new(budget_collection(), on.namespace(), budget.name());
+    let resource = on.call.catalog.all().find(|resource| resource.group_resource() == key.resource);
+    let resource = resource.ok_or_else(Status::no_such_path)?;
+    let change = |live: &mut Value| {
+        if let (Some(live), Some(status)) = (live.as_object_mut(), budget.get("status")) {
+            live.insert("status".into(), status.clone());
+        }
+    };
+    let target = Target::of(resource, &key).subresource("status");
+    Internal::new(on.core(), "system:apiserver").change(&target, &change).await.map(drop)
+}
+
+fn done() -> Answer {
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
+    Answer::Object(StatusCode::CREATED, status)
+}
+
+/// The output of a pod, which its node has.
+pub fn log(on: On<'_>) -> Result<Answer, Status> {
+    let pod = answer::value(on.resource, &*get::read(on)?);
+    let query = Query::parse(&on.call.query);
+    container(&pod, query.get("container").unwrap_or_default())?;
+    if pod.pointer("/spec/nodeName").and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Ok(Answer::Text(StatusCode::NO_CONTENT, "", Bytes::new()));
+    }
+    let message = format!("the node of pod {} does not answer", pod.name());
+    Err(Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message))
+}
+
+/// The container that is meant, which must be said if there are several.
+fn container(pod: &Value, asked: &str) -> Result<String, Status> {
+    let names: Vec<&str> = ["containers", "initContainers", "ephemeralContainers"]
+        .iter()
+        .filter_map(|list| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array))
+        .flatten()
+        .filter_map(|container| container.get("name").and_then(Value::as_str))
+        .collect();
+    let pod = pod.name();
+    match (asked, names.as_slice()) {
+        ("", [only]) => Ok((*only).to_owned()),
+        ("", several) => {
+            let choice = several.join(" ");
+            Err(Status::bad_request(format!(
+                "a container name must be specified for pod {pod}, choose one of: [{choice}]"
+            )))
+        }
+        (asked, names) if names.contains(&asked) => Ok(asked.to_owned()),
+        (asked, _) => Err(Status::bad_request(format!("container {asked} is not valid for pod {pod}"))),
+    }
+}

@@ -1,0 +1,118 @@
+//! `scale`: the number of replicas of an object, as an object of its own.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{
+    answer::{self, Answer},
+    call::On,
+    decode, get, patch,
+    update::{self, Changed, Managers, Precondition},
+};
+use crate::{
+    api::{GroupKind, Status, meta::Meta},
+    apply::{Owner, reset_fields, scale as books},
+    codec::{
+        content_type::{self, PatchType},
+        query::{Query, WriteOptions},
+    },
+    crd::scale,
+};
+
+/// Answers a request about the Scale of an object.
+pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let query = Query::parse(&on.call.query);
+    match on.call.info.verb {
+        "get" => {
+            let stored = get::read(on)?;
+            Ok(Answer::Object(StatusCode::OK, of(on, &answer::value(on.resource, &stored))?))
+        }
+        "update" => {
+            let options = WriteOptions::update(&query)?;
+            let wanted = decode::object(on, body, &options)?;
+            change(on, &options, Precondition::of(&wanted), &|_| Ok(wanted.clone()), false).await
+        }
+        _ => patched(on, body, &query).await,
+    }
+}
+
+async fn patched(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<Answer, Status> {
+    // A Scale is a built-in kind, whatever it belongs to.
+    let form = content_type::patch(on.content_type(), false)?;
+    let options = WriteOptions::patch(query, form == PatchType::Apply)?;
+    if form == PatchType::Apply {
+        let applied = decode::applied(on, body)?;
+        return change(on, &options, Precondition::of(&applied), &|_| Ok(applied.clone()), true).await;
+    }
+    let make = |scale: &Value| {
+        let mut patched = scale.clone();
+        patch::make_patched(on, &mut patched, body, form)?;
+        decode::patched(on, &mut patched, body, form, &options)?;
+        Ok(patched)
+    };
+    change(on, &options, Precondition::default(), &make, false).await
+}
+
+async fn change(
+    on: On<'_>,
+    options: &WriteOptions,
+    expected: Precondition,
+    make: &(dyn Fn(&Value) -> Result<Value, Status> + Send + Sync),
+    apply: bool,
+) -> Result<Answer, Status> {
+    let make = |live: &Value| rescaled(on, options, live, make, apply);
+    let answer = update::change(on, options, expected, &make).await?;
+    let object = match answer {
+        Answer::Stored(_, stored) => answer::value(on.resource, &stored),
+        Answer::Object(_, object) => object,
+        other => return Ok(other),
+    };
+    Ok(Answer::Object(StatusCode::OK, of(on, &object)?))
+}
+
+/// The object with the replicas that the changed Scale asks for, and who owns them.
+fn rescaled(
+    on: On<'_>,
+    options: &WriteOptions,
+    live: &Value,
+    make: &dyn Fn(&Value) -> Result<Value, Status>,
+    apply: bool,
+) -> Result<Changed, Status> {
+    let mut before = of(on, live)?;
+    let path = replicas_path(on);
+    let steps: Vec<&str> = path.trim_start_matches('.').split('.').collect();
+    if let Some(entries) = books::to_scale(live, &steps) {
+        crate::api::meta::set_meta(&mut before, "managedFields", entries);
+    }
+    let mut after = make(&before)?;
+    let writer = on.writer(options);
+    let owner = owner(on, &writer);
+    if apply {
+        after = owner.apply(Some(&before), &after, options.force == Some(true)).map_err(Status::from)?;
+    } else {
+        owner.update(Some(&before), &mut after);
+    }
+    let replicas = scale::replicas(&after)
+        .map_err(|errors| Status::invalid(&GroupKind::new("autoscaling", "Scale"), live.name(), &errors))?;
+    let mut object = live.clone();
+    scale::write(&mut object, path, replicas);
+    books::to_parent(&mut object, &after, &on.resource.gv.to_string(), &steps);
+    Ok((object, Managers::Done))
+}
+
+fn owner<'a>(on: On<'a>, writer: &'a super::call::Writer) -> Owner<'a> {
+    let reset = reset_fields(on.resource, "scale");
+    Owner { reset, ..writer.owner(on) }
+}
+
+fn replicas_path(on: On<'_>) -> &str {
+    let custom = on.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    custom.map_or(scale::REPLICAS, |paths| &paths.spec_replicas)
+}
+
+fn of(on: On<'_>, object: &Value) -> Result<Value, Status> {
+    match on.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
+        Some(paths) => scale::of_custom(object, paths).map_err(Status::internal),
+        None => Ok(scale::of_workload(object)),
+    }
+}

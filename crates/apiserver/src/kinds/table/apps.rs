@@ -1,0 +1,192 @@
+//! Columns of what makes pods: the groups `apps` and `batch`.
+
+use serde_json::{Value, json};
+
+use super::{AGE, Column, NAME, Row, age, boolean, core::none_if_empty, integer, text, wide};
+use crate::{
+    api::meta::Meta,
+    kinds::{
+        object::{at, list_at, text_at},
+        selector,
+    },
+};
+
+pub(super) fn columns(kind: &str) -> Option<&'static [Column]> {
+    Some(match kind {
+        "ControllerRevision" => REVISION,
+        "CronJob" => CRON_JOB,
+        "DaemonSet" => DAEMON_SET,
+        "Deployment" => DEPLOYMENT,
+        "Job" => JOB,
+        "ReplicaSet" => REPLICAS,
+        "StatefulSet" => STATEFUL_SET,
+        _ => return None,
+    })
+}
+
+const CONTAINERS: Column = wide("Containers", "Names of each container in the template.", |row| {
+    joined(row.list(&["spec", "template", "spec", "containers"]), "name")
+});
+const IMAGES: Column = wide("Images", "Images referenced by each container in the template.", |row| {
+    joined(row.list(&["spec", "template", "spec", "containers"]), "image")
+});
+const SELECTOR: Column = wide("Selector", "Which pods are its own.", |row| {
+    let selector = at(row.object, &["spec", "selector"]);
+    none_if_empty(selector.map(either_selector).unwrap_or_default())
+});
+
+const DEPLOYMENT: &[Column] = &[
+    NAME,
+    text("Ready", "Number of the pod with ready state", |row| {
+        format!("{}/{}", row.number(&["status", "readyReplicas"]), row.number(&["spec", "replicas"])).into()
+    }),
+    text("Up-to-date", "Pods that have the newest template.", |row| row.number(&["status", "updatedReplicas"]).into()),
+    text("Available", "Pods that have been ready for long enough.", |row| {
+        row.number(&["status", "availableReplicas"]).into()
+    }),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+/// ReplicaSet and ReplicationController.
+pub(super) const REPLICAS: &[Column] = &[
+    NAME,
+    integer("Desired", "Pods that are wanted.", |row| row.number(&["spec", "replicas"]).into()),
+    integer("Current", "Pods that are there.", |row| row.number(&["status", "replicas"]).into()),
+    integer("Ready", "Pods that are ready.", |row| row.number(&["status", "readyReplicas"]).into()),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const STATEFUL_SET: &[Column] = &[
+    NAME,
+    text("Ready", "Number of the pod with ready state", |row| {
+        format!("{}/{}", row.number(&["status", "readyReplicas"]), row.number(&["spec", "replicas"])).into()
+    }),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+];
+
+const DAEMON_SET: &[Column] = &[
+    NAME,
+    integer("Desired", "Nodes that should have a pod.", |row| row.number(&["status", "desiredNumberScheduled"]).into()),
+    integer("Current", "Nodes that have one.", |row| row.number(&["status", "currentNumberScheduled"]).into()),
+    integer("Ready", "Pods that are ready.", |row| row.number(&["status", "numberReady"]).into()),
+    integer("Up-to-date", "Pods that have the newest template.", |row| {
+        row.number(&["status", "updatedNumberScheduled"]).into()
+    }),
+    integer("Available", "Pods that have been ready for long enough.", |row| {
+        row.number(&["status", "numberAvailable"]).into()
+    }),
+    text("Node Selector", "Which nodes.", |row| {
+        let nodes = at(row.object, &["spec", "template", "spec", "nodeSelector"]);
+        none_if_empty(nodes.map(selector::map_line).unwrap_or_default())
+    }),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const JOB: &[Column] = &[
+    NAME,
+    text("Status", "Status of the job.", |row| job_status(row).into()),
+    text("Completions", "How many pods succeeded, of how many that should.", |row| completions(row).into()),
+    text("Duration", "Time required to complete the job.", |row| duration(row).into()),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const CRON_JOB: &[Column] = &[
+    NAME,
+    text("Schedule", "When it runs.", |row| row.text(&["spec", "schedule"]).into()),
+    text("Timezone", "Whose time that is.", |row| row.or(&["spec", "timeZone"], "<none>")),
+    boolean("Suspend", "Whether it is stopped for now.", |row| {
+        let suspend = at(row.object, &["spec", "suspend"]).and_then(Value::as_bool);
+        suspend.map_or_else(|| json!("<unset>"), |yes| if yes { json!("True") } else { json!("False") })
+    }),
+    integer("Active", "Jobs that are running.", |row| row.list(&["status", "active"]).len().into()),
+    text("Last Schedule", "When it ran last.", |row| match row.text(&["status", "lastScheduleTime"]) {
+        "" => json!("<none>"),
+        time => row.since(time).into(),
+    }),
+    AGE,
+    wide("Containers", "Names of each container in the template.", |row| joined(cron_containers(row), "name")),
+    wide("Images", "Images referenced by each container in the template.", |row| joined(cron_containers(row), "image")),
+    wide("Selector", "Which pods are its own.", |row| {
+        let selector = at(row.object, &["spec", "jobTemplate", "spec", "selector"]);
+        none_if_empty(selector.map(either_selector).unwrap_or_default())
+    }),
+];
+
+const REVISION: &[Column] = &[
+    NAME,
+    text("Controller", "Whose revision it is.", |row| {
+        let owner = row.object.owners().iter().find(|owner| owner.get("controller") == Some(&json!(true)));
+        owner.map_or_else(|| json!("<none>"), |owner| controller(owner).into())
+    }),
+    text("Revision", "Its number.", |row| row.number(&["revision"]).into()),
+    AGE,
+];
+
+/// A field of each container, in one line.
+pub(super) fn joined(containers: &[Value], field: &str) -> Value {
+    containers.iter().map(|one| text_at(one, &[field])).collect::<Vec<_>>().join(",").into()
+}
+
+/// A selector, or the plain map of older kinds.
+fn either_selector(wanted: &Value) -> String {
+    let is_new = wanted.get("matchLabels").is_some_and(Value::is_object) || wanted.get("matchExpressions").is_some();
+    if is_new { selector::line(wanted) } else { selector::map_line(wanted) }
+}
+
+fn cron_containers<'a>(row: &'a Row<'_>) -> &'a [Value] {
+    list_at(row.object, &["spec", "jobTemplate", "spec", "template", "spec", "containers"])
+}
+
+fn controller(owner: &Value) -> String {
+    let group = text_at(owner, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    let kind = text_at(owner, &["kind"]).to_lowercase();
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{kind}{dot}{group}/{}", text_at(owner, &["name"]))
+}
+
+fn job_status(row: &Row<'_>) -> &'static str {
+    let has = |kind: &str| {
+        let conditions = row.list(&["status", "conditions"]);
+        conditions.iter().any(|one| text_at(one, &["type"]) == kind && text_at(one, &["status"]) == "True")
+    };
+    match () {
+        () if has("Complete") => "Complete",
+        () if has("Failed") => "Failed",
+        () if row.object.is_deleting() => "Terminating",
+        () if has("Suspended") => "Suspended",
+        () if has("FailureTarget") => "FailureTarget",
+        () if has("SuccessCriteriaMet") => "SuccessCriteriaMet",
+        () => "Running",
+    }
+}
+
+fn completions(row: &Row<'_>) -> String {
+    let done = row.number(&["status", "succeeded"]);
+    match (at(row.object, &["spec", "completions"]).and_then(Value::as_i64), row.number(&["spec", "parallelism"])) {
+        (Some(all), _) => format!("{done}/{all}"),
+        (None, at_once) if at_once > 1 => format!("{done}/1 of {at_once}"),
+        (None, _) => format!("{done}/1"),
+    }
+}
+
+fn duration(row: &Row<'_>) -> String {
+    match (row.text(&["status", "startTime"]), row.text(&["status", "completionTime"])) {
+        ("", _) => String::new(),
+        (start, "") => row.since(start),
+        (start, end) => age::between(start, end),
+    }
+}

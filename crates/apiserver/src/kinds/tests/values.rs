@@ -1,0 +1,83 @@
+//! Small languages: quantities, selectors, paths, names.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::kinds::{jsonpath, names, quantity::Quantity, selector};
+
+#[test]
+fn quantities_compare_by_amount() {
+    let of = |text: &str| Quantity::parse(text).unwrap();
+    assert_eq!(of("1.5"), of("1500m"));
+    assert_eq!(of("1e9"), of("1G"));
+    assert_eq!(of("1Ki"), of("1024"));
+    assert_eq!(of("0.5Gi"), of("512Mi"));
+    assert_eq!(of("1e-3"), of("1m"));
+    assert!(of("1Gi") > of("1G"));
+    assert!(of("-1").is_negative() && !of("0").is_negative());
+    assert!(!of("1m").is_integer());
+    for bad in ["", "abc", "1x", ".", "1.2.3", "--1", "1e", "é"] {
+        assert_eq!(Quantity::parse(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn selectors_match_and_show() {
+    let both = json!({
+        "matchLabels": {"app": "web"},
+        "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["b", "a"]}, {"key": "x", "operator": "DoesNotExist"},
+        ],
+    });
+    assert!(selector::matches(&both, Some(&json!({"app": "web", "tier": "a"}))));
+    assert!(!selector::matches(&both, Some(&json!({"app": "web", "tier": "a", "x": ""}))));
+    assert!(!selector::matches(&both, None));
+    assert!(selector::matches(&json!({}), None));
+    assert_eq!(selector::line(&both), "app=web,tier in (a,b),!x");
+}
+
+#[test]
+fn paths_find_the_first_value() {
+    let object = json!({
+        "spec": {"list": [{"n": 1}, {"n": 2}], "a.b": "dotted"},
+        "status": {"conditions": [{"type": "Up", "status": "No"}, {"type": "Ready", "status": "True"}]},
+    });
+    let found = |path: &str| jsonpath::first(&object, path).cloned();
+    assert_eq!(found(".spec.list[1].n"), Some(json!(2)));
+    assert_eq!(found(".spec.list[-1].n"), Some(json!(2)));
+    assert_eq!(found(".spec.list[*].n"), Some(json!(1)));
+    assert_eq!(found("{.spec['a.b']}"), Some(json!("dotted")));
+    assert_eq!(found(".spec.a\\.b"), Some(json!("dotted")));
+    assert_eq!(found(".status.conditions[?(@.type==\"Ready\")].status"), Some(json!("True")));
+    assert_eq!(found(".status.conditions[?(@.type!='Up')].status"), Some(json!("True")));
+    assert_eq!(found(".status.conditions[?(@.type==\"None\")].status"), None);
+    for odd in [".", "", "[", ".a[", ".a[?(", "..", ".spec..list", ".spec.list[99999999999999999999]"] {
+        let _ = found(odd);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_breaks_a_reader(text in ".{0,40}") {
+        let value = json!({"a": [{"b": text.clone()}]});
+        let _ = (jsonpath::first(&value, &text), Quantity::parse(&text), names::qualified(&text));
+        let _ = (names::port_name(&text), names::config_key(&text), names::subdomain(&text));
+        let key = Value::from(text.as_str());
+        let _ = selector::line(&json!({"matchExpressions": [{"key": key, "operator": key, "values": [key]}]}));
+    }
+
+    #[test]
+    fn whole_numbers_are_themselves(number in any::<i64>()) {
+        let quantity = Quantity::parse(&number.to_string()).unwrap();
+        prop_assert!(quantity.is_integer());
+        prop_assert_eq!(quantity.is_negative(), number < 0);
+    }
+
+    #[test]
+    fn what_a_label_may_be_a_subdomain_may(name in "[a-z0-9-]{1,20}") {
+        if names::label(&name).is_empty() {
+            prop_assert!(names::subdomain(&name).is_empty());
+            prop_assert!(names::label_value(&name).is_empty());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! ValidatingAdmissionPolicy and its binding.
+
+use serde_json::{Value, json};
+
+use super::{compiles, conditions, default_match, rule};
+use crate::{
+    api::field::Errors,
+    kinds::{
+        at::At,
+        names,
+        object::{
+            Object, each, fill_text, first_generation, keep, keep_all_but_status, made, next_generation_of_all, set,
+            sub,
+        },
+        selector,
+    },
+    registry::Strategy,
+};
+
+/// Rules of ValidatingAdmissionPolicy.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy;
+
+/// Rules of ValidatingAdmissionPolicyBinding.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyBinding;
+
+impl Strategy for Policy {
+    fn default(&self, object: &mut Value) {
+        made(object, "status");
+        let Some(spec) = made(object, "spec") else { return };
+        fill_text(spec, "failurePolicy", "Fail");
+        if let Some(constraints) = sub(spec, "matchConstraints") {
+            default_resources(constraints);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        set(object, "status", json!({}));
+        first_generation(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        if subresource == "status" {
+            return keep_all_but_status(new, old);
+        }
+        keep(new, old, "status");
+        next_generation_of_all(new, old);
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        spec.get("failurePolicy").one_of(errors, &["Fail", "Ignore"]);
+        let constraints = spec.get("matchConstraints");
+        if constraints.is_set() {
+            constraints.get("resourceRules").require(errors, "");
+            match_resources(&constraints, errors);
+        } else {
+            constraints.required(errors, "");
+        }
+        conditions(&spec.get("matchConditions"), errors);
+        let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
+        if validations.is_empty() && annotations.is_empty() {
+            for list in [&validations, &annotations] {
+                list.required(errors, "validations or auditAnnotations must contain at least one item");
+            }
+        }
+        for validation in validations.items() {
+            let expression = validation.get("expression");
+            if expression.str().trim().is_empty() {
+                expression.required(errors, "expression is not specified");
+            } else {
+                compiles(&expression, errors);
+            }
+        }
+    }
+
+    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource != "status" {
+            self.validate_create(new, errors);
+        }
+    }
+
+    fn unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+fn default_resources(constraints: &mut Object) {
+    default_match(constraints);
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        each(constraints, rules).for_each(|rule| fill_text(rule, "scope", "*"));
+    }
+}
+
+fn match_resources(constraints: &At<'_>, errors: &mut Errors) {
+    constraints.get("matchPolicy").one_of(errors, &["Equivalent", "Exact"]);
+    selector::validate(&constraints.get("namespaceSelector"), errors);
+    selector::validate(&constraints.get("objectSelector"), errors);
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        constraints.get(rules).items().for_each(|rule| self::rule(&rule, errors));
+    }
+}
+
+impl Strategy for PolicyBinding {
+    fn default(&self, object: &mut Value) {
+        let constraints = made(object, "spec").and_then(|spec| sub(spec, "matchResources"));
+        if let Some(constraints) = constraints {
+            default_resources(constraints);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        first_generation(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, _subresource: &str) {
+        next_generation_of_all(new, old);
+    }
+
+    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+        let root = At::root(object);
+        let spec = root.get("spec");
+        let name = spec.get("policyName");
+        if name.require(errors, "") {
+            name.invalid_each(errors, names::subdomain(name.str()));
+        }
+        let actions = spec.get("validationActions");
+        actions.require(errors, "at least one validation action is required");
+        actions.items().for_each(|action| action.one_of(errors, &["Audit", "Deny", "Warn"]));
+        let has = |name: &str| actions.items().any(|action| action.str() == name);
+        if has("Deny") && has("Warn") {
+            let why =
+                "(repeating the same validation failure information in the API response and headers serves no purpose)";
+            actions.invalid(errors, &format!("must not contain both Deny and Warn {why}"));
+        }
+        if spec.get("matchResources").is_set() {
+            match_resources(&spec.get("matchResources"), errors);
+        }
+    }
+
+    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.validate_create(new, errors);
+    }
+
+    fn unconditional_update(&self) -> bool {
+        false
+    }
+}
