@@ -12,9 +12,8 @@ use super::{
     get, metadata,
 };
 use crate::{
-    admission::Operation,
     api::{Status, meta::Meta, status::Details},
-    codec::query::{DeleteOptions, ListOptions, Propagation, WriteOptions},
+    codec::query::{DeleteOptions, ListOptions, Propagation},
     core::has_namespace_finalizers,
     store::WriteError,
     trace::{Kind, Scope},
@@ -63,8 +62,7 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
         check(on, options, &live)?;
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-        let review = on.review(Operation::Delete, &write);
+        let review = on.review_delete(options);
         on.core().admission.mutate(&review, &mut Value::Null, Some(&live)).await?;
         on.core().admission.validate(&review, None, Some(&live)).await?;
         let outcome = plan(on, options, live);
