@@ -158,5 +158,7 @@ impl Admission {
 fn is_exempt(request: &Request<'_>) -> bool {
     let resource = request.on.resource;
     &*resource.gv.group == "admissionregistration.k8s.io"
-        && ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"].iter().any(|end| resource.kind.ends_with(end))
+        && ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"]
+            .iter()
+            .any(|end| resource.kind.ends_with(end))
 }

@@ -36,7 +36,9 @@ pub fn read(bytes: &[u8]) -> Result<Value, String> {
         (_, "") => Err(format!("Object 'apiVersion' is missing in '{}'", shown())),
         ("Status", "v1") => Err(text("message").to_owned()),
         (KIND, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") => Ok(value),
-        _ => Err(format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")),
+        _ => Err(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )),
     }
 }
 
@@ -82,7 +84,9 @@ fn check_v1(answer: &Value, sort: Sort, uid: &str, has_patch: bool) -> Result<()
     }
     let version = answer.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != "admission.k8s.io/v1" {
-        return Err(format!("expected webhook response of admission.k8s.io/v1, Kind={KIND}, got {version}, Kind={KIND}"));
+        return Err(format!(
+            "expected webhook response of admission.k8s.io/v1, Kind={KIND}, got {version}, Kind={KIND}"
+        ));
     }
     let patch_type = response.get("patchType").filter(|patch_type| !patch_type.is_null());
     match (sort, has_patch, patch_type) {

@@ -47,7 +47,8 @@ pub async fn ask(
         return Err(Failure::Refused(Status::bad_request(message)));
     }
     let uid = identity::uid();
-    let version = hook.version.ok_or_else(|| unready("webhook does not accept known AdmissionReview versions (v1, v1beta1)"))?;
+    let version =
+        hook.version.ok_or_else(|| unready("webhook does not accept known AdmissionReview versions (v1, v1beta1)"))?;
     let review = shown.review(version, &uid).map_err(|error| unready(&error.to_string()))?;
     hook.endpoint.check().map_err(|why| Failure::Call(format!("could not get REST client: {why}")))?;
     let span = open_span(sort, hook, shown, &uid);

@@ -29,11 +29,8 @@ impl Conditions {
     /// the webhook's `failurePolicy`.
     pub fn hold(&self, shown: &Shown<'_>) -> Result<bool, String> {
         let request = shown.request();
-        let inputs = Inputs {
-            object: shown.object.as_deref(),
-            old_object: shown.old.as_deref(),
-            request: Some(&request),
-        };
+        let inputs =
+            Inputs { object: shown.object.as_deref(), old_object: shown.old.as_deref(), request: Some(&request) };
         let mut failures = Vec::new();
         for (source, condition) in &self.all {
             let held = match condition {

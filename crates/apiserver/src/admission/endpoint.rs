@@ -43,7 +43,8 @@ impl Endpoint {
     fn of_service(service: &Value, config: &Value) -> Self {
         let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
         let (namespace, name) = (text("namespace").to_owned(), text("name").to_owned());
-        let port = service.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS);
+        let port =
+            service.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS);
         let host = format!("{name}.{namespace}.svc");
         let path = match text("path") {
             path if path.starts_with('/') => path.to_owned(),

@@ -85,10 +85,7 @@ impl<'a> Subject<'a> {
         let (subresource, collection) = (self.request.on.path.subresource.as_str(), own.group_resource());
         let has_part = |other: &Resource| subresource.is_empty() || other.subresource(subresource).is_some();
         let same = |other: &&Arc<Resource>| {
-            other.plural == own.plural
-                && other.gv != own.gv
-                && other.group_resource() == collection
-                && has_part(other)
+            other.plural == own.plural && other.gv != own.gv && other.group_resource() == collection && has_part(other)
         };
         self.request.on.call.catalog.all().filter(same).cloned().collect()
     }

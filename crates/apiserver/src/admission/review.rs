@@ -169,7 +169,8 @@ fn delete_options(given: &DeleteOptions) -> Value {
     set("propagationPolicy", policy.map(Value::from));
     let mut preconditions = Map::new();
     preconditions.extend(given.uid.as_deref().map(|uid| ("uid".to_owned(), uid.into())));
-    preconditions.extend(given.resource_version.as_deref().map(|version| ("resourceVersion".to_owned(), version.into())));
+    preconditions
+        .extend(given.resource_version.as_deref().map(|version| ("resourceVersion".to_owned(), version.into())));
     set("preconditions", (!preconditions.is_empty()).then(|| preconditions.into()));
     options.into()
 }

@@ -71,9 +71,10 @@ impl Rule {
         let fits = |wanted: &str, found: &str| wanted == "*" || wanted == found;
         scope
             && self.operations.iter().any(|operation| fits(operation, place.operation.name()))
-            && self.resources.iter().any(|(resource, subresource)| {
-                fits(resource, place.resource) && fits(subresource, place.subresource)
-            })
+            && self
+                .resources
+                .iter()
+                .any(|(resource, subresource)| fits(resource, place.resource) && fits(subresource, place.subresource))
     }
 
     /// Whether it wants this group and version.

@@ -87,8 +87,10 @@ pub fn of_status(code: u16, text: Option<&str>) -> String {
         422 => "the server rejected our request due to an error in our request".to_owned(),
         429 => "the server has received too many requests and has asked us to try again later".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
-        504 => "the server was unable to return a response in the time allotted, but may still be processing the request"
-            .to_owned(),
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned()
+        }
         500.. => format!("an error on the server ({said:?}) has prevented the request from succeeding"),
         _ => format!("the server responded with the status code {code} but did not return more information"),
     }

@@ -80,11 +80,7 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
 }
 
 /// Writes it, and gives back what was written.
-async fn write_outcome(
-    on: On<'_>,
-    stored: &crate::store::Stored,
-    outcome: Deleted,
-) -> Result<Deleted, WriteError> {
+async fn write_outcome(on: On<'_>, stored: &crate::store::Stored, outcome: Deleted) -> Result<Deleted, WriteError> {
     let transaction = on.span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
     match outcome {

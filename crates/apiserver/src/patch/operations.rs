@@ -169,7 +169,8 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, Stuck> {
 }
 
 fn replace(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Failure> {
-    let missing = |what: &str| Failure::Missing(format!("replace operation does not apply: doc is missing {what}: {path}"));
+    let missing =
+        |what: &str| Failure::Missing(format!("replace operation does not apply: doc is missing {what}: {path}"));
     spent.check_depth(path, &value).map_err(|_| Failure::TooMuch)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
