@@ -1,8 +1,44 @@
-//! Admission: what others say about a write before it happens.
+//! Admission webhooks (`admission.k8s.io/v1`): what others say about a write before it happens.
+//!
+//! - Configurations are compiled when they change and swapped as a whole: a request that no webhook wants costs one atomic load.
+//! - Mutating webhooks run one after the other, by the name of their configuration; those that ask for it run once more if a later
+//!   one changed the object. Validating ones run at the same time, and the first refusal counts.
+//! - A webhook that hangs, lies or answers garbage follows its `failurePolicy`; a patch that does not apply fails the request
+//!   whatever the policy, as kube-apiserver does it. Answers are bounded in size and time.
+//! - Webhook configurations and admission policies are never sent to webhooks, so that a broken one can be repaired.
+//! - Every call is a span, and carries the trace in its headers, also when spans are not exported.
+//!
+//! Assumed: a configuration was checked when it was written; what is wrong with one nevertheless shows when it is to be called.
+//! Not done: `authorizer` in conditions, audit annotations (there is no audit log), parameters of policies.
 
+mod answer;
+mod call;
+mod condition;
+mod endpoint;
+mod hook;
+mod matching;
+mod mutating;
+mod review;
+mod rule;
+mod services;
+mod validating;
+mod words;
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Value;
 
-use crate::{api::Status, codec::query::WriteOptions, handler::call::On};
+use crate::{
+    api::Status,
+    codec::query::{DeleteOptions, WriteOptions},
+    handler::call::On,
+};
+
+pub use self::{
+    hook::{Configuration, Hook},
+    services::Services,
+};
 
 /// What is about to happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,41 +50,115 @@ pub enum Operation {
     Connect,
 }
 
+/// How a write was asked for.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Options<'a> {
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
+}
+
 /// A write that is to be admitted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// What happens.
     pub operation: Operation,
     /// Where, and on whose behalf.
     pub on: On<'a>,
-    /// Whether nothing is stored.
-    pub dry_run: bool,
     /// How it was asked for.
-    pub options: WriteOptions,
+    pub options: Options<'a>,
+}
+
+/// Which of the two sorts a webhook is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are Kubernetes' own")]
+pub enum Sort {
+    Mutating,
+    Validating,
 }
 
 /// All webhooks that are configured.
 #[derive(Debug, Default)]
-pub struct Admission {}
+pub struct Admission {
+    mutating: ArcSwap<Vec<Arc<Hook>>>,
+    validating: ArcSwap<Vec<Arc<Hook>>>,
+    services: ArcSwapOption<Box<dyn Services>>,
+}
+
+impl Operation {
+    /// As in a review.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Whether nothing is stored.
+    pub fn dry_run(&self) -> bool {
+        match self.options {
+            Options::Write(options) => options.dry_run,
+            Options::Delete(options) => options.dry_run,
+        }
+    }
+}
 
 impl Admission {
-    /// Lets mutating webhooks change the object. For a deletion it is null.
-    pub async fn mutate(
-        &self,
-        _request: &Request<'_>,
-        _object: &mut Value,
-        _old: Option<&Value>,
-    ) -> Result<(), Status> {
-        Ok(())
+    /// Replaces all webhooks of a sort by those of these configurations, which are in the order of their names.
+    pub fn set<'a>(&self, sort: Sort, configurations: impl IntoIterator<Item = &'a Configuration>) {
+        let hooks = configurations.into_iter().flat_map(|configuration| configuration.hooks.iter().cloned());
+        self.of(sort).store(Arc::new(hooks.collect()));
+    }
+
+    /// Says who knows the addresses of Services. Without it they are at their `clusterIP`.
+    pub fn set_services(&self, services: Box<dyn Services>) {
+        self.services.store(Some(Arc::new(services)));
+    }
+
+    /// Lets mutating webhooks change the object. For a deletion it is null, and stays so.
+    pub async fn mutate(&self, request: &Request<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        match self.hooks(Sort::Mutating, request) {
+            Some(hooks) => mutating::run(self, &hooks, request, object, old).await,
+            None => Ok(()),
+        }
     }
 
     /// Asks validating webhooks.
     pub async fn validate(
         &self,
-        _request: &Request<'_>,
-        _object: Option<&Value>,
-        _old: Option<&Value>,
+        request: &Request<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
     ) -> Result<(), Status> {
-        Ok(())
+        match self.hooks(Sort::Validating, request) {
+            Some(hooks) => validating::run(self, &hooks, request, object, old).await,
+            None => Ok(()),
+        }
     }
+
+    fn of(&self, sort: Sort) -> &ArcSwap<Vec<Arc<Hook>>> {
+        match sort {
+            Sort::Mutating => &self.mutating,
+            Sort::Validating => &self.validating,
+        }
+    }
+
+    /// The webhooks of a sort, if there are any and they may see the request at all.
+    fn hooks(&self, sort: Sort, request: &Request<'_>) -> Option<Arc<Vec<Arc<Hook>>>> {
+        let hooks = self.of(sort).load();
+        (!hooks.is_empty() && !is_exempt(request)).then(|| Arc::clone(&hooks))
+    }
+}
+
+/// What configures admission is never subject to it.
+fn is_exempt(request: &Request<'_>) -> bool {
+    let resource = request.on.resource;
+    &*resource.gv.group == "admissionregistration.k8s.io"
+        && ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"]
+            .iter()
+            .any(|end| resource.kind.ends_with(end))
 }

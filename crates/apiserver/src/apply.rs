@@ -28,7 +28,7 @@ pub use self::{
     conflict::Conflicts,
     element::{Element, Path},
     fieldset::{Node, Set},
-    managed::{Entry, Id, Managed, Operation, keep_times},
+    managed::{Entry, Id, Managed, Operation, check_managers, keep_times},
     owner::{Owner, default_manager},
     reset::reset_fields,
     update::Error,

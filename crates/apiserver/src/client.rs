@@ -4,6 +4,7 @@
 //! pooled and answers are bounded.
 
 mod dial;
+mod verify;
 
 use std::{fmt, time::Duration};
 

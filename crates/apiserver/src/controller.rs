@@ -7,13 +7,15 @@ mod feed;
 mod garbage;
 mod namespaces;
 mod roles;
+mod webhooks;
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 pub use self::feed::{Change, Feed};
-use crate::core::Core;
+use self::webhooks::Webhooks;
+use crate::{admission::Sort, core::Core};
 
 /// Starts all of them. They end when the set is dropped.
 pub fn start(core: &Arc<Core>) -> JoinSet<()> {
@@ -22,5 +24,8 @@ pub fn start(core: &Arc<Core>) -> JoinSet<()> {
     tasks.spawn(namespaces::run(Arc::clone(core)));
     tasks.spawn(garbage::run(Arc::clone(core)));
     tasks.spawn(roles::run(Arc::clone(core)));
+    for sort in [Sort::Mutating, Sort::Validating] {
+        tasks.spawn(Webhooks::load(core, sort).run());
+    }
     tasks
 }

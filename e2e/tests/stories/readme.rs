@@ -35,7 +35,14 @@ struct Ports(Vec<(&'static str, SocketAddr)>);
 
 impl Ports {
     fn new() -> Self {
-        let usual = ["127.0.0.1:4317", "127.0.0.1:4318", "127.0.0.1:14317", "127.0.0.1:13133", "127.0.0.1:8888"];
+        let usual = [
+            "127.0.0.1:4317",
+            "127.0.0.1:4318",
+            "127.0.0.1:14317",
+            "127.0.0.1:13133",
+            "127.0.0.1:8888",
+            "127.0.0.1:6443",
+        ];
         Self(usual.into_iter().map(|usual| (usual, free_address())).collect())
     }
 
@@ -75,7 +82,8 @@ fn every_command_of_the_readme_works() {
     document(&ports, folder.path());
     // What the README starts in its own order: a backend, then the collector, then senders.
     let backend = ports.of("127.0.0.1:14317");
-    let (mut sink, mut collector) = (None, None);
+    let (mut sink, mut collector, mut api) = (None, None, None);
+    let kubectl = Command::new("kubectl").args(["version", "--client"]).output().is_ok();
     let mut ran = Vec::new();
     let mut all = commands("README.md");
     all.sort_by_key(|command| !command.starts_with("kubewake sink"));
@@ -93,6 +101,13 @@ fn every_command_of_the_readme_works() {
                 process.ready();
                 collector = Some(process);
             }
+            ["kubewake", "apiserver", ..] => {
+                let mut process = Process::start(&mut shell(&typed, folder.path()));
+                process.ready();
+                api = Some(process);
+            }
+            ["kubectl", ..] if !kubectl => eprintln!("skipped, there is no kubectl: {command}"),
+            ["kubectl", ..] => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
             ["kubewake", "load", ..] | ["curl", ..] => ran.push(typed),
             ["kubewake", ..] => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
             // `up` has its own story; the rest is what runs this test.
@@ -100,7 +115,10 @@ fn every_command_of_the_readme_works() {
             _ => panic!("nobody knows how to test {command:?}"),
         }
     }
-    assert!(sink.is_some() && collector.is_some(), "the README starts a backend and a collector");
+    assert!(
+        sink.is_some() && collector.is_some() && api.is_some(),
+        "the README starts a backend, a collector, an API server"
+    );
     let sent = ran.len();
     for command in ran {
         // Ten seconds of load are for people; one shows that the command works.
@@ -117,7 +135,13 @@ fn every_command_of_the_readme_works() {
 #[test]
 fn the_other_documents_name_only_commands_that_exist() {
     let known = [".ci/run", "cargo xtask test", "cargo xtask tidy", "cargo xtask bench", "cargo build --release"];
-    for document in ["CONTRIBUTING.md", "ARCHITECTURE.md", "docs/collector-differences.md", "docs/benchmarks.md"] {
+    for document in [
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        "docs/collector-differences.md",
+        "docs/apiserver.md",
+        "docs/benchmarks.md",
+    ] {
         for command in commands(document) {
             assert!(known.contains(&&*command), "{document}: nobody knows how to test {command:?}");
         }

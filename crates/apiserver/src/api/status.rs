@@ -24,6 +24,8 @@ pub struct Status {
     pub retry_after: Option<u32>,
     /// Where a list may go on although it is no longer consistent.
     pub continuation: Option<String>,
+    /// The whole answer where somebody else made it: a webhook that refuses may choose its own reason and details.
+    pub verbatim: Option<Box<Value>>,
 }
 
 /// The machine-readable part.
@@ -56,6 +58,7 @@ impl Status {
             details: None,
             retry_after: None,
             continuation: None,
+            verbatim: None,
         }
     }
 
@@ -157,6 +160,9 @@ impl Status {
 
     /// As JSON.
     pub fn to_value(&self) -> Value {
+        if let Some(verbatim) = &self.verbatim {
+            return Value::clone(verbatim);
+        }
         let mut status =
             texts([("kind", "Status"), ("apiVersion", "v1"), ("status", "Failure"), ("message", &self.message)]);
         status.append(&mut texts([("reason", self.reason)]));

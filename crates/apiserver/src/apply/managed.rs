@@ -154,6 +154,11 @@ pub(super) fn store(object: &mut Value, managed: &Managed) {
     }
 }
 
+/// What is wrong with the entries of an object.
+pub fn check_managers(object: &Value) -> Result<(), String> {
+    decode(entries(object)).map(drop)
+}
+
 /// If nothing but times in `managedFields` differs between two objects, gives the new one the old one's times, so that a write which
 /// changes nothing is seen as such. It is to be called last, when the new object is ready to be stored. True if it was so.
 pub fn keep_times(old: &Value, new: &mut Value) -> bool {

@@ -17,7 +17,7 @@ use hyper_util::{
     rt::TokioIo,
 };
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use tokio::{
@@ -26,6 +26,8 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
+
+use super::verify::Verifier;
 
 /// A destination that is slower to reach than this is not there.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -60,6 +62,9 @@ pub enum TrustError {
     /// The name cannot stand in a certificate.
     #[error("{0:?} is not a name that a certificate can have")]
     Name(String),
+    /// There is nobody to believe.
+    #[error("no certificate can be verified: {0}")]
+    Roots(String),
     /// Certificate and key do not fit.
     #[error("the client certificate cannot be used: {0}")]
     Identity(rustls::Error),
@@ -80,7 +85,9 @@ impl Trust {
         identity: Option<(&[u8], &[u8])>,
         alpn: &[&[u8]],
     ) -> Result<Self, TrustError> {
-        let builder = ClientConfig::builder().with_root_certificates(roots(ca)?);
+        let provider = ClientConfig::builder().crypto_provider().clone();
+        let verifier = Verifier::new(roots(ca)?, &provider)?;
+        let builder = ClientConfig::builder().dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
@@ -95,17 +102,11 @@ impl Trust {
     }
 }
 
-fn roots(ca: Option<&[u8]>) -> Result<RootCertStore, TrustError> {
-    let mut roots = RootCertStore::empty();
+fn roots(ca: Option<&[u8]>) -> Result<Vec<CertificateDer<'static>>, TrustError> {
     match ca {
-        Some(ca) => {
-            roots.add_parsable_certificates(certificates(ca, "the CA bundle")?);
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
+        Some(ca) => certificates(ca, "the CA bundle"),
+        None => Ok(rustls_native_certs::load_native_certs().certs),
     }
-    Ok(roots)
 }
 
 fn certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, TrustError> {

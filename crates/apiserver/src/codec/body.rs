@@ -50,6 +50,14 @@ pub fn decode(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Resu
     })
 }
 
+/// Reads what somebody else answered. The error is why it cannot be read.
+///
+/// # Errors
+/// If it cannot be read, or its `kind` or `apiVersion` is no text.
+pub fn decode_answer(media: Media, bytes: &[u8]) -> Result<Value, String> {
+    read(media, bytes, &GroupVersion::new("", ""), "").map(|body| body.value).map_err(|refused| refused.why)
+}
+
 /// Reads the body of a delete, which is refused in fewer words.
 ///
 /// # Errors

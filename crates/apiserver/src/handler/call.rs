@@ -10,7 +10,7 @@ use crate::{
     api::{GroupResource, GroupVersion, ObjectKey, Status},
     apply::{self, Owner, reset_fields},
     auth::User,
-    codec::query::WriteOptions,
+    codec::query::{DeleteOptions, WriteOptions},
     core::Core,
     http::{Peer, RequestInfo, ResourcePath},
     registry::{Catalog, Resource, Subresource},
@@ -64,6 +64,11 @@ pub struct On<'a> {
     pub span: &'a Span,
 }
 
+/// So many characters of warnings are sent before each is cut: kube-apiserver's own bound.
+const WARNINGS: usize = 4096;
+/// So long is a warning that is cut.
+const WARNING: usize = 256;
+
 impl Warnings {
     /// One more; each is said once.
     pub fn add(&self, warning: impl Into<String>) {
@@ -74,9 +79,23 @@ impl Warnings {
         }
     }
 
-    /// All of them, in the order in which they came.
+    /// All of them, in the order in which they came. Where they are too much for a header, each is cut, and the last are left out,
+    /// as kube-apiserver does it.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if all.iter().map(|warning| warning.chars().count()).sum::<usize>() <= WARNINGS {
+            return all;
+        }
+        let mut written = 0;
+        all.retain_mut(|warning| {
+            if let Some((end, _)) = warning.char_indices().nth(WARNING) {
+                warning.truncate(end);
+            }
+            let fits = written < WARNINGS;
+            written += warning.chars().count();
+            fits
+        });
+        all
     }
 }
 
@@ -206,8 +225,19 @@ impl<'a> On<'a> {
     }
 
     /// The write as admission sees it.
-    pub fn review(&self, operation: Operation, options: &WriteOptions) -> admission::Request<'a> {
-        admission::Request { operation, on: *self, dry_run: options.dry_run, options: options.clone() }
+    pub fn review<'o>(&self, operation: Operation, options: &'o WriteOptions) -> admission::Request<'o>
+    where
+        'a: 'o,
+    {
+        admission::Request { operation, on: *self, options: admission::Options::Write(options) }
+    }
+
+    /// A deletion as admission sees it.
+    pub fn review_delete<'o>(&self, options: &'o DeleteOptions) -> admission::Request<'o>
+    where
+        'a: 'o,
+    {
+        admission::Request { operation: Operation::Delete, on: *self, options: admission::Options::Delete(options) }
     }
 }
 

@@ -44,38 +44,42 @@ pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
 /// Stores a new object, whoever it comes from: a POST, or an apply of what is not there yet, which has its managers already.
 pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
     check_namespace(on, &object)?;
-    let generates = object.name().is_empty() && !object.meta_str("generateName").is_empty();
-    let mut tries = if generates { GENERATED_TRIES } else { 1 };
+    let object = mutate(on, object, options, manage).await?;
+    // The name is generated after mutating webhooks have seen that there is none yet.
+    if !object.name().is_empty() || object.meta_str("generateName").is_empty() {
+        return attempt(on, object, options).await;
+    }
+    let mut tries = GENERATED_TRIES;
     loop {
         tries -= 1;
         let mut candidate = object.clone();
-        if generates {
-            set_meta(&mut candidate, "name", identity::generated_name(object.meta_str("generateName")));
-        }
-        match attempt(on, candidate, options, manage).await {
+        set_meta(&mut candidate, "name", identity::generated_name(object.meta_str("generateName")));
+        match attempt(on, candidate, options).await {
             Err(status) if status.reason == "AlreadyExists" && tries > 0 => {}
             answer => return answer,
         }
     }
 }
 
-async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
-    let writer = on.writer(options);
+/// The object as mutating admission leaves it.
+async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Value, Status> {
     metadata::strip(&mut object);
     set_namespace(on, &mut object);
     on.shown().strategy.default(&mut object);
     if manage {
-        writer.owner(on).update(None, &mut object);
+        on.writer(options).owner(on).update(None, &mut object);
     }
-    let admission = &on.core().admission;
-    let before = on.review(Operation::Create, options);
-    admission.mutate(&before, &mut object, None).await?;
+    on.core().admission.mutate(&on.review(Operation::Create, options), &mut object, None).await?;
     on.shown().strategy.default(&mut object);
-    metadata::stamp_new(&mut object, on.namespace(), &writer.now);
+    Ok(object)
+}
+
+async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Answer, Status> {
+    metadata::stamp_new(&mut object, on.namespace(), &on.core().now());
     on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;
-    admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
+    on.core().admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
     if options.dry_run {
         return dry_run(on, object);
     }

@@ -12,9 +12,8 @@ use super::{
     get, metadata,
 };
 use crate::{
-    admission::Operation,
     api::{Status, meta::Meta, status::Details},
-    codec::query::{DeleteOptions, ListOptions, Propagation, WriteOptions},
+    codec::query::{DeleteOptions, ListOptions, Propagation},
     core::has_namespace_finalizers,
     store::WriteError,
     trace::{Kind, Scope},
@@ -63,17 +62,15 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
         check(on, options, &live)?;
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-        let review = on.review(Operation::Delete, &write);
+        let review = on.review_delete(options);
         on.core().admission.mutate(&review, &mut Value::Null, Some(&live)).await?;
         on.core().admission.validate(&review, None, Some(&live)).await?;
         let outcome = plan(on, options, live);
         if options.dry_run {
             return Ok(outcome);
         }
-        match write_outcome(on, &stored, &outcome).await {
-            Ok(None) => return Ok(outcome),
-            Ok(Some(object)) => return Ok(Deleted::Marked(object)),
+        match write_outcome(on, &stored, outcome).await {
+            Ok(deleted) => return Ok(deleted),
             Err(WriteError::Conflict { .. }) => {}
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
@@ -82,22 +79,18 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
     Err(Status::modified(&on.collection(), &on.path.name))
 }
 
-/// Writes it; gives back the stored object if it was only marked.
-async fn write_outcome(
-    on: On<'_>,
-    stored: &crate::store::Stored,
-    outcome: &Deleted,
-) -> Result<Option<Value>, WriteError> {
+/// Writes it, and gives back what was written.
+async fn write_outcome(on: On<'_>, stored: &crate::store::Stored, outcome: Deleted) -> Result<Deleted, WriteError> {
     let transaction = on.span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
     match outcome {
         Deleted::Gone(object) => {
-            on.core().store.delete(&stored.key, stored.revision, Some(object.clone())).await?;
-            Ok(None)
+            let gone = on.core().store.delete(&stored.key, stored.revision, Some(object)).await?;
+            Ok(Deleted::Gone(answer::value(on.resource, &gone)))
         }
         Deleted::Marked(object) => {
-            let stored = on.core().store.update(&stored.key, stored.revision, object.clone()).await?;
-            Ok(Some(answer::value(on.resource, &stored)))
+            let marked = on.core().store.update(&stored.key, stored.revision, object).await?;
+            Ok(Deleted::Marked(answer::value(on.resource, &marked)))
         }
     }
 }

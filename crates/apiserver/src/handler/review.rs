@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{answer::Answer, call::On, decode};
 use crate::{
+    admission::Operation,
     api::Status,
     auth::reviews,
     codec::query::{Query, WriteOptions},
@@ -15,6 +16,9 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
     let mut review: Value = decode::object(on, body, &options)?;
     on.writer(&options).owner(on).update(None, &mut review);
+    let (admission, request) = (&on.core().admission, on.review(Operation::Create, &options));
+    admission.mutate(&request, &mut review, None).await?;
+    admission.validate(&request, Some(&review), None).await?;
     let (user, access) = (&on.call.user, &on.core().access);
     let answered = match &*on.resource.kind {
         "SubjectAccessReview" => reviews::subject_access(review, &access.authorizers).await?,

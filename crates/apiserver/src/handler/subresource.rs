@@ -51,7 +51,9 @@ async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     }
     on.writer(&options).owner(on).update(None, &mut request);
     tokens.prepare(namespace, name, &mut request)?;
-    on.core().admission.validate(&on.review(Operation::Create, &options), Some(&request), None).await?;
+    let (admission, review) = (&on.core().admission, on.review(Operation::Create, &options));
+    admission.mutate(&review, &mut request, None).await?;
+    admission.validate(&review, Some(&request), None).await?;
     let issued = tokens.issue(namespace, name, request)?;
     issued.warnings.into_iter().for_each(|warning| on.call.warnings.add(warning));
     Ok(Answer::Object(StatusCode::CREATED, issued.object))

@@ -18,14 +18,14 @@ const MAX_MEASURED: usize = 10_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operations(Vec<Map<String, Value>>);
 
-/// Why a patch cannot be applied.
+/// Why a patch cannot be applied, in the words of evanphx/json-patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Failure {
-    #[error("missing value: {0}")]
+    #[error("{0}: missing value")]
     Missing(String),
-    #[error("invalid index: {0}")]
-    Index(String),
+    #[error("{0}")]
+    Value(String),
     #[error("testing value {0} failed: test failed")]
     Test(String),
     #[error("Unexpected kind: {0}")]
@@ -33,6 +33,15 @@ pub enum Failure {
     #[error("replace operation value must be object or array")]
     Root,
     #[error("the patch makes the document too large or too deep")]
+    TooMuch,
+}
+
+/// Where an operation stopped.
+enum Stuck {
+    /// On the way to the value.
+    Lost,
+    /// At the value; this is why.
+    There(String),
     TooMuch,
 }
 
@@ -88,56 +97,81 @@ impl Operations {
 fn apply(document: &mut Value, mut operation: Map<String, Value>, spent: &mut Spent) -> Result<(), Failure> {
     let value = operation.remove("value");
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
-    let path = || text("path").ok_or_else(|| Failure::Missing("path".to_owned()));
-    let from = || text("from").ok_or_else(|| Failure::Missing("from".to_owned()));
-    match text("op").unwrap_or("unknown") {
-        "add" => add(document, path()?, value.unwrap_or_default(), spent),
-        "remove" => remove(document, path()?).map(drop),
+    let kind = text("op").unwrap_or("unknown");
+    let path = || text("path").ok_or_else(|| Failure::Missing(format!("{kind} operation failed to decode path")));
+    let from = || text("from").ok_or_else(|| Failure::Missing(format!("{kind} operation failed to decode from")));
+    let lost = |what: &str, path: &str| format!("{kind} operation does not apply: doc is missing {what}: {path}");
+    let quoted = |path: &str| lost("path", &format!("\"{path}\""));
+    let inside = |path: &str| format!("error in {kind} for path: '{path}'");
+    match kind {
+        "add" => {
+            let path = path()?;
+            add(document, path, value.unwrap_or_default(), spent).map_err(|stuck| stuck.at(quoted(path), inside(path)))
+        }
+        "remove" => {
+            let path = path()?;
+            remove(document, path).map(drop).map_err(|stuck| stuck.at(quoted(path), inside(path)))
+        }
         "replace" => replace(document, path()?, value.unwrap_or_default(), spent),
         "test" => test(document, path()?, &value.unwrap_or_default()),
         "move" => {
-            let value = remove(document, from()?)?;
-            add(document, path()?, value, spent)
+            let (from, path) = (from()?, path()?);
+            let key = from.rsplit('/').next().unwrap_or_default();
+            let value = remove(document, from).map_err(|stuck| stuck.at(lost("from path", from), inside(key)))?;
+            let stuck = |stuck: Stuck| stuck.at(lost("destination path", path), inside(path));
+            add(document, path, value, spent).map_err(stuck)
         }
         "copy" => {
-            let value = get(document, from()?)?.cloned().unwrap_or_default();
+            let (from, path) = (from()?, path()?);
+            let stuck = |stuck: Stuck| stuck.at(lost("from path", from), format!("error in copy for from: '{from}'"));
+            let value = get(document, from).map_err(stuck)?.cloned().unwrap_or_default();
             spent.copied += value.to_string().len();
             if spent.copied > MAX_COPIED {
                 return Err(Failure::TooMuch);
             }
-            add(document, path()?, value, spent)
+            let during = || "error while adding value during copy".to_owned();
+            add(document, path, value, spent).map_err(|stuck| stuck.at(lost("destination path", path), during()))
         }
         other => Err(Failure::Kind(other.to_owned())),
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Failure> {
+fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Stuck> {
     spent.check_depth(path, &value)?;
     match parent(document, path)? {
         (Value::Object(members), key) => _ = members.insert(key, value),
         (Value::Array(items), key) if key == "-" => items.push(value),
         (Value::Array(items), key) => {
-            let at = index(&key, items.len() + 1).ok_or(Failure::Index(key))?;
+            let improper = |why: String| format!("value was not a proper array index: '{key}': {why}");
+            let at = index(&key, items.len() + 1).map_err(|why| match why.starts_with("strconv") {
+                true => Stuck::There(improper(why)),
+                false => Stuck::There(why),
+            })?;
             items.insert(at, value);
         }
-        (_, key) => return Err(Failure::Missing(key)),
+        _ => return Err(Stuck::Lost),
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, Failure> {
+fn remove(document: &mut Value, path: &str) -> Result<Value, Stuck> {
     match parent(document, path)? {
-        (Value::Object(members), key) => members.remove(&key).ok_or(Failure::Missing(key)),
+        (Value::Object(members), key) => {
+            let absent = || Stuck::There(format!("Unable to remove nonexistent key: {key}: missing value"));
+            members.remove(&key).ok_or_else(absent)
+        }
         (Value::Array(items), key) => {
-            let at = index(&key, items.len()).ok_or(Failure::Index(key))?;
+            let at = index(&key, items.len()).map_err(Stuck::There)?;
             Ok(items.remove(at))
         }
-        (_, key) => Err(Failure::Missing(key)),
+        _ => Err(Stuck::Lost),
     }
 }
 
 fn replace(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Failure> {
-    spent.check_depth(path, &value)?;
+    let missing =
+        |what: &str| Failure::Missing(format!("replace operation does not apply: doc is missing {what}: {path}"));
+    spent.check_depth(path, &value).map_err(|_| Failure::TooMuch)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err(Failure::Root);
@@ -145,51 +179,65 @@ fn replace(document: &mut Value, path: &str, value: Value, spent: &mut Spent) ->
         *document = value;
         return Ok(());
     }
-    match parent(document, path)? {
+    match parent(document, path).map_err(|_| missing("path"))? {
         (Value::Object(members), key) => _ = members.insert(key, value),
         (Value::Array(items), key) => {
-            let at = index(&key, items.len());
-            let item = at.and_then(|at| items.get_mut(at)).ok_or(Failure::Index(key))?;
+            let at = index(&key, items.len()).ok();
+            let item = at.and_then(|at| items.get_mut(at)).ok_or_else(|| missing("key"))?;
             *item = value;
         }
-        (_, key) => return Err(Failure::Missing(key)),
+        _ => return Err(missing("path")),
     }
     Ok(())
 }
 
 fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), Failure> {
-    let found = if path.is_empty() { Some(&*document) } else { get(document, path)? };
+    let stuck = |stuck: Stuck| {
+        let lost = format!("test operation does not apply: is missing path: {path}");
+        stuck.at(lost, format!("error in test for path: '{path}'"))
+    };
+    let found = if path.is_empty() { Some(&*document) } else { get(document, path).map_err(stuck)? };
     // What is absent equals null.
     if found.unwrap_or(&Value::Null) == value { Ok(()) } else { Err(Failure::Test(path.to_owned())) }
 }
 
 /// A value. A member that is not there is none; an item that is not there, or a missing parent, is an error.
-fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Failure> {
+fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Stuck> {
     match parent(document, path)? {
         (Value::Object(members), key) => Ok(members.get(&key)),
         (Value::Array(items), key) => {
-            let at = index(&key, items.len());
-            at.and_then(|at| items.get(at)).map(Some).ok_or(Failure::Index(key))
+            let at = index(&key, items.len()).map_err(Stuck::There)?;
+            Ok(items.get(at))
         }
-        (_, key) => Err(Failure::Missing(key)),
+        _ => Err(Stuck::Lost),
+    }
+}
+
+impl Stuck {
+    /// As a failure, with what is said when the way or the value is missing.
+    fn at(self, lost: String, there: String) -> Failure {
+        match self {
+            Stuck::Lost => Failure::Missing(lost),
+            Stuck::There(why) => Failure::Value(format!("{there}: {why}")),
+            Stuck::TooMuch => Failure::TooMuch,
+        }
     }
 }
 
 /// What holds the value at a path, and the value's own key.
-fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Failure> {
-    let missing = || Failure::Missing(path.to_owned());
+fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Stuck> {
     // What is before the first slash is ignored, as kube-apiserver does.
-    let (_, inner) = path.split_once('/').ok_or_else(missing)?;
+    let (_, inner) = path.split_once('/').ok_or(Stuck::Lost)?;
     let (way, key) = inner.rsplit_once('/').map_or((None, inner), |(way, key)| (Some(way), key));
     let mut at = document;
     for part in way.into_iter().flat_map(|way| way.split('/')) {
         let part = unescape(part);
         let next = match at {
             Value::Object(members) => members.get_mut(&part),
-            Value::Array(items) => index(&part, items.len()).and_then(|at| items.get_mut(at)),
+            Value::Array(items) => index(&part, items.len()).ok().and_then(|at| items.get_mut(at)),
             _ => None,
         };
-        at = next.ok_or_else(missing)?;
+        at = next.ok_or(Stuck::Lost)?;
     }
     Ok((at, unescape(key)))
 }
@@ -202,20 +250,21 @@ fn unescape(key: &str) -> String {
     key.replace("~1", "/").replace("~0", "~")
 }
 
-/// A place in a list of so many places. Negative ones count from the end.
-fn index(key: &str, places: usize) -> Option<usize> {
-    let at: i64 = key.parse().ok()?;
-    let places = i64::try_from(places).ok()?;
-    let at = if at < 0 { at + places } else { at };
-    usize::try_from(at).ok().filter(|_| at < places)
+/// A place in a list of so many places. Negative ones count from the end. Without one, why.
+fn index(key: &str, places: usize) -> Result<usize, String> {
+    let at: i64 = key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
+    let invalid = || format!("Unable to access invalid index: {at}: invalid index referenced");
+    let length = i64::try_from(places).map_err(|_| invalid())?;
+    let from_start = if at < 0 { at.saturating_add(length) } else { at };
+    usize::try_from(from_start).ok().filter(|at| *at < places).ok_or_else(invalid)
 }
 
 impl Spent {
     /// Whether a value may be put at a path.
-    fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), Failure> {
+    fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), Stuck> {
         let at = path.bytes().filter(|byte| *byte == b'/').count();
-        let room = MAX_DEPTH.checked_sub(at).ok_or(Failure::TooMuch)?;
-        if self.fits(value, room) { Ok(()) } else { Err(Failure::TooMuch) }
+        let room = MAX_DEPTH.checked_sub(at).ok_or(Stuck::TooMuch)?;
+        if self.fits(value, room) { Ok(()) } else { Err(Stuck::TooMuch) }
     }
 
     fn fits(&mut self, value: &Value, room: usize) -> bool {

@@ -362,3 +362,46 @@ proptest! {
         prop_assert_eq!(merged(once.clone(), patch), once);
     }
 }
+
+/// Webhooks hear why their patch does not apply.
+#[test]
+fn failures_are_said_as_the_original_says_them() {
+    let document = serde_json::json!({ "a": [1, 2], "b": {} });
+    for (operation, said) in [
+        (
+            r#"{"op":"remove","path":"/nope"}"#,
+            "error in remove for path: '/nope': Unable to remove nonexistent key: nope: missing value",
+        ),
+        (
+            r#"{"op":"add","path":"/x/y","value":1}"#,
+            "add operation does not apply: doc is missing path: \"/x/y\": missing value",
+        ),
+        (
+            r#"{"op":"replace","path":"/x/y","value":1}"#,
+            "replace operation does not apply: doc is missing path: /x/y: missing value",
+        ),
+        (
+            r#"{"op":"replace","path":"/a/7","value":1}"#,
+            "replace operation does not apply: doc is missing key: /a/7: missing value",
+        ),
+        (
+            r#"{"op":"add","path":"/a/7","value":1}"#,
+            "error in add for path: '/a/7': Unable to access invalid index: 7: invalid index referenced",
+        ),
+        (
+            r#"{"op":"add","path":"/a/z","value":1}"#,
+            "error in add for path: '/a/z': value was not a proper array index: 'z': strconv.Atoi: parsing \"z\": invalid syntax",
+        ),
+        (r#"{"op":"test","path":"/b","value":1}"#, "testing value /b failed: test failed"),
+        (
+            r#"{"op":"move","from":"/x/y","path":"/b/c"}"#,
+            "move operation does not apply: doc is missing from path: /x/y: missing value",
+        ),
+        (r#"{"op":"jump","path":"/b"}"#, "Unexpected kind: jump"),
+        (r#"{"op":"add"}"#, "add operation failed to decode path: missing value"),
+    ] {
+        let patch = serde_json::from_str(&format!("[{operation}]")).unwrap();
+        let failure = Operations::parse(patch).unwrap().apply(&mut document.clone()).unwrap_err();
+        assert_eq!(failure.to_string(), said);
+    }
+}
