@@ -31,14 +31,12 @@ use serde_json::Value;
 
 use crate::{
     api::Status,
+    client::Services,
     codec::query::{DeleteOptions, WriteOptions},
     handler::call::On,
 };
 
-pub use self::{
-    hook::{Configuration, Hook},
-    services::Services,
-};
+pub use self::hook::{Configuration, Hook};
 
 /// What is about to happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ pub enum Sort {
 pub struct Admission {
     mutating: ArcSwap<Vec<Arc<Hook>>>,
     validating: ArcSwap<Vec<Arc<Hook>>>,
-    services: ArcSwapOption<Box<dyn Services>>,
+    services: ArcSwapOption<Arc<dyn Services>>,
 }
 
 impl Operation {
@@ -115,7 +113,7 @@ impl Admission {
     }
 
     /// Says who knows the addresses of Services. Without it they are at their `clusterIP`.
-    pub fn set_services(&self, services: Box<dyn Services>) {
+    pub fn set_services(&self, services: Arc<dyn Services>) {
         self.services.store(Some(Arc::new(services)));
     }
 

@@ -2,7 +2,6 @@
 
 mod bootstrap;
 pub mod gates;
-pub mod services;
 
 use std::{
     io,
@@ -41,7 +40,6 @@ use crate::{
 };
 
 pub use self::gates::FeatureGates;
-use self::services::StoredServices;
 
 /// kube-apiserver's own limit of a request.
 const BODY_LIMIT: usize = 3 << 20;
@@ -65,7 +63,7 @@ pub struct Options {
     pub tracing_config_file: Option<PathBuf>,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
-    /// Finds Services that spans are sent to; without it they are where their objects say.
+    /// Knows the addresses of Services; without it they are at their `clusterIP`.
     pub services: Option<Arc<dyn Services>>,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
@@ -131,6 +129,9 @@ impl ApiServer {
         })?;
         let tracing = tracing(&options, &store)?;
         let core = core(&options, store)?;
+        if let Some(services) = &options.services {
+            core.admission.set_services(Arc::clone(services));
+        }
         core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
         // What was there at the start is no news to anybody.
@@ -196,7 +197,7 @@ fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::c
         tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
         return Ok(None);
     }
-    let services = options.services.clone().unwrap_or_else(|| Arc::new(StoredServices(store.clone())));
+    let services = options.services.clone().unwrap_or_else(|| Arc::new(store.clone()));
     let instance = format!("apiserver-{}", identity::uid());
     let trusted_groups = options.trusted_groups.clone();
     Tracing::start(Settings { file, trusted_groups, services, instance }).map(Some)
@@ -219,3 +220,6 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         port: AtomicU16::new(0),
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,14 @@
 //! Where a Service is reached.
 
-use std::{fmt, net::IpAddr};
+use std::net::IpAddr;
 
 use serde_json::Value;
 
 use crate::{
     api::{GroupResource, ObjectKey},
-    client::Address,
+    client::{Address, Services},
     store::Store,
 };
-
-/// Knows the addresses of Services.
-pub trait Services: fmt::Debug + Send + Sync {
-    /// The address behind a port of a Service. The error is for people.
-    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String>;
-}
 
 /// Services are at their `clusterIP`.
 impl Services for Store {

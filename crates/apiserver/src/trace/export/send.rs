@@ -61,7 +61,7 @@ impl Target {
         match &self.egress {
             Egress::Direct(address) => Ok(address.clone()),
             Egress::Service { services, namespace, name, port } => {
-                services.address(namespace, name, *port).map_err(|error| error.to_string())
+                services.resolve(namespace, name, *port)
             }
         }
     }
