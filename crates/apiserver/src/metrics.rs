@@ -3,12 +3,10 @@
 use std::{
     fmt::Write as _,
     sync::atomic::{AtomicI64, AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use http::StatusCode;
-
-use crate::store::Event;
 
 /// Upper bounds of the histogram of commit-to-delivery times, in seconds.
 const BOUNDS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -42,9 +40,9 @@ impl Metrics {
         InFlight(self)
     }
 
-    /// A watcher is handed an event: how long after it was committed?
-    pub fn delivered(&self, event: &Event) {
-        self.delivery.observe(event.object.committed.elapsed());
+    /// A watcher was handed an event: how long after it was committed?
+    pub fn delivered(&self, committed: Instant) {
+        self.delivery.observe(committed.elapsed());
     }
 
     /// In Prometheus' text form.

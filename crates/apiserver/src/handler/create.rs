@@ -97,18 +97,31 @@ fn dry_run(on: On<'_>, object: Value) -> Result<Answer, Status> {
 
 async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
     let name = object.name().to_owned();
-    let span = on.storage_span("Create etcd3", &name, true);
+    // Whoever makes what is not there by a change finds that out first.
+    let change = on.call.info.verb != "create";
+    let span = on.storage_span(if change { "GuaranteedUpdate etcd3" } else { "Create etcd3" }, &name, true);
+    if change {
+        let lookup = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
+        on.describe_transaction(&lookup, "etcdserverpb.KV/Range");
+        span.event("initial value restored");
+    }
     span.event("About to Encode");
     let length = if span.is_recording() { object.to_string().len() } else { 0 };
     span.event_with("Encode succeeded", &[("len", length.into())]);
     span.event("TransformToStorage succeeded");
+    if change {
+        span.event("Transaction prepared");
+    }
     let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
     let created = on.core().store.create(on.key(&name), object).await;
     transaction.end();
-    span.event("Txn call succeeded");
+    span.event(if change { "Txn call completed" } else { "Txn call succeeded" });
     match created {
         Ok(stored) => {
+            if change {
+                span.event("Transaction committed");
+            }
             span.event_with("Decode succeeded", &[("len", stored.body.len().into())]);
             Ok(stored)
         }

@@ -167,7 +167,7 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
 /// Deletes all objects that fit, one by one, and answers with them as they were.
 pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteOptions) -> Result<Answer, Status> {
     let filter = Filter::new(on, list)?;
-    let listed = get::page(on, list, &filter)?;
+    let listed = get::traced_page(on, list, &filter)?;
     for item in &listed.items {
         let path = crate::http::ResourcePath {
             name: item.key.name.to_string(),

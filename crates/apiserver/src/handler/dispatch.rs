@@ -50,7 +50,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         ("", true) => review::answer(on, body).await?,
         _ => subresource::answer(on, body).await?,
     };
-    if !matches!(answer, Answer::List(_) | Answer::Watch(_)) {
+    if !matches!(on.call.info.verb, "list" | "watch") {
         on.span.event("About to write a response");
     }
     Ok(answer)
@@ -80,6 +80,7 @@ pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         "deletecollection" => {
             let media = content_type::object(on.content_type())?;
             let options = DeleteOptions::read(&query, media, body)?;
+            on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
             delete::delete_collection(on, &ListOptions::from_query(&query)?, &options).await
         }
         _ => Err(Status::method_not_allowed()),

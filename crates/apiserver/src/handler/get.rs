@@ -30,7 +30,6 @@ const VERSION_EXPIRED: &str = "The resourceVersion for the provided list is too 
 pub fn get(on: On<'_>) -> Result<Answer, Status> {
     on.span.event("About to Get from storage");
     let stored = read(on)?;
-    on.span.event("About to write a response");
     Ok(Answer::Stored(StatusCode::OK, stored))
 }
 
@@ -51,6 +50,12 @@ pub fn read(on: On<'_>) -> Result<Arc<Stored>, Status> {
 /// Reads a page of a collection.
 pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let filter = Filter::new(on, options)?;
+    let listed = traced_page(on, options, &filter)?;
+    Ok(Answer::List(listing(&filter, listed)))
+}
+
+/// A page, and the span of reading it.
+pub fn traced_page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
     let span = on.span.step("cacher.GetList");
     if span.is_recording() {
         span.set("audit-id", &on.call.audit_id);
@@ -58,10 +63,9 @@ pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
         let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
         on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
     }
-    let listed = page(on, options, &filter)?;
+    let listed = page(on, options, filter)?;
     describe(&span, &listed);
-    span.end();
-    Ok(Answer::List(listing(&filter, listed)))
+    Ok(listed)
 }
 
 /// What kube-apiserver says of a list that comes from its cache.
@@ -81,7 +85,7 @@ fn describe(span: &crate::trace::Span, listed: &Listed) {
 }
 
 /// The objects that fit, of the page that is asked for.
-pub fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
+fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
     let (at, after) = place(options, filter)?;
     // Whoever takes any state at all gets all of it at once, as from kube-apiserver's cache.
     let any = options.resource_version == "0" && options.continue_token.is_empty();

@@ -19,7 +19,7 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
     if call.info.verb != "get" {
         return respond::refused(call, &Status::method_not_allowed(), span);
     }
-    if let Some(found) = described(call) {
+    if let Some(found) = described(call, span) {
         return found;
     }
     match path {
@@ -31,10 +31,12 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
 }
 
 /// Discovery and OpenAPI, which follow from what is served.
-fn described(call: &Call) -> Option<Response<Body>> {
+fn described(call: &Call, span: &Span) -> Option<Response<Body>> {
     let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
     let (path, accept) = (call.info.path.as_str(), header(header::ACCEPT));
-    let found = discovery::answer(&call.catalog, path, accept)
+    let discovered = discovery::answer(&call.catalog, path, accept)
+        .inspect(|found| respond::discovered(call, span, found.body.len()));
+    let found = discovered
         .or_else(|| openapi::answer(&call.catalog, path, &call.query, accept))?
         .revalidated(header(header::IF_NONE_MATCH));
     let status = StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK);

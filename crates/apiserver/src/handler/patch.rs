@@ -88,6 +88,7 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
         let mut object = merge(None)?;
         decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         set_meta(&mut object, "name", on.path.name.as_str());
+        on.span.event("About to check admission control");
         return create::insert(on, object, options, false).await;
     }
     let make = |live: &Value| -> Result<Changed, Status> {

@@ -43,7 +43,9 @@ pub fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
         Answer::Watch(body) => return Ok(response(on.call, StatusCode::OK, form.chosen.content_type(true), body)),
         Answer::Text(code, content_type, bytes) => return Ok(response(on.call, code, content_type, bytes.into())),
     };
-    on.span.event("Writing http response done");
+    if on.call.info.verb != "list" {
+        on.span.event("Writing http response done");
+    }
     let response = response(on.call, code, form.chosen.content_type(false), body.into());
     Ok(compressed(on.call, response))
 }
@@ -207,11 +209,19 @@ fn serialize_span(call: &Call, parent: &Span, chosen: Chosen, gv: &str) -> Span 
     span
 }
 
+/// The span of writing a document of discovery, which follows no version.
+pub fn discovered(call: &Call, parent: &Span, size: usize) {
+    let chosen = Chosen { media: Media::Json, pretty: false, form: accept::Form::Object };
+    let span = serialize_span(call, parent, chosen, "");
+    end_serialize(&span, size, false);
+}
+
 /// kube-apiserver names its encoder in JSON within JSON.
 fn encoder(chosen: Chosen, gv: &str) -> String {
     let (yaml, pretty) = (chosen.media == Media::Yaml, chosen.pretty);
-    let inner = format!(r#"{{"name":"json","pretty":"{pretty}","strict":"false","yaml":"{yaml}"}}"#);
-    serde_json::json!({ "encodeGV": gv, "encoder": inner, "name": "versioning" }).to_string()
+    let gv = if gv.is_empty() { String::new() } else { format!(r#""encodeGV":"{gv}","#) };
+    let inner = format!(r#"{{\"name\":\"json\",\"pretty\":\"{pretty}\",\"strict\":\"false\",\"yaml\":\"{yaml}\"}}"#);
+    format!(r#"{{{gv}"encoder":"{inner}","name":"versioning"}}"#)
 }
 
 fn end_serialize(span: &Span, size: usize, handler: bool) {

@@ -49,6 +49,8 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let resource = Arc::clone(on.shown());
     let stored = on.view.map(|_| Arc::clone(on.resource));
     let mut stream = Stream {
+        begun: std::time::Instant::now(),
+        news: Vec::new(),
         head: answer::head(&resource),
         resource,
         stored,
@@ -91,6 +93,9 @@ fn limit(options: &ListOptions) -> Duration {
 
 /// What one watcher gets.
 struct Stream {
+    begun: std::time::Instant,
+    /// When the events were committed that are about to be sent.
+    news: Vec<std::time::Instant>,
     core: Arc<Core>,
     resource: Arc<Resource>,
     /// The resource as it is stored, where that is another shape.
@@ -147,12 +152,19 @@ impl Stream {
             // Having fallen behind is said by the next call.
             next = if bytes.len() < PIECE { watch.try_next().ok().flatten() } else { None };
         }
-        bytes.is_empty() || self.sender.send(bytes.freeze()).await.is_ok()
+        let taken = bytes.is_empty() || self.sender.send(bytes.freeze()).await.is_ok();
+        for committed in self.news.drain(..).filter(|_| taken) {
+            self.core.metrics.delivered(committed);
+        }
+        taken
     }
 
     fn put(&mut self, bytes: &mut BytesMut, event: &Event) {
         let Some((kind, object)) = self.seen_as(event) else { return };
-        self.core.metrics.delivered(event);
+        // What was there before is no news, however old it is.
+        if event.object.committed >= self.begun {
+            self.news.push(event.object.committed);
+        }
         if let (EventKind::Modified, "DELETED") = (event.kind, kind) {
             return self.put_left(bytes, event);
         }

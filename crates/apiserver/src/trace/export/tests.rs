@@ -1,1 +1,297 @@
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::Mutex,
+};
 
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody, combinators::BoxBody};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::{http1, http2},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use prost::Message;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    sync::mpsc,
+};
+
+use super::*;
+use crate::{
+    client::{Address, NoService, Services},
+    trace::{Begin, Kind, Origin, Sampling, Scope, Tracer, config::Config},
+};
+
+/// A collector: HTTP/2 for gRPC, HTTP/1.1 for the rest.
+struct Collector {
+    requests: mpsc::UnboundedReceiver<(HeaderMap, ExportTraceServiceRequest)>,
+}
+
+/// What it answers, one after the other; then OK.
+type Answers = Arc<Mutex<VecDeque<Reply>>>;
+
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    Grpc(&'static str),
+    Http(u16),
+    Rejected,
+    Never,
+}
+
+impl Collector {
+    async fn on_tcp(grpc: bool, replies: &[Reply]) -> (Self, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (collector, serve) = Self::new(grpc, replies);
+        tokio::spawn(async move {
+            loop {
+                serve(TokioIo::new(listener.accept().await.unwrap().0));
+            }
+        });
+        (collector, address)
+    }
+
+    fn new<S>(grpc: bool, replies: &[Reply]) -> (Self, impl Fn(TokioIo<S>) + Send + 'static)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let answers: Answers = Arc::new(Mutex::new(replies.iter().copied().collect()));
+        let (sender, requests) = mpsc::unbounded_channel();
+        let serve = move |stream| {
+            let (answers, sender) = (Arc::clone(&answers), sender.clone());
+            tokio::spawn(async move {
+                let service = hyper::service::service_fn(|request| take(request, Arc::clone(&answers), sender.clone()));
+                let _ = match grpc {
+                    true => http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await,
+                    false => http1::Builder::new().serve_connection(stream, service).await,
+                };
+            });
+        };
+        (Self { requests }, serve)
+    }
+
+    async fn next(&mut self) -> (HeaderMap, Vec<String>) {
+        let (headers, request) = self.requests.recv().await.unwrap();
+        let [resource] = request.resource_spans.try_into().unwrap();
+        let names = resource.scope_spans.iter().flat_map(|scope| &scope.spans).map(|span| span.name.clone()).collect();
+        (headers, names)
+    }
+}
+
+async fn take(
+    request: Request<Incoming>,
+    answers: Answers,
+    sender: mpsc::UnboundedSender<(HeaderMap, ExportTraceServiceRequest)>,
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let grpc = head.headers["content-type"] == "application/grpc";
+    let message = if grpc { body.slice(5..) } else { body };
+    let decoded = ExportTraceServiceRequest::decode(message).unwrap();
+    let reply = answers.lock().unwrap().pop_front();
+    let _ = sender.send((head.headers, decoded));
+    let (status, grpc_status, body) = match reply {
+        Some(Reply::Never) => std::future::pending().await,
+        Some(Reply::Http(code)) => (code, None, Vec::new()),
+        Some(Reply::Grpc(code)) => (200, Some(code), Vec::new()),
+        Some(Reply::Rejected) => (200, Some("0"), vec![0x0a, 2, 8, 1]),
+        None => (200, Some("0"), Vec::new()),
+    };
+    let mut frames: Vec<Result<Frame<Bytes>, Infallible>> = Vec::new();
+    match grpc_status.filter(|_| grpc) {
+        Some(status) => {
+            let trailers = [(http::HeaderName::from_static("grpc-status"), status.parse().unwrap())];
+            frames.push(Ok(Frame::data(request::framed(&body))));
+            frames.push(Ok(Frame::trailers(trailers.into_iter().collect())));
+        }
+        None => frames.push(Ok(Frame::data(body.into()))),
+    }
+    let body = StreamBody::new(futures_util::stream::iter(frames)).boxed();
+    Ok(Response::builder().status(StatusCode::from_u16(status).unwrap()).body(body).unwrap())
+}
+
+#[derive(Debug, Default)]
+struct Moving(Mutex<Option<(String, u16)>>);
+
+impl Services for Moving {
+    fn address(&self, _: &str, name: &str, _: u16) -> Result<Address, NoService> {
+        let address = self.0.lock().unwrap().clone();
+        address.map(|(host, port)| Address::Tcp(host, port)).ok_or_else(|| NoService::Absent(name.to_owned()))
+    }
+}
+
+fn target(body: &str) -> Target {
+    target_with(body, "TracingConfiguration", Arc::new(Moving::default()))
+}
+
+fn target_with(body: &str, kind: &str, services: Arc<dyn Services>) -> Target {
+    let text = format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {kind}\n{body}");
+    Target::new(&Config::parse(text.as_bytes()).unwrap(), None, &services).unwrap()
+}
+
+struct Setup {
+    tracer: Tracer,
+    pipeline: Arc<Pipeline>,
+    exporter: Exporter,
+}
+
+fn setup(target: Target) -> Setup {
+    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, trusted_groups: Vec::new() });
+    let tracer = Tracer::default();
+    tracer.set(Some(Arc::clone(&pipeline)));
+    let resource = Resource { instance: "me".into() };
+    Setup { tracer, exporter: Exporter::start(target, &resource, Arc::clone(&pipeline)), pipeline }
+}
+
+impl Setup {
+    fn span(&self, name: &str) {
+        let start = std::time::SystemTime::now();
+        let begin = Begin { scope: Scope::Component, kind: Kind::Internal, name: &name, start };
+        drop(self.tracer.start(&Origin::Root, begin));
+    }
+
+    /// Counters are set just after the collector's answer has come.
+    async fn counts(&self, fits: impl Fn(&super::super::Counts) -> bool) {
+        while !fits(&self.pipeline.counts()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn spans_arrive_over_grpc_with_resource_and_scope() {
+    let (mut collector, address) = Collector::on_tcp(true, &[]).await;
+    let setup = setup(target(&format!("endpoint: {address}\nheaders: {{x-key: k}}")));
+    setup.span("one");
+    setup.exporter.stop().await;
+    let (headers, request) = collector.requests.recv().await.unwrap();
+    assert_eq!((&headers["te"], &headers["x-key"]), (&"trailers".parse().unwrap(), &"k".parse().unwrap()));
+    let resource = &request.resource_spans[0];
+    let keys: Vec<&str> = resource.resource.as_ref().unwrap().attributes.iter().map(|pair| pair.key.as_str()).collect();
+    assert_eq!(keys, ["service.name", "service.instance.id"]);
+    assert_eq!(resource.scope_spans[0].scope.as_ref().unwrap().name, "k8s.io/component-base/tracing");
+    assert_eq!(setup.pipeline.counts().exported, 1);
+}
+
+#[tokio::test]
+async fn spans_arrive_over_http_and_unix_sockets() {
+    let (mut collector, address) = Collector::on_tcp(false, &[]).await;
+    let setup_http = setup(target(&format!("protocol: http/protobuf\nendpoint: http://{address}")));
+    setup_http.span("http");
+    setup_http.exporter.stop().await;
+    assert_eq!(collector.next().await.1, ["http"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let (mut collector, serve) = Collector::new(true, &[]);
+    tokio::spawn(async move { serve(TokioIo::new(listener.accept().await.unwrap().0)) });
+    let setup_unix = setup(target(&format!("endpoint: unix://{}", path.display())));
+    setup_unix.span("unix");
+    setup_unix.exporter.stop().await;
+    assert_eq!(collector.next().await.1, ["unix"]);
+}
+
+#[tokio::test]
+async fn everything_that_waits_is_sent_at_the_end_in_batches() {
+    let (mut collector, address) = Collector::on_tcp(true, &[]).await;
+    let setup = setup(target(&format!("endpoint: {address}")));
+    (0..1500).for_each(|number| setup.span(&number.to_string()));
+    setup.exporter.stop().await;
+    assert_eq!(setup.pipeline.counts(), super::super::Counts { exported: 1500, dropped: 0, failed: 0 });
+    let mut names = Vec::new();
+    while names.len() < 1500 {
+        let batch = collector.next().await.1;
+        assert!(batch.len() <= 512);
+        names.extend(batch);
+    }
+    assert!(names.iter().map(|name| name.parse::<usize>().unwrap()).eq(0..1500), "in order");
+}
+
+#[tokio::test]
+async fn what_is_refused_for_now_is_sent_once_more() {
+    for (config, reply) in [("", Reply::Grpc("14")), ("protocol: http/protobuf\n", Reply::Http(503))] {
+        let (mut collector, address) = Collector::on_tcp(config.is_empty(), &[reply]).await;
+        let setup = setup(target(&format!("{config}endpoint: {address}")));
+        setup.span("again");
+        assert_eq!(collector.next().await.1, ["again"]);
+        assert_eq!(collector.next().await.1, ["again"]);
+        setup.counts(|counts| counts.exported == 1 && counts.dropped == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_good_is_counted_and_not_sent_again() {
+    for (config, reply) in [("", Reply::Grpc("3")), ("protocol: http/protobuf\n", Reply::Http(400)), ("", Reply::Http(404))] {
+        let (mut collector, address) = Collector::on_tcp(config.is_empty(), &[reply]).await;
+        let setup = setup(target(&format!("{config}endpoint: {address}")));
+        setup.span("bad");
+        collector.next().await;
+        setup.counts(|counts| counts.dropped == 1 && counts.failed == 1).await;
+        setup.span("good");
+        assert_eq!(collector.next().await.1, ["good"]);
+    }
+}
+
+#[tokio::test]
+async fn spans_that_the_collector_rejects_are_counted() {
+    let (mut collector, address) = Collector::on_tcp(true, &[Reply::Rejected]).await;
+    let setup = setup(target(&format!("endpoint: {address}")));
+    setup.span("one");
+    setup.span("two");
+    collector.next().await;
+    setup.counts(|counts| counts.exported == 1 && counts.dropped == 1 && counts.failed == 0).await;
+}
+
+#[tokio::test]
+async fn nobody_there_costs_a_batch_and_a_redirect_ends_the_wait() {
+    // A port that was free a moment ago.
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let setup = setup(target(&format!("endpoint: {gone}")));
+    setup.span("lost");
+    setup.counts(|counts| counts.dropped == 1 && counts.failed == 1).await;
+    let (mut collector, address) = Collector::on_tcp(true, &[]).await;
+    setup.span("kept");
+    setup.exporter.redirect(target(&format!("endpoint: {address}")));
+    assert_eq!(collector.next().await.1, ["kept"]);
+}
+
+#[tokio::test]
+async fn a_service_is_looked_up_for_every_batch() {
+    let (mut first, one) = Collector::on_tcp(true, &[]).await;
+    let (mut second, two) = Collector::on_tcp(true, &[]).await;
+    let services = Arc::new(Moving::default());
+    let move_to = |address: &str| {
+        let (host, port) = address.split_once(':').unwrap();
+        *services.0.lock().unwrap() = Some((host.to_owned(), port.parse().unwrap()));
+    };
+    move_to(&one);
+    let to = "service: {namespace: o, name: c, port: 4317}";
+    let setup = setup(target_with(to, "OpenTelemetryClientConfiguration", services.clone()));
+    setup.span("first");
+    assert_eq!(first.next().await.1, ["first"]);
+    setup.counts(|counts| counts.exported == 1).await;
+    move_to(&two);
+    setup.span("second");
+    assert_eq!(second.next().await.1, ["second"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collector_that_never_answers_does_not_keep_the_server_from_ending() {
+    let (mut collector, address) = Collector::on_tcp(true, &[Reply::Never]).await;
+    let setup = setup(target(&format!("endpoint: {address}")));
+    setup.span("stuck");
+    collector.next().await;
+    let began = Instant::now();
+    setup.exporter.stop().await;
+    assert!(began.elapsed() <= LAST + Duration::from_millis(100));
+}
+
+#[test]
+fn pauses_grow_up_to_a_limit() {
+    let seconds: Vec<u64> = [1, 2, 3, 4, 5, 99].map(|failures| backoff(failures).as_secs()).to_vec();
+    assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
+}
