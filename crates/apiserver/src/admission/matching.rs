@@ -58,7 +58,7 @@ impl<'a> Subject<'a> {
 
     /// The resource that the rules match: the request's own, or an equivalent one.
     fn wanted(&self, hook: &Hook) -> Option<Arc<Resource>> {
-        let own = self.request.on.resource;
+        let own = self.request.on.shown();
         let place = Place {
             operation: self.request.operation,
             resource: &own.plural,
@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
 
     /// The same collection in other groups and versions.
     fn equivalents(&self) -> Vec<Arc<Resource>> {
-        let own = self.request.on.resource;
+        let own = self.request.on.shown();
         let (subresource, collection) = (self.request.on.path.subresource.as_str(), own.group_resource());
         let has_part = |other: &Resource| subresource.is_empty() || other.subresource(subresource).is_some();
         let same = |other: &&Arc<Resource>| {

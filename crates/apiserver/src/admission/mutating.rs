@@ -100,15 +100,7 @@ async fn mutated(admission: &Admission, hook: &Hook, shown: &Shown<'_>) -> Resul
     operations.apply(&mut patched).map_err(refused)?;
     let patched = read_again(shown, patched).map_err(refused)?;
     span.event("Patch applied");
-    if patched == *object {
-        return Ok(None);
-    }
-    let on = shown.subject.request.on;
-    let own = on.resource;
-    Ok(Some(match shown.resource.gv == own.gv {
-        true => patched,
-        false => review::converted(patched, &shown.resource, own, &on.path.subresource),
-    }))
+    Ok(Some(patched).filter(|patched| Some(patched) != shown.subject.object))
 }
 
 fn refused(why: impl std::fmt::Display) -> Failure {
@@ -136,7 +128,8 @@ fn operations(patch: &[u8]) -> Result<Option<Operations>, String> {
 /// What a patch has made, as if it had been sent: unknown fields go, defaults come, and it stays of its kind. Types of custom
 /// resources are looked at when the whole object is validated.
 fn read_again(shown: &Shown<'_>, patched: Value) -> Result<Value, String> {
-    let subresource = shown.subject.request.on.path.subresource.as_str();
+    let on = shown.subject.request.on;
+    let subresource = on.path.subresource.as_str();
     let resource: &Resource = &shown.resource;
     let mut object = review::marked(patched, resource, subresource);
     let part = resource.subresource(subresource).filter(|part| part.kind != resource.kind);
@@ -153,7 +146,10 @@ fn read_again(shown: &Shown<'_>, patched: Value) -> Result<Value, String> {
     } else {
         decode::check(&mut object, &resource.schema).map_err(|error| error.to_string())?;
     }
-    resource.strategy.default(&mut object);
+    if resource.gv != on.resource.gv {
+        object = review::converted(object, resource, on.resource, subresource);
+    }
+    on.shown().strategy.default(&mut object);
     Ok(object)
 }
 

@@ -23,7 +23,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(50);
 const USER: &str = "system:apiserver";
 
-fn collection() -> GroupResource {
+/// Where definitions are.
+pub fn collection() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 

@@ -7,10 +7,18 @@
 
 mod index;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 
 use self::index::Index;
 use super::{Change, Feed};
@@ -28,6 +36,8 @@ use crate::{
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Whoever comes with an owner who is not there is given a moment: its creator may be about to change it.
+const DOUBT: Duration = Duration::from_millis(500);
 /// Changes that wait for the collector; watches wait with the rest.
 const WAITING: usize = 256;
 
@@ -42,13 +52,20 @@ pub async fn run(core: Arc<Core>) {
             .managing("kube-controller-manager"),
         core: Arc::clone(&core),
         index: Index::default(),
+        doubtful: VecDeque::new(),
     };
     let mut changed = core.registry.changed();
     let (mut feeds, mut followed) = (JoinSet::new(), HashSet::new());
     follow(&core, &sender, &mut feeds, &mut followed);
     loop {
+        let due = collector.doubtful.front().map(|(due, _)| *due);
         tokio::select! {
             Some((resource, change)) = news.recv() => collector.see(&resource, change).await,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                if let Some((_, key)) = collector.doubtful.pop_front() {
+                    collector.check(&key).await;
+                }
+            }
             _ = changed.changed() => follow(&core, &sender, &mut feeds, &mut followed),
         }
     }
@@ -80,6 +97,8 @@ struct Collector {
     core: Arc<Core>,
     internal: Internal,
     index: Index,
+    /// Objects that came with an owner who is not there, and when to look at them again.
+    doubtful: VecDeque<(Instant, ObjectKey)>,
 }
 
 impl Collector {
@@ -89,8 +108,8 @@ impl Collector {
             Change::Set(object) => {
                 self.index.set(&object);
                 self.work_off(&object).await;
-                if !object.owners.is_empty() && !object.deleting {
-                    self.check(&object.key).await;
+                if !object.owners.is_empty() && !object.deleting && self.lacks_owner(&object) {
+                    self.doubtful.push_back((Instant::now() + DOUBT, object.key.clone()));
                 }
             }
             Change::Gone(object) => {
@@ -106,6 +125,11 @@ impl Collector {
                 }
             }
         }
+    }
+
+    fn lacks_owner(&self, object: &Stored) -> bool {
+        let owners = Owners::of(&self.core, object, &object.value());
+        !owners.unknown && !(owners.dangling.is_empty() && owners.waiting.is_empty())
     }
 
     /// Works off the finalizers that are ours.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use super::{Change, Feed};
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 
 /// Finalizers of content are somebody else's business: so often we look whether they are done.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Finalizers that are done sooner are not worth a report.
+const QUIET: Duration = Duration::from_secs(1);
 const KUBERNETES: &str = "kubernetes";
 
 /// Follows all namespaces.
@@ -44,6 +46,7 @@ pub async fn run(core: Arc<Core>) {
 async fn empty(core: Arc<Core>, name: String) -> String {
     let internal = Internal::new(&core, "system:serviceaccount:kube-system:namespace-controller")
         .managing("kube-controller-manager");
+    let begun = Instant::now();
     loop {
         let Some(namespace) = core.namespace(&name).filter(|namespace| namespace.deleting) else { return name };
         let left = delete_content(&core, &internal, &name).await;
@@ -51,7 +54,7 @@ async fn empty(core: Arc<Core>, name: String) -> String {
             if finalize(&internal, &namespace).await {
                 return name;
             }
-        } else {
+        } else if begun.elapsed() > QUIET {
             report(&internal, &namespace, &left).await;
         }
         tokio::time::sleep(PATIENCE).await;

@@ -65,18 +65,18 @@ pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: b
 async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Value, Status> {
     metadata::strip(&mut object);
     set_namespace(on, &mut object);
-    on.resource.strategy.default(&mut object);
+    on.shown().strategy.default(&mut object);
     if manage {
         on.writer(options).owner(on).update(None, &mut object);
     }
     on.core().admission.mutate(&on.review(Operation::Create, options), &mut object, None).await?;
-    on.resource.strategy.default(&mut object);
+    on.shown().strategy.default(&mut object);
     Ok(object)
 }
 
 async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Answer, Status> {
     metadata::stamp_new(&mut object, on.namespace(), &on.core().now());
-    on.resource.strategy.prepare_create(&mut object);
+    on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;
     on.core().admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;

@@ -59,12 +59,13 @@ pub fn patched(
     form: PatchType,
     options: &WriteOptions,
 ) -> Result<(), Status> {
-    let before = if options.field_validation == FieldValidation::Strict { value.to_string() } else { String::new() };
+    let before = shown_object(value);
     let invalid = |shown: &str, why: &str| {
         let error = field::Error::invalid("patch", &shown.into(), why);
         Status::invalid(&GroupKind::new("", ""), "", &[error])
     };
-    let unknown = typed(on, value).map_err(|why| invalid(&String::from_utf8_lossy(patch), &why))?;
+    check_patched_kind(on, value).map_err(|why| invalid(&before, &why))?;
+    let unknown = typed(on, value).map_err(|why| invalid(&before, &why))?;
     let unknown: Vec<String> = unknown.iter().map(|path| body::unknown_field(path)).collect();
     match options.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => {
@@ -115,7 +116,7 @@ fn check_kind(on: On<'_>, value: &mut Value) -> Result<(), Status> {
 fn wrong_kind(on: On<'_>, kind: &str, version: &str) -> Status {
     let gv = crate::api::GroupVersion::parse(version).unwrap_or_else(|| crate::api::GroupVersion::new("", version));
     let known = on.call.catalog.by_kind(&gv, kind).is_some();
-    if known {
+    if known || on.resource.custom.is_some() {
         let wanted = on.wanted_gv().to_string();
         let message = if version == wanted {
             format!("the API kind in the data ({kind}) does not match the expected kind ({})", on.wanted_kind())
@@ -161,4 +162,66 @@ fn resets_managers(object: &Value) -> Option<Value> {
         _ => false,
     };
     reset.then(|| entries.clone())
+}
+
+/// A patch cannot make another kind of an object.
+fn check_patched_kind(on: On<'_>, value: &Value) -> Result<(), String> {
+    let given = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if on.resource.custom.is_some() || given == on.wanted_kind() {
+        return Ok(());
+    }
+    let gv = on.wanted_gv();
+    let package = if gv.group.is_empty() { "core" } else { gv.group.split('.').next().unwrap_or_default() };
+    let (version, wanted) = (&gv.version, on.wanted_kind());
+    Err(format!("converting ({version}.{given}) to ({package}.{wanted}): unknown conversion"))
+}
+
+/// The order in which Go writes metadata, and an entry of its `managedFields`.
+const META: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+const MANAGED: [&str; 7] = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+
+/// A patched object as kube-apiserver shows it in a refusal: what the patch did not touch is in the order of Go's types.
+fn shown_object(value: &Value) -> String {
+    let Some(members) = value.as_object() else { return value.to_string() };
+    let members: Vec<String> = members
+        .iter()
+        .map(|(key, value)| {
+            let text = if key == "metadata" { in_order(value, &META) } else { value.to_string() };
+            format!("{}:{text}", Value::from(key.as_str()))
+        })
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn in_order(value: &Value, order: &[&str]) -> String {
+    let Some(members) = value.as_object() else { return value.to_string() };
+    let known = order.iter().filter_map(|name| members.get_key_value(*name));
+    let others = members.iter().filter(|(name, _)| !order.contains(&name.as_str()));
+    let members: Vec<String> = known
+        .chain(others)
+        .map(|(name, value)| match (name.as_str(), value) {
+            ("managedFields", Value::Array(entries)) => {
+                let entries: Vec<String> = entries.iter().map(|entry| in_order(entry, &MANAGED)).collect();
+                format!("\"managedFields\":[{}]", entries.join(","))
+            }
+            _ => format!("{}:{value}", Value::from(name.as_str())),
+        })
+        .collect();
+    format!("{{{}}}", members.join(","))
 }

@@ -62,9 +62,7 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
         check(on, options, &live)?;
-        let review = on.review_delete(options);
-        on.core().admission.mutate(&review, &mut Value::Null, Some(&live)).await?;
-        on.core().admission.validate(&review, None, Some(&live)).await?;
+        admit(on, options, &live).await?;
         let outcome = plan(on, options, live);
         if options.dry_run {
             return Ok(outcome);
@@ -78,6 +76,16 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         }
     }
     Err(Status::modified(&on.collection(), &on.path.name))
+}
+
+/// What webhooks say of a deletion. They have seen an eviction before it became one.
+async fn admit(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), Status> {
+    if !on.path.subresource.is_empty() {
+        return Ok(());
+    }
+    let (admission, review) = (&on.core().admission, on.review_delete(options));
+    admission.mutate(&review, &mut Value::Null, Some(live)).await?;
+    admission.validate(&review, None, Some(live)).await
 }
 
 /// Writes it; gives back the stored object if it was only marked.
@@ -146,14 +154,18 @@ fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
         None => {}
     }
     if !object.is_deleting() {
-        on.resource.strategy.prepare_delete(&mut object, &now);
+        on.shown().strategy.prepare_delete(&mut object, &now);
     }
     if has_namespace_finalizers(&object) {
         metadata::mark_deleted(&mut object, &now, None);
         super::subresource::mark_terminating(&mut object);
         return Deleted::Marked(object);
     }
-    let grace = on.resource.strategy.grace_period(&object, options.grace_period_seconds);
+    if on.collection() == crate::controller::definitions::collection() {
+        metadata::mark_deleted(&mut object, &now, None);
+        return Deleted::Marked(object);
+    }
+    let grace = on.shown().strategy.grace_period(&object, options.grace_period_seconds);
     let graceful = grace.is_some_and(|grace| grace > 0);
     if graceful || object.finalizers().next().is_some() {
         metadata::mark_deleted(&mut object, &now, Some(grace.unwrap_or(0)));

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     api::{Status, identity},
-    auth::{Attributes, Credentials, User, authenticate::Secret, impersonation, x509},
+    auth::{Attributes, Credentials, User, attributes::selected_name, authenticate::Secret, impersonation, x509},
+    codec::query::Query,
     core::Core,
     http::{Body, Peer, RequestInfo, Service},
     trace::{Context, Kind, Origin, Scope, Span},
@@ -178,12 +179,15 @@ async fn impersonate(call: &Call) -> Result<User, Status> {
 
 async fn authorize(call: &Call) -> Result<(), Status> {
     let verb = call.info.verb;
+    let query = Query::parse(&call.query);
+    // A list of the one object of a name is about that object.
+    let selected = || query.get("fieldSelector").and_then(selected_name).unwrap_or_default();
     let attributes = match &call.info.resource {
         Some(path) => Attributes {
             version: &path.gv.version,
             ..Attributes::resource(&call.user, verb, &path.gv.group, &path.resource)
                 .namespace(&path.namespace)
-                .name(&path.name)
+                .name(if path.name.is_empty() { selected() } else { &path.name })
                 .subresource(&path.subresource)
         },
         None => Attributes::path(&call.user, verb, &call.info.path),

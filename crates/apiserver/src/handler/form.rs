@@ -55,7 +55,13 @@ impl Form {
     /// A list in this form; none if its objects are shown as they are.
     pub fn list(&self, on: On<'_>, listing: &Listing) -> Option<Value> {
         let resource = on.shown();
-        let meta = || answer::list_meta(resource, listing);
+        let meta = || {
+            let mut meta = answer::list_meta(resource, listing);
+            if let Some(meta) = meta.as_object_mut().filter(|_| listing.continuation.is_none()) {
+                meta.remove("continue");
+            }
+            meta
+        };
         let objects = || {
             listing.items.iter().map(|item| {
                 let mut object = answer::value(on.resource, item);
@@ -118,11 +124,11 @@ impl Form {
             .map(|object| {
                 let mut row = json!({ "cells": table::cells(resource, &object, now) });
                 let shown = match include {
-                    Include::None => None,
-                    Include::Metadata => Some(partial(api_version, &object)),
-                    Include::Object => Some(object),
+                    Include::None => Value::Null,
+                    Include::Metadata => partial(api_version, &object),
+                    Include::Object => object,
                 };
-                if let (Some(shown), Some(row)) = (shown, row.as_object_mut()) {
+                if let Some(row) = row.as_object_mut() {
                     row.insert("object".into(), shown);
                 }
                 row

@@ -31,7 +31,8 @@ pub fn stamp_new(object: &mut Value, namespace: &str, now: &str) {
 pub fn mark_deleted(object: &mut Value, now: &str, grace: Option<i64>) {
     if !object.is_deleting() {
         set_meta(object, "deletionTimestamp", now);
-        if object.generation() > 0 {
+        // Kinds that do without a grace period count no generation here, either.
+        if object.generation() > 0 && grace.is_some() {
             set_meta(object, "generation", object.generation() + 1);
         }
     }

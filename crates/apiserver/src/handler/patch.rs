@@ -13,6 +13,7 @@ use crate::{
         Status,
         meta::{Meta, set_meta},
     },
+    auth::Attributes,
     codec::{content_type::PatchType, query::WriteOptions},
     patch,
 };
@@ -62,12 +63,16 @@ pub fn make_patched(on: On<'_>, object: &mut Value, body: &[u8], form: PatchType
 }
 
 fn check_identity(on: On<'_>, live: &Value, patched: &Value) -> Result<(), Status> {
-    let _ = on;
-    if patched.name() == live.name() {
-        return Ok(());
+    if patched.name() != live.name() {
+        let (given, wanted) = (patched.name(), live.name());
+        let message = format!("the name of the object ({given}) does not match the name on the URL ({wanted})");
+        return Err(Status::bad_request(message));
     }
-    let (given, wanted) = (patched.name(), live.name());
-    Err(Status::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({wanted})")))
+    if on.resource.namespaced && patched.namespace() != live.namespace() {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(message));
+    }
+    Ok(())
 }
 
 async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
@@ -79,6 +84,7 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
         if !on.path.subresource.is_empty() || !applied.uid().is_empty() {
             return Err(on.not_found());
         }
+        may_create(on).await?;
         let mut object = merge(None)?;
         decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         set_meta(&mut object, "name", on.path.name.as_str());
@@ -91,4 +97,13 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
         Ok((object, Managers::Done))
     };
     update::change(on, options, Precondition::of(&applied), &make).await
+}
+
+/// Whoever may patch may not therefore create.
+async fn may_create(on: On<'_>) -> Result<(), Status> {
+    let resource = on.shown();
+    let attributes = Attributes::resource(&on.call.user, "create", &resource.gv.group, &resource.plural)
+        .namespace(on.namespace())
+        .name(&on.path.name);
+    on.core().access.authorizers.check(&attributes).await
 }

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use super::{answer::Answer, call::On, decode, dispatch, pods, scale};
 use crate::{
     admission::Operation,
-    api::Status,
+    api::{Status, meta::child_mut},
     codec::query::{Query, WriteOptions},
 };
+
+/// How long a token is good for, unless somebody says otherwise.
+const TOKEN_SECONDS: i64 = 3600;
 
 /// Answers a request about one.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
@@ -41,6 +44,11 @@ async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let mut request = decode::object(on, body, &options)?;
     let (namespace, name) = (on.namespace(), on.path.name.as_str());
     let tokens = &on.core().access.tokens;
+    if let Some(spec) = request.as_object_mut().and_then(|request| child_mut(request, "spec")) {
+        if spec.get("expirationSeconds").is_none_or(Value::is_null) {
+            spec.insert("expirationSeconds".into(), TOKEN_SECONDS.into());
+        }
+    }
     on.writer(&options).owner(on).update(None, &mut request);
     tokens.prepare(namespace, name, &mut request)?;
     let (admission, review) = (&on.core().admission, on.review(Operation::Create, &options));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, validate,
+    decode, scale, validate,
 };
 use crate::{
     admission::Operation,
@@ -67,7 +67,7 @@ pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
 
 fn creates(on: On<'_>, object: &Value) -> bool {
     on.path.subresource.is_empty()
-        && on.resource.strategy.create_on_update()
+        && on.shown().strategy.create_on_update()
         && object.resource_version().is_empty()
         && object.uid().is_empty()
 }
@@ -133,7 +133,7 @@ fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status
 
 /// Some kinds, and all custom ones, are never overwritten blindly by a PUT.
 fn require_version(on: On<'_>) -> Result<(), Status> {
-    if on.call.info.verb != "update" || on.resource.strategy.unconditional_update() {
+    if on.call.info.verb != "update" || on.shown().strategy.unconditional_update() {
         return Ok(());
     }
     let message = "Invalid value: 0: must be specified for an update";
@@ -151,24 +151,40 @@ async fn admit(
     live: &Value,
     managers: Managers,
 ) -> Result<Value, Status> {
-    let strategy = &on.resource.strategy;
-    let subresource = on.path.subresource.as_str();
+    let strategy = &on.shown().strategy;
     strategy.default(&mut object);
     carry_over(on, &mut object, live);
     set_meta(&mut object, "resourceVersion", live.resource_version());
-    strategy.prepare_update(&mut object, live, subresource);
+    prepare(on, &mut object, live);
     if managers == Managers::Update {
         on.writer(options).owner(on).update(Some(live), &mut object);
     }
-    let admission = &on.core().admission;
-    admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
+    mutate(on, options, &mut object, live).await?;
     strategy.default(&mut object);
-    strategy.prepare_update(&mut object, live, subresource);
+    prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
-    admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
+    ask(on, options, &object, live).await?;
     keep_times(live, &mut object);
     Ok(object)
+}
+
+/// Mutating admission. Of a part with a kind of its own, webhooks see that kind; bindings have been seen before.
+async fn mutate(on: On<'_>, options: &WriteOptions, object: &mut Value, live: &Value) -> Result<(), Status> {
+    match on.path.subresource.as_str() {
+        "scale" => scale::mutate(on, options, object, live).await,
+        "binding" => Ok(()),
+        _ => on.core().admission.mutate(&on.review(Operation::Update, options), object, Some(live)).await,
+    }
+}
+
+/// Validating admission, as above.
+async fn ask(on: On<'_>, options: &WriteOptions, object: &Value, live: &Value) -> Result<(), Status> {
+    match on.path.subresource.as_str() {
+        "scale" => scale::ask(on, options, object, live).await,
+        "binding" => Ok(()),
+        _ => on.core().admission.validate(&on.review(Operation::Update, options), Some(object), Some(live)).await,
+    }
 }
 
 async fn write(
@@ -231,4 +247,11 @@ fn carry_over(on: On<'_>, object: &mut Value, live: &Value) {
         set_meta(object, "namespace", on.namespace());
     }
     metadata::prepare_update(object, live);
+}
+
+/// Keeps what this path may not change. A binding has changed no more than it may.
+fn prepare(on: On<'_>, object: &mut Value, live: &Value) {
+    if on.path.subresource != "binding" {
+        on.shown().strategy.prepare_update(object, live, &on.path.subresource);
+    }
 }

@@ -13,7 +13,7 @@ use crate::{
 pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata::validate_create(object, rules(on), &mut errors);
-    on.resource.strategy.validate_create(object, &mut errors);
+    on.shown().strategy.validate_create(object, &mut errors);
     warn(on, object);
     answer(on, object, &errors)
 }
@@ -35,21 +35,24 @@ pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Res
 pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata::validate_update(object, live, rules(on), &mut errors);
-    on.resource.strategy.validate_update(object, live, &on.path.subresource, &mut errors);
-    on.resource.strategy.warnings_on_update(object, live).into_iter().for_each(|warning| on.call.warnings.add(warning));
+    // A binding has checked itself.
+    if on.path.subresource != "binding" {
+        on.shown().strategy.validate_update(object, live, &on.path.subresource, &mut errors);
+    }
+    on.shown().strategy.warnings_on_update(object, live).into_iter().for_each(|warning| on.call.warnings.add(warning));
     answer(on, object, &errors)
 }
 
 fn rules(on: On<'_>) -> MetaRules {
     MetaRules {
         namespaced: on.resource.namespaced,
-        names: on.resource.strategy.names(),
+        names: on.shown().strategy.names(),
         custom: on.resource.custom.is_some(),
     }
 }
 
 fn warn(on: On<'_>, object: &Value) {
-    for warning in on.resource.strategy.warnings(object) {
+    for warning in on.shown().strategy.warnings(object) {
         on.call.warnings.add(warning);
     }
 }
@@ -57,6 +60,13 @@ fn warn(on: On<'_>, object: &Value) {
 fn answer(on: On<'_>, object: &Value, errors: &[crate::api::field::Error]) -> Result<(), Status> {
     match errors {
         [] => Ok(()),
-        errors => Err(Status::invalid(&on.resource.group_kind(), object.name(), errors)),
+        errors => {
+            let mut kind = on.resource.group_kind();
+            // A custom resource that says that it is something else is refused under that name.
+            if let Some(given) = object.get("kind").and_then(Value::as_str).filter(|_| on.resource.custom.is_some()) {
+                kind.kind = given.into();
+            }
+            Err(Status::invalid(&kind, object.name(), errors))
+        }
     }
 }

@@ -224,7 +224,9 @@ pub(super) fn build(addresses: &Arc<Addresses>) -> Catalog {
 
 fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resource {
     let strategy = (row.rules)(addresses);
-    let stored = strategy.stored_as().unwrap_or_else(|| gv.clone());
+    // Definitions are stored in the version that came before.
+    let of_definitions = (row.plural == "customresourcedefinitions").then(|| GroupVersion::new(&gv.group, "v1beta1"));
+    let stored = strategy.stored_as().or(of_definitions).unwrap_or_else(|| gv.clone());
     let kept = row.verbs.contains(&"watch");
     let texts = |list: &[&str]| list.iter().map(|text| Arc::from(*text)).collect();
     Resource {

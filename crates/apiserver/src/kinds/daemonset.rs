@@ -25,6 +25,8 @@ pub struct DaemonSet;
 
 impl Strategy for DaemonSet {
     fn default(&self, object: &mut Value) {
+        let generation = template_generation(object).max(1);
+        set_template_generation(object, generation);
         if let Some(status) = made(object, "status") {
             COUNTS.iter().for_each(|count| fill(status, count, 0));
         }
@@ -46,8 +48,6 @@ impl Strategy for DaemonSet {
     fn prepare_create(&self, object: &mut Value) {
         let zeros = COUNTS.iter().map(|count| ((*count).to_owned(), json!(0)));
         workload::prepare_create(object, Value::Object(zeros.collect()));
-        let generation = template_generation(object).max(1);
-        set_template_generation(object, generation);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
