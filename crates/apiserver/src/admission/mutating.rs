@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Admission, Hook, Request, Sort,
+    Admission, Configuration, Hook, Request, Sort,
     call::{self, Failure},
     matching::Subject,
     review::{self, Shown},
@@ -33,18 +33,19 @@ struct Again {
 /// Calls all webhooks that want to see the request, and some of them twice.
 pub async fn run(
     admission: &Admission,
-    hooks: &[Arc<Hook>],
+    configurations: &[Arc<Configuration>],
     request: &Request<'_>,
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let managers = meta::Meta::meta(object, "managedFields").cloned();
+    let hooks = || configurations.iter().flat_map(|configuration| &configuration.hooks);
     let mut again = Again::default();
-    for (at, hook) in hooks.iter().enumerate() {
+    for (at, hook) in hooks().enumerate() {
         call_one(admission, hook, at, request, object, old, &mut again).await?;
     }
     if again.changed {
-        for (at, hook) in hooks.iter().enumerate() {
+        for (at, hook) in hooks().enumerate() {
             if again.due.contains(&at) {
                 call_one(admission, hook, at, request, object, old, &mut again).await?;
             }
@@ -56,7 +57,7 @@ pub async fn run(
 
 async fn call_one(
     admission: &Admission,
-    hook: &Arc<Hook>,
+    hook: &Hook,
     at: usize,
     request: &Request<'_>,
     object: &mut Value,
