@@ -1,8 +1,4 @@
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    sync::Mutex,
-};
+use std::{collections::VecDeque, convert::Infallible, sync::Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -225,7 +221,9 @@ async fn what_is_refused_for_now_is_sent_once_more() {
 
 #[tokio::test]
 async fn what_is_refused_for_good_is_counted_and_not_sent_again() {
-    for (config, reply) in [("", Reply::Grpc("3")), ("protocol: http/protobuf\n", Reply::Http(400)), ("", Reply::Http(404))] {
+    for (config, reply) in
+        [("", Reply::Grpc("3")), ("protocol: http/protobuf\n", Reply::Http(400)), ("", Reply::Http(404))]
+    {
         let (mut collector, address) = Collector::on_tcp(config.is_empty(), &[reply]).await;
         let setup = setup(target(&format!("{config}endpoint: {address}")));
         setup.span("bad");
