@@ -1,4 +1,4 @@
-//! Admission webhooks (`admission.k8s.io/v1`): what others say about a write before it happens.
+//! Admission: what webhooks (`admission.k8s.io/v1`) and policies say about a write before it happens.
 //!
 //! - Configurations are compiled when they change and swapped as a whole: a request that no webhook wants costs one atomic load.
 //! - Mutating webhooks run one after the other, by the name of their configuration; those that ask for it run once more if a later
@@ -9,15 +9,19 @@
 //! - Every call is a span, and carries the trace in its headers, also when spans are not exported.
 //!
 //! Assumed: a configuration was checked when it was written; what is wrong with one nevertheless shows when it is to be called.
-//! Not done: `authorizer` in conditions, audit annotations (there is no audit log), parameters of policies.
+//! Not done: `authorizer` in conditions, audit annotations (there is no audit log), parameters
+//! of policies (one that has them fails as its `failurePolicy` says), and the type check in a policy's status.
 
 mod answer;
 mod call;
 mod condition;
+mod constraints;
 mod endpoint;
+mod enforce;
 mod hook;
 mod matching;
 mod mutating;
+mod policy;
 mod review;
 mod rule;
 mod services;
@@ -29,6 +33,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Value;
 
+use self::matching::Subject;
 use crate::{
     api::Status,
     client::Services,
@@ -36,7 +41,10 @@ use crate::{
     handler::call::On,
 };
 
-pub use self::hook::{Configuration, Hook};
+pub use self::{
+    hook::{Configuration, Hook},
+    policy::{Binding, Policy},
+};
 
 /// What is about to happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +83,22 @@ pub enum Sort {
     Validating,
 }
 
-/// All webhooks that are configured.
+/// All webhooks and policies that are configured. What is in it is in the order of names.
 #[derive(Debug, Default)]
 pub struct Admission {
-    mutating: ArcSwap<Vec<Arc<Hook>>>,
-    validating: ArcSwap<Vec<Arc<Hook>>>,
+    /// Mutating webhooks.
+    pub mutating: Compiled<Configuration>,
+    /// Validating webhooks.
+    pub validating: Compiled<Configuration>,
+    /// Policies, which do nothing without a binding.
+    pub policies: Compiled<Policy>,
+    /// What puts policies in force.
+    pub bindings: Compiled<Binding>,
     services: ArcSwapOption<Arc<dyn Services>>,
 }
+
+/// All objects of a kind, compiled and replaced as a whole.
+pub type Compiled<T> = ArcSwap<Vec<Arc<T>>>;
 
 impl Operation {
     /// As in a review.
@@ -106,12 +123,6 @@ impl Request<'_> {
 }
 
 impl Admission {
-    /// Replaces all webhooks of a sort by those of these configurations, which are in the order of their names.
-    pub fn set<'a>(&self, sort: Sort, configurations: impl IntoIterator<Item = &'a Configuration>) {
-        let hooks = configurations.into_iter().flat_map(|configuration| configuration.hooks.iter().cloned());
-        self.of(sort).store(Arc::new(hooks.collect()));
-    }
-
     /// Says who knows the addresses of Services. Without it they are at their `clusterIP`.
     pub fn set_services(&self, services: Arc<dyn Services>) {
         self.services.store(Some(Arc::new(services)));
@@ -119,37 +130,34 @@ impl Admission {
 
     /// Lets mutating webhooks change the object. For a deletion it is null, and stays so.
     pub async fn mutate(&self, request: &Request<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
-        match self.hooks(Sort::Mutating, request) {
-            Some(hooks) => mutating::run(self, &hooks, request, object, old).await,
+        match in_force(&self.mutating, request) {
+            Some(webhooks) => mutating::run(self, &webhooks, request, object, old).await,
             None => Ok(()),
         }
     }
 
-    /// Asks validating webhooks.
+    /// Asks policies, then validating webhooks.
     pub async fn validate(
         &self,
         request: &Request<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        match self.hooks(Sort::Validating, request) {
-            Some(hooks) => validating::run(self, &hooks, request, object, old).await,
+        let subject = Subject { request, object, old };
+        if let Some(bindings) = in_force(&self.bindings, request) {
+            enforce::run(&self.policies.load_full(), &bindings, subject)?;
+        }
+        match in_force(&self.validating, request) {
+            Some(webhooks) => validating::run(self, &webhooks, subject).await,
             None => Ok(()),
         }
     }
+}
 
-    fn of(&self, sort: Sort) -> &ArcSwap<Vec<Arc<Hook>>> {
-        match sort {
-            Sort::Mutating => &self.mutating,
-            Sort::Validating => &self.validating,
-        }
-    }
-
-    /// The webhooks of a sort, if there are any and they may see the request at all.
-    fn hooks(&self, sort: Sort, request: &Request<'_>) -> Option<Arc<Vec<Arc<Hook>>>> {
-        let hooks = self.of(sort).load();
-        (!hooks.is_empty() && !is_exempt(request)).then(|| Arc::clone(&hooks))
-    }
+/// What is configured, if there is anything and it may see the request at all.
+fn in_force<T>(compiled: &Compiled<T>, request: &Request<'_>) -> Option<Arc<Vec<Arc<T>>>> {
+    let all = compiled.load();
+    (!all.is_empty() && !is_exempt(request)).then(|| Arc::clone(&all))
 }
 
 /// What configures admission is never subject to it.

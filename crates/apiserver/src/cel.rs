@@ -29,7 +29,7 @@ use serde_json::Value;
 pub use self::{
     condition::{Condition, Inputs},
     error::Failure,
-    value::{optional, plain},
+    value::{measured, optional, plain},
 };
 pub(crate) use self::{cost::children, value::map};
 pub use kube_cel::cel::Value as CelValue;

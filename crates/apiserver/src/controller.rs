@@ -14,8 +14,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 pub use self::feed::{Change, Feed};
-use self::webhooks::Webhooks;
-use crate::{admission::Sort, core::Core};
+use crate::core::Core;
 
 /// Starts all of them. They end when the set is dropped.
 pub fn start(core: &Arc<Core>) -> JoinSet<()> {
@@ -24,8 +23,6 @@ pub fn start(core: &Arc<Core>) -> JoinSet<()> {
     tasks.spawn(namespaces::run(Arc::clone(core)));
     tasks.spawn(garbage::run(Arc::clone(core)));
     tasks.spawn(roles::run(Arc::clone(core)));
-    for sort in [Sort::Mutating, Sort::Validating] {
-        tasks.spawn(Webhooks::load(core, sort).run());
-    }
+    webhooks::start(core, &mut tasks);
     tasks
 }

@@ -92,7 +92,7 @@ fn open_span(sort: Sort, hook: &Hook, shown: &Shown<'_>, uid: &str) -> Span {
         Sort::Validating => "Call validating webhook",
     });
     if span.is_recording() {
-        let gv = &on.resource.gv;
+        let gv = &on.shown().gv;
         let resource = format!("{}/{}, Resource={}", gv.group, gv.version, on.resource.plural);
         for (key, value) in [
             ("configuration", &*hook.configuration),

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{condition::Conditions, endpoint::Endpoint, rule::Rule};
-use crate::{api::meta::Meta, codec::selector::LabelSelector};
+use super::{condition::Conditions, constraints::Constraints, endpoint::Endpoint};
+use crate::api::meta::Meta;
 
 /// Kubernetes' default for `timeoutSeconds`.
 const TIMEOUT: u64 = 10;
@@ -16,7 +16,7 @@ const MAX_TIMEOUT: u64 = 30;
 #[derive(Debug)]
 pub struct Configuration {
     /// The webhooks.
-    pub hooks: Vec<Arc<Hook>>,
+    pub hooks: Vec<Hook>,
 }
 
 /// One webhook.
@@ -27,13 +27,7 @@ pub struct Hook {
     /// Its own name.
     pub name: String,
     /// What it wants to see.
-    pub rules: Vec<Rule>,
-    /// Whether it also wants to see it in other versions (`matchPolicy: Equivalent`).
-    pub equivalent: bool,
-    /// Namespaces that it wants to see.
-    pub namespaces: Result<LabelSelector, String>,
-    /// Objects that it wants to see.
-    pub objects: Result<LabelSelector, String>,
+    pub constraints: Constraints,
     /// What else must hold.
     pub conditions: Conditions,
     /// Whether a failure of the webhook is none of the request (`failurePolicy: Ignore`).
@@ -55,7 +49,7 @@ impl Configuration {
     pub fn compile(object: &Value) -> Self {
         let name: Arc<str> = object.name().into();
         let hooks = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-        Self { hooks: hooks.map(|hook| Arc::new(Hook::compile(&name, hook))).collect() }
+        Self { hooks: hooks.map(|hook| Hook::compile(&name, hook)).collect() }
     }
 }
 
@@ -68,10 +62,7 @@ impl Hook {
         Self {
             configuration: Arc::clone(configuration),
             name: text("name").unwrap_or_default().to_owned(),
-            rules: list("rules").map(Rule::read).collect(),
-            equivalent: text("matchPolicy") != Some("Exact"),
-            namespaces: selector(hook, "namespaceSelector"),
-            objects: selector(hook, "objectSelector"),
+            constraints: Constraints::of_webhook(hook),
             conditions: Conditions::compile(list("matchConditions"), ignores_failure),
             ignores_failure,
             dry_run: matches!(text("sideEffects"), Some("None" | "NoneOnDryRun")),
@@ -85,11 +76,4 @@ impl Hook {
             endpoint: Endpoint::read(hook.get("clientConfig").unwrap_or(&Value::Null)),
         }
     }
-}
-
-/// A selector; one that is absent selects everything, as its default would.
-fn selector(hook: &Value, field: &str) -> Result<LabelSelector, String> {
-    let everything = Value::Object(Map::new());
-    let given = hook.get(field).filter(|selector| !selector.is_null());
-    LabelSelector::from_value(Some(given.unwrap_or(&everything)))
 }

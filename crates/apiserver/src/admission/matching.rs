@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Hook, Operation, Request, review, rule::Place};
+use super::{
+    Hook, Operation, Request,
+    constraints::Constraints,
+    review,
+    rule::{Place, Rule},
+};
 use crate::{
     api::{GroupResource, Status, meta::Meta},
     registry::Resource,
@@ -38,50 +43,65 @@ impl<'a> Subject<'a> {
         }
     }
 
-    fn is_namespace(&self) -> bool {
+    /// Whether it is about a namespace itself.
+    pub fn is_namespace(&self) -> bool {
         let resource = self.request.on.resource;
         resource.gv.group.is_empty() && &*resource.plural == "namespaces"
     }
 
     /// The resource as which a webhook wants to see the request; none if it does not.
     pub fn invocation(&self, hook: &Hook) -> Result<Option<Arc<Resource>>, Status> {
-        let Some(resource) = self.wanted(hook) else { return Ok(None) };
-        if !self.in_namespace(hook)? || !self.is_selected(hook)? {
-            return Ok(None);
-        }
+        let Some(resource) = self.wanted(&hook.constraints)? else { return Ok(None) };
         if hook.conditions.is_empty() {
             return Ok(Some(resource));
         }
-        let holds = self.conditions_hold(hook, &resource)?;
+        let shown = review::Shown::of(*self, &resource);
+        let holds = hook.conditions.hold(&shown).map_err(|why| self.forbidden(&why))?;
         Ok(holds.then_some(resource))
     }
 
-    /// The resource that the rules match: the request's own, or an equivalent one.
-    fn wanted(&self, hook: &Hook) -> Option<Arc<Resource>> {
-        let own = self.request.on.resource;
+    /// A refusal in the name of the object.
+    pub fn forbidden(&self, why: &str) -> Status {
+        Status::forbidden(&self.request.on.collection(), self.name(), why)
+    }
+
+    /// The resource as which the request meets these constraints: its own, or an equivalent one.
+    pub fn wanted(&self, constraints: &Constraints) -> Result<Option<Arc<Resource>>, Status> {
+        let resource = match constraints.open && constraints.rules.is_empty() {
+            true => Some(Arc::clone(self.request.on.shown())),
+            false => self.by_rules(&constraints.rules, constraints.equivalent),
+        };
+        let Some(resource) = resource else { return Ok(None) };
+        let excluded = self.by_rules(&constraints.excluded, constraints.equivalent).is_some();
+        let meets = !excluded && self.in_namespace(constraints)? && self.is_selected(constraints)?;
+        Ok(meets.then_some(resource))
+    }
+
+    fn by_rules(&self, rules: &[Rule], equivalent: bool) -> Option<Arc<Resource>> {
+        let own = self.request.on.shown();
         let place = Place {
             operation: self.request.operation,
             resource: &own.plural,
             subresource: &self.request.on.path.subresource,
+            name: self.name(),
             namespaced: own.namespaced,
         };
-        let mut candidates = hook.rules.iter().filter(|rule| rule.wants(&place)).peekable();
-        candidates.peek()?;
-        let candidates: Vec<_> = candidates.collect();
-        if candidates.iter().any(|rule| rule.wants_version(&own.gv)) {
+        let wanting = || rules.iter().filter(|rule| rule.wants(&place));
+        // Most rules are about other resources: the catalog is looked at only for those that are not.
+        wanting().next()?;
+        if wanting().any(|rule| rule.wants_version(&own.gv)) {
             return Some(Arc::clone(own));
         }
-        if !hook.equivalent {
+        if !equivalent {
             return None;
         }
         let equivalents = self.equivalents();
-        let wants = |rule: &&super::rule::Rule| equivalents.iter().find(|other| rule.wants_version(&other.gv)).cloned();
-        candidates.iter().find_map(wants)
+        wanting().find_map(|rule| equivalents.iter().find(|other| rule.wants_version(&other.gv)).cloned())
     }
 
     /// The same collection in other groups and versions.
     fn equivalents(&self) -> Vec<Arc<Resource>> {
-        let own = self.request.on.resource;
+        let own = self.request.on.shown();
         let (subresource, collection) = (self.request.on.path.subresource.as_str(), own.group_resource());
         let has_part = |other: &Resource| subresource.is_empty() || other.subresource(subresource).is_some();
         let same = |other: &&Arc<Resource>| {
@@ -90,13 +110,13 @@ impl<'a> Subject<'a> {
         self.request.on.call.catalog.all().filter(same).cloned().collect()
     }
 
-    fn in_namespace(&self, hook: &Hook) -> Result<bool, Status> {
+    fn in_namespace(&self, constraints: &Constraints) -> Result<bool, Status> {
         let namespace = self.namespace();
         if namespace.is_empty() && !self.is_namespace() {
             // What lives in no namespace is never exempted by one.
             return Ok(true);
         }
-        let selector = hook.namespaces.as_ref().map_err(Status::internal)?;
+        let selector = constraints.namespaces.as_ref().map_err(Status::internal)?;
         if selector.is_everything() {
             return Ok(true);
         }
@@ -111,17 +131,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    fn is_selected(&self, hook: &Hook) -> Result<bool, Status> {
-        let selector = hook.objects.as_ref().map_err(Status::internal)?;
+    fn is_selected(&self, constraints: &Constraints) -> Result<bool, Status> {
+        let selector = constraints.objects.as_ref().map_err(Status::internal)?;
         let matches = |object: Option<&Value>| object.is_some_and(|object| selector.matches_object(object));
         Ok(selector.is_everything() || matches(self.object) || matches(self.old))
     }
-
-    fn conditions_hold(&self, hook: &Hook, resource: &Arc<Resource>) -> Result<bool, Status> {
-        let shown = review::Shown::of(*self, resource);
-        hook.conditions.hold(&shown).map_err(|why| {
-            let collection = self.request.on.collection();
-            Status::forbidden(&collection, self.name(), &why)
-        })
-    }
 }
+
+#[cfg(test)]
+mod tests;

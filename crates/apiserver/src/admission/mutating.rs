@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Admission, Hook, Request, Sort,
+    Admission, Configuration, Hook, Request, Sort,
     call::{self, Failure},
     matching::Subject,
     review::{self, Shown},
@@ -33,18 +33,19 @@ struct Again {
 /// Calls all webhooks that want to see the request, and some of them twice.
 pub async fn run(
     admission: &Admission,
-    hooks: &[Arc<Hook>],
+    configurations: &[Arc<Configuration>],
     request: &Request<'_>,
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let managers = meta::Meta::meta(object, "managedFields").cloned();
+    let hooks = || configurations.iter().flat_map(|configuration| &configuration.hooks);
     let mut again = Again::default();
-    for (at, hook) in hooks.iter().enumerate() {
+    for (at, hook) in hooks().enumerate() {
         call_one(admission, hook, at, request, object, old, &mut again).await?;
     }
     if again.changed {
-        for (at, hook) in hooks.iter().enumerate() {
+        for (at, hook) in hooks().enumerate() {
             if again.due.contains(&at) {
                 call_one(admission, hook, at, request, object, old, &mut again).await?;
             }
@@ -56,7 +57,7 @@ pub async fn run(
 
 async fn call_one(
     admission: &Admission,
-    hook: &Arc<Hook>,
+    hook: &Hook,
     at: usize,
     request: &Request<'_>,
     object: &mut Value,
@@ -100,15 +101,7 @@ async fn mutated(admission: &Admission, hook: &Hook, shown: &Shown<'_>) -> Resul
     operations.apply(&mut patched).map_err(refused)?;
     let patched = read_again(shown, patched).map_err(refused)?;
     span.event("Patch applied");
-    if patched == *object {
-        return Ok(None);
-    }
-    let on = shown.subject.request.on;
-    let own = on.resource;
-    Ok(Some(match shown.resource.gv == own.gv {
-        true => patched,
-        false => review::converted(patched, &shown.resource, own, &on.path.subresource),
-    }))
+    Ok(Some(patched).filter(|patched| Some(patched) != shown.subject.object))
 }
 
 fn refused(why: impl std::fmt::Display) -> Failure {
@@ -136,7 +129,8 @@ fn operations(patch: &[u8]) -> Result<Option<Operations>, String> {
 /// What a patch has made, as if it had been sent: unknown fields go, defaults come, and it stays of its kind. Types of custom
 /// resources are looked at when the whole object is validated.
 fn read_again(shown: &Shown<'_>, patched: Value) -> Result<Value, String> {
-    let subresource = shown.subject.request.on.path.subresource.as_str();
+    let on = shown.subject.request.on;
+    let subresource = on.path.subresource.as_str();
     let resource: &Resource = &shown.resource;
     let mut object = review::marked(patched, resource, subresource);
     let part = resource.subresource(subresource).filter(|part| part.kind != resource.kind);
@@ -153,7 +147,10 @@ fn read_again(shown: &Shown<'_>, patched: Value) -> Result<Value, String> {
     } else {
         decode::check(&mut object, &resource.schema).map_err(|error| error.to_string())?;
     }
-    resource.strategy.default(&mut object);
+    if resource.gv != on.resource.gv {
+        object = review::converted(object, resource, on.resource, subresource);
+    }
+    on.shown().strategy.default(&mut object);
     Ok(object)
 }
 

@@ -75,10 +75,10 @@ struct GroupVersionResource<'a> {
 impl<'a> Shown<'a> {
     /// The request in the version of a resource.
     pub fn of(subject: Subject<'a>, resource: &Arc<Resource>) -> Self {
-        let own = subject.request.on.resource;
-        let convert = |object: &'a Value| match resource.gv == own.gv {
+        let on = subject.request.on;
+        let convert = |object: &'a Value| match resource.gv == on.resource.gv {
             true => Cow::Borrowed(object),
-            false => Cow::Owned(converted(object.clone(), own, resource, subject.request.on.path.subresource.as_str())),
+            false => Cow::Owned(converted(object.clone(), on.resource, resource, &on.path.subresource)),
         };
         let (object, old) = (subject.object.map(convert), subject.old.map(convert));
         Self { subject, resource: Arc::clone(resource), object, old }
@@ -110,8 +110,8 @@ impl<'a> Shown<'a> {
             kind: kind(&self.resource, subresource),
             resource: resource(&self.resource),
             sub_resource: subresource,
-            request_kind: kind(on.resource, subresource),
-            request_resource: resource(on.resource),
+            request_kind: kind(on.shown(), subresource),
+            request_resource: resource(on.shown()),
             request_sub_resource: subresource,
             name: self.subject.name(),
             namespace: self.subject.namespace(),

@@ -1,11 +1,11 @@
-//! Which requests a webhook wants, by group, version, resource, operation and scope.
+//! Which requests a webhook or a policy wants, by group, version, resource, operation and scope.
 
 use serde_json::Value;
 
 use super::Operation;
 use crate::api::GroupVersion;
 
-/// One of the `rules` of a webhook.
+/// One of the `rules` of a webhook, or of the `resourceRules` of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     groups: Vec<String>,
@@ -13,6 +13,8 @@ pub struct Rule {
     /// Resource and subresource; no subresource is the empty one.
     resources: Vec<(String, String)>,
     operations: Vec<String>,
+    /// Of policies only; none are all.
+    names: Vec<String>,
     scope: Scope,
 }
 
@@ -33,6 +35,8 @@ pub struct Place<'a> {
     pub resource: &'a str,
     /// Empty on the main path.
     pub subresource: &'a str,
+    /// The object, if its name is known.
+    pub name: &'a str,
     /// Whether the objects live in namespaces.
     pub namespaced: bool,
 }
@@ -53,6 +57,7 @@ impl Rule {
             versions: texts("apiVersions"),
             resources: texts("resources").into_iter().map(split).collect(),
             operations: texts("operations"),
+            names: texts("resourceNames"),
             scope: match rule.get("scope").and_then(Value::as_str) {
                 Some("Cluster") => Scope::Cluster,
                 Some("Namespaced") => Scope::Namespaced,
@@ -70,6 +75,7 @@ impl Rule {
         };
         let fits = |wanted: &str, found: &str| wanted == "*" || wanted == found;
         scope
+            && (self.names.is_empty() || self.names.iter().any(|name| name == place.name))
             && self.operations.iter().any(|operation| fits(operation, place.operation.name()))
             && self
                 .resources

@@ -2,23 +2,18 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use serde_json::Value;
-
-use super::{Admission, Hook, Request, Sort, call, matching::Subject, review::Shown};
+use super::{Admission, Configuration, Sort, call, matching::Subject, review::Shown};
 use crate::api::Status;
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
 /// Asks all webhooks that want to see the request.
 pub async fn run(
     admission: &Admission,
-    hooks: &[Arc<Hook>],
-    request: &Request<'_>,
-    object: Option<&Value>,
-    old: Option<&Value>,
+    configurations: &[Arc<Configuration>],
+    subject: Subject<'_>,
 ) -> Result<(), Status> {
-    let subject = Subject { request, object, old };
     let mut calls = FuturesUnordered::new();
-    for hook in hooks {
+    for hook in configurations.iter().flat_map(|configuration| &configuration.hooks) {
         if let Some(resource) = subject.invocation(hook)? {
             let shown = Shown::of(subject, &resource);
             calls.push(async move {

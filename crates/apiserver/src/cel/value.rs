@@ -34,6 +34,27 @@ pub(crate) fn map(entries: impl Iterator<Item = (String, CelValue)>) -> CelValue
     CelValue::Map(Map { map: Arc::new(map) })
 }
 
+/// A value as JSON of about its size, by which the cost of using it is counted. What JSON does not have is null.
+pub fn measured(value: &CelValue) -> Value {
+    match value {
+        CelValue::Bool(bool) => (*bool).into(),
+        CelValue::Int(int) => (*int).into(),
+        CelValue::UInt(uint) => (*uint).into(),
+        CelValue::Float(float) => (*float).into(),
+        CelValue::String(text) => text.as_str().into(),
+        CelValue::Bytes(bytes) => Value::String(".".repeat(bytes.len())),
+        CelValue::List(items) => items.iter().map(measured).collect(),
+        CelValue::Map(map) => {
+            let name = |key: &Key| match key {
+                Key::String(name) => name.to_string(),
+                other => format!("{other:?}"),
+            };
+            Value::Object(map.map.iter().map(|(key, value)| (name(key), measured(value))).collect())
+        }
+        _ => Value::Null,
+    }
+}
+
 fn number(number: &Number) -> CelValue {
     match (number.as_i64(), number.as_u64()) {
         (Some(int), _) => CelValue::Int(int),

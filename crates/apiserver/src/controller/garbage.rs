@@ -129,7 +129,8 @@ impl Collector {
 
     fn lacks_owner(&self, object: &Stored) -> bool {
         let owners = Owners::of(&self.core, object, &object.value());
-        !owners.unknown && !(owners.dangling.is_empty() && owners.waiting.is_empty())
+        let lost = owners.dangling.len() + owners.waiting.len();
+        lost > 0 && !owners.unknown
     }
 
     /// Works off the finalizers that are ours.

@@ -1,39 +1,55 @@
-//! Keeps compiled webhooks as new as their configurations.
+//! Keeps compiled webhooks and policies as new as their objects.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
 
 use super::{Change, Feed};
 use crate::{
-    admission::{Configuration, Sort},
+    admission::{Admission, Binding, Compiled, Configuration, Policy},
     api::GroupResource,
     core::Core,
     store::{ListQuery, Stored},
 };
 
-/// The compiled configurations of a sort, by name, and the revision of each.
-#[derive(Debug)]
-pub struct Webhooks {
-    core: Arc<Core>,
-    sort: Sort,
-    collection: GroupResource,
-    all: BTreeMap<Arc<str>, (u64, Configuration)>,
+/// Starts to follow all of them. What is stored now is in force when this returns: no request may come before.
+pub fn start(core: &Arc<Core>, tasks: &mut JoinSet<()>) {
+    let hooks = Configuration::compile;
+    let mutating = Follower::load(core, "mutatingwebhookconfigurations", hooks, |admission| &admission.mutating);
+    let validating = Follower::load(core, "validatingwebhookconfigurations", hooks, |admission| &admission.validating);
+    let policies = Follower::load(core, "validatingadmissionpolicies", Policy::compile, |all| &all.policies);
+    let bindings = Follower::load(core, "validatingadmissionpolicybindings", Binding::compile, |all| &all.bindings);
+    tasks.spawn(mutating.run());
+    tasks.spawn(validating.run());
+    tasks.spawn(policies.run());
+    tasks.spawn(bindings.run());
 }
 
-impl Webhooks {
-    /// Everything that is configured now is in force when this returns: no request may come before.
-    pub fn load(core: &Arc<Core>, sort: Sort) -> Self {
-        let collection = match sort {
-            Sort::Mutating => "mutatingwebhookconfigurations",
-            Sort::Validating => "validatingwebhookconfigurations",
-        };
+/// The compiled objects of a collection, by name, and the revision of each.
+struct Follower<T> {
+    core: Arc<Core>,
+    collection: GroupResource,
+    compile: fn(&Value) -> T,
+    target: fn(&Admission) -> &Compiled<T>,
+    all: BTreeMap<Arc<str>, (u64, Arc<T>)>,
+}
+
+impl<T: fmt::Debug + Send + Sync + 'static> Follower<T> {
+    fn load(
+        core: &Arc<Core>,
+        collection: &str,
+        compile: fn(&Value) -> T,
+        target: fn(&Admission) -> &Compiled<T>,
+    ) -> Self {
         let collection = GroupResource::new("admissionregistration.k8s.io", collection);
-        let mut webhooks = Self { core: Arc::clone(core), sort, collection, all: BTreeMap::new() };
-        webhooks.list();
-        webhooks
+        let mut follower = Self { core: Arc::clone(core), collection, compile, target, all: BTreeMap::new() };
+        follower.list();
+        follower
     }
 
-    /// Follows the configurations. What did not change keeps its connections.
-    pub async fn run(mut self) {
+    /// Follows the collection. What did not change keeps its connections.
+    async fn run(mut self) {
         let mut feed = Feed::new(&self.core.store, self.collection.clone());
         loop {
             match feed.next().await {
@@ -44,7 +60,8 @@ impl Webhooks {
                     self.publish();
                 }
                 Change::Gone(stored) => {
-                    self.all.remove(&stored.key.name);
+                    // Unless the list has shown one that came after it.
+                    self.all.retain(|name, (revision, _)| *name != stored.key.name || *revision > stored.revision);
                     self.publish();
                 }
             }
@@ -60,14 +77,15 @@ impl Webhooks {
     }
 
     fn set(&mut self, stored: &Stored) {
-        // After a list, the feed may still tell of what is older.
+        // After a list, the feed tells of the same once more.
         if self.all.get(&stored.key.name).is_none_or(|(revision, _)| *revision < stored.revision) {
-            let compiled = Configuration::compile(&stored.value());
+            let compiled = Arc::new((self.compile)(&stored.value()));
             self.all.insert(Arc::clone(&stored.key.name), (stored.revision, compiled));
         }
     }
 
     fn publish(&self) {
-        self.core.admission.set(self.sort, self.all.values().map(|(_, configuration)| configuration));
+        let all = self.all.values().map(|(_, compiled)| Arc::clone(compiled)).collect();
+        (self.target)(&self.core.admission).store(Arc::new(all));
     }
 }

@@ -34,6 +34,7 @@ fn object_as(on: On<'_>, media: Media, bytes: &[u8], options: &WriteOptions) -> 
     if value.is_null() {
         value = Value::Object(serde_json::Map::new());
     }
+    check_kind_given(on, &value, bytes)?;
     check_kind(on, &mut value)?;
     let reset = resets_managers(&value);
     let refuse = |why: &str| body::cannot_be_handled(on.wanted_kind(), &on.wanted_gv().version, on.wanted_kind(), why);
@@ -93,6 +94,16 @@ fn typed(on: On<'_>, value: &mut Value) -> Result<Vec<String>, String> {
     } else {
         decode::check(value, schema).map_err(|error| error.to_string())
     }
+}
+
+/// Custom resources must say what they are.
+fn check_kind_given(on: On<'_>, value: &Value, bytes: &[u8]) -> Result<(), Status> {
+    let given = value.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
+    if given || on.resource.custom.is_none() || on.is_scale() {
+        return Ok(());
+    }
+    let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes));
+    Err(body::unrecognized(on.wanted_kind(), &why, bytes))
 }
 
 /// A body without a kind is of the path's; one of another kind is refused.

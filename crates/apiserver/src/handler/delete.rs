@@ -62,9 +62,7 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
         check(on, options, &live)?;
-        let review = on.review_delete(options);
-        on.core().admission.mutate(&review, &mut Value::Null, Some(&live)).await?;
-        on.core().admission.validate(&review, None, Some(&live)).await?;
+        admit(on, options, &live).await?;
         let outcome = plan(on, options, live);
         if options.dry_run {
             return Ok(outcome);
@@ -77,6 +75,16 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
         }
     }
     Err(Status::modified(&on.collection(), &on.path.name))
+}
+
+/// What webhooks say of a deletion. They have seen an eviction before it became one.
+async fn admit(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), Status> {
+    if !on.path.subresource.is_empty() {
+        return Ok(());
+    }
+    let (admission, review) = (&on.core().admission, on.review_delete(options));
+    admission.mutate(&review, &mut Value::Null, Some(live)).await?;
+    admission.validate(&review, None, Some(live)).await
 }
 
 /// Writes it, and gives back what was written.

@@ -12,6 +12,7 @@ use super::{
     update::{self, Managers, Precondition},
 };
 use crate::{
+    admission::Operation,
     api::{GroupResource, Status, meta::Meta},
     codec::{
         Media,
@@ -24,7 +25,7 @@ use crate::{
 /// A scheduler says where a pod runs.
 pub async fn bind(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
-    let binding = decode::object(on, body, &options)?;
+    let binding = admitted(on, decode::object(on, body, &options)?, &options).await?;
     let now = on.core().now();
     let make = |pod: &Value| Ok((pod::bind(pod, &binding, &now)?, Managers::Done));
     update::change(on, &options, Precondition::default(), &make).await?;
@@ -34,7 +35,7 @@ pub async fn bind(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 /// A pod is deleted if the disruption budgets allow it.
 pub async fn evict(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
-    let eviction = decode::object(on, body, &options)?;
+    let eviction = admitted(on, decode::object(on, body, &options)?, &options).await?;
     let live = answer::value(on.resource, &*get::read(on)?);
     let budgets = budgets(on);
     if let Budget::Charge(budget) = pod::evict(&live, &budgets, &on.core().now())?
@@ -47,6 +48,14 @@ pub async fn evict(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     deletion.dry_run |= options.dry_run;
     delete::remove(on, &deletion).await?;
     Ok(done())
+}
+
+/// What webhooks make of a binding or an eviction.
+async fn admitted(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Value, Status> {
+    let (admission, review) = (&on.core().admission, on.review(Operation::Create, options));
+    admission.mutate(&review, &mut object, None).await?;
+    admission.validate(&review, Some(&object), None).await?;
+    Ok(object)
 }
 
 fn budgets(on: On<'_>) -> Vec<Value> {

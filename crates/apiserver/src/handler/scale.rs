@@ -10,6 +10,7 @@ use super::{
     update::{self, Changed, Managers, Precondition},
 };
 use crate::{
+    admission::Operation,
     api::{GroupKind, Status, meta::Meta},
     apply::{Owner, reset_fields, scale as books},
     codec::{
@@ -98,6 +99,25 @@ fn rescaled(
     scale::write(&mut object, path, replicas);
     books::to_parent(&mut object, &after, &on.resource.gv.to_string(), &steps);
     Ok((object, Managers::Done))
+}
+
+/// Lets mutating webhooks change the Scale that an object is about to have.
+pub async fn mutate(on: On<'_>, options: &WriteOptions, object: &mut Value, live: &Value) -> Result<(), Status> {
+    let (mut scale, before) = (of(on, object)?, of(on, live)?);
+    let wanted = scale::replicas(&scale).ok();
+    on.core().admission.mutate(&on.review(Operation::Update, options), &mut scale, Some(&before)).await?;
+    let replicas = scale::replicas(&scale)
+        .map_err(|errors| Status::invalid(&GroupKind::new("autoscaling", "Scale"), live.name(), &errors))?;
+    if Some(replicas) != wanted {
+        scale::write(object, replicas_path(on), replicas);
+    }
+    Ok(())
+}
+
+/// Asks validating webhooks about the Scale that an object is about to have.
+pub async fn ask(on: On<'_>, options: &WriteOptions, object: &Value, live: &Value) -> Result<(), Status> {
+    let (scale, before) = (of(on, object)?, of(on, live)?);
+    on.core().admission.validate(&on.review(Operation::Update, options), Some(&scale), Some(&before)).await
 }
 
 fn owner<'a>(on: On<'a>, writer: &'a super::call::Writer) -> Owner<'a> {

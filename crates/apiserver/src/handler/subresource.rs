@@ -44,10 +44,9 @@ async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let mut request = decode::object(on, body, &options)?;
     let (namespace, name) = (on.namespace(), on.path.name.as_str());
     let tokens = &on.core().access.tokens;
-    if let Some(spec) = request.as_object_mut().and_then(|request| child_mut(request, "spec")) {
-        if spec.get("expirationSeconds").is_none_or(Value::is_null) {
-            spec.insert("expirationSeconds".into(), TOKEN_SECONDS.into());
-        }
+    let spec = request.as_object_mut().and_then(|request| child_mut(request, "spec"));
+    if let Some(spec) = spec.filter(|spec| spec.get("expirationSeconds").is_none_or(Value::is_null)) {
+        spec.insert("expirationSeconds".into(), TOKEN_SECONDS.into());
     }
     on.writer(&options).owner(on).update(None, &mut request);
     tokens.prepare(namespace, name, &mut request)?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, validate,
+    decode, scale, validate,
 };
 use crate::{
     admission::Operation,
@@ -159,15 +159,32 @@ async fn admit(
     if managers == Managers::Update {
         on.writer(options).owner(on).update(Some(live), &mut object);
     }
-    let admission = &on.core().admission;
-    admission.mutate(&on.review(Operation::Update, options), &mut object, Some(live)).await?;
+    mutate(on, options, &mut object, live).await?;
     strategy.default(&mut object);
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
-    admission.validate(&on.review(Operation::Update, options), Some(&object), Some(live)).await?;
+    ask(on, options, &object, live).await?;
     keep_times(live, &mut object);
     Ok(object)
+}
+
+/// Mutating admission. Of a part with a kind of its own, webhooks see that kind; bindings have been seen before.
+async fn mutate(on: On<'_>, options: &WriteOptions, object: &mut Value, live: &Value) -> Result<(), Status> {
+    match on.path.subresource.as_str() {
+        "scale" => scale::mutate(on, options, object, live).await,
+        "binding" => Ok(()),
+        _ => on.core().admission.mutate(&on.review(Operation::Update, options), object, Some(live)).await,
+    }
+}
+
+/// Validating admission, as above.
+async fn ask(on: On<'_>, options: &WriteOptions, object: &Value, live: &Value) -> Result<(), Status> {
+    match on.path.subresource.as_str() {
+        "scale" => scale::ask(on, options, object, live).await,
+        "binding" => Ok(()),
+        _ => on.core().admission.validate(&on.review(Operation::Update, options), Some(object), Some(live)).await,
+    }
 }
 
 async fn write(

@@ -106,7 +106,6 @@ async fn take(
     Ok(Response::builder().status(StatusCode::from_u16(status).unwrap()).body(body).unwrap())
 }
 
-
 fn framed(message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0], &length[..], message].concat().into()

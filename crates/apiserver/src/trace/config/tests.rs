@@ -38,7 +38,8 @@ fn tcp(host: &str, port: u16) -> Address {
 #[test]
 fn every_version_is_read_in_yaml_and_json() {
     for version in ["v1alpha1", "v1beta1", "v1"] {
-        let yaml = document("endpoint: 127.0.0.1:1\nsamplingRatePerMillion: 12345").replace("/v1\n", &format!("/{version}\n"));
+        let yaml =
+            document("endpoint: 127.0.0.1:1\nsamplingRatePerMillion: 12345").replace("/v1\n", &format!("/{version}\n"));
         let config = parse(&yaml);
         assert_eq!(config.ratio_per_million, 12345);
         assert_eq!((config.protocol, config.tls), (Protocol::Grpc, None));
@@ -78,7 +79,8 @@ fn endpoints_have_many_forms() {
 
 #[test]
 fn what_kube_apiserver_refuses_is_refused_in_its_words() {
-    let options = "Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md";
+    let options =
+        "Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md";
     assert_eq!(
         errors(&document("endpoint: http://localhost:4317\nsamplingRatePerMillion: -1")),
         [
@@ -97,7 +99,9 @@ fn what_kube_apiserver_refuses_is_refused_in_its_words() {
 
 #[test]
 fn decoding_is_strict_and_finds_everything_at_once() {
-    let text = document("tls: {caPath: x}\nendpoint: a:1\nendpoint: b:1\nurl: c\nsamplingRatePerMillion: many\nprotocol: thrift");
+    let text = document(
+        "tls: {caPath: x}\nendpoint: a:1\nendpoint: b:1\nurl: c\nsamplingRatePerMillion: many\nprotocol: thrift",
+    );
     let undecodable = "unable to decode tracing configuration data:";
     assert_eq!(
         errors(&text),
@@ -111,7 +115,8 @@ fn decoding_is_strict_and_finds_everything_at_once() {
             ),
         ]
     );
-    let twice = r#"{"kind":"TracingConfiguration","apiVersion":"apiserver.config.k8s.io/v1","endpoint":"a","endpoint":"b"}"#;
+    let twice =
+        r#"{"kind":"TracingConfiguration","apiVersion":"apiserver.config.k8s.io/v1","endpoint":"a","endpoint":"b"}"#;
     assert_eq!(errors(twice), [format!(r#"{undecodable} strict decoding error: duplicate field "endpoint""#)]);
 }
 
@@ -119,7 +124,8 @@ fn decoding_is_strict_and_finds_everything_at_once() {
 fn other_kinds_and_texts_are_no_configuration() {
     let one = |text: &str| errors(text).join("|");
     let refused = one("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}");
-    let start = r#"unable to decode tracing configuration data: no kind "DaemonSet" is registered for version "apps/v1""#;
+    let start =
+        r#"unable to decode tracing configuration data: no kind "DaemonSet" is registered for version "apps/v1""#;
     assert!(refused.starts_with(start), "{refused}");
     for (text, part) in [
         ("", "Object 'Kind' is missing"),

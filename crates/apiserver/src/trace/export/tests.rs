@@ -1,12 +1,16 @@
 use std::sync::Mutex;
 
-use tokio::net::{TcpListener, UnixListener};
 use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, UnixListener};
 
 use super::*;
 use crate::{
     client::{Address, Services},
-    trace::{Begin, Kind, Origin, Sampling, Scope, Tracer, config::Config, testing::{Collector, Reply}},
+    trace::{
+        Begin, Kind, Origin, Sampling, Scope, Tracer,
+        config::Config,
+        testing::{Collector, Reply},
+    },
 };
 
 #[derive(Debug, Default)]
@@ -121,7 +125,9 @@ async fn what_is_refused_for_now_is_sent_once_more() {
 
 #[tokio::test]
 async fn what_is_refused_for_good_is_counted_and_not_sent_again() {
-    for (config, reply) in [("", Reply::Grpc("3")), ("protocol: http/protobuf\n", Reply::Http(400)), ("", Reply::Http(404))] {
+    for (config, reply) in
+        [("", Reply::Grpc("3")), ("protocol: http/protobuf\n", Reply::Http(400)), ("", Reply::Http(404))]
+    {
         let (mut collector, address) = Collector::on_tcp(config.is_empty(), &[reply]).await;
         let setup = setup(target(&format!("{config}endpoint: {address}")));
         setup.span("bad");
