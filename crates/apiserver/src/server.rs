@@ -65,7 +65,7 @@ pub struct Options {
     pub tracing_config_file: Option<PathBuf>,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
-    /// Finds Services that spans are sent to; without it they are where their objects say.
+    /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
     pub services: Option<Arc<dyn Services>>,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
@@ -196,21 +196,26 @@ fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::c
         tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
         return Ok(None);
     }
-    let services = options.services.clone().unwrap_or_else(|| Arc::new(StoredServices(store.clone())));
+    let services = services(options, store);
     let instance = format!("apiserver-{}", identity::uid());
     let trusted_groups = options.trusted_groups.clone();
     Tracing::start(Settings { file, trusted_groups, services, instance }).map(Some)
+}
+
+fn services(options: &Options, store: &Store) -> Arc<dyn Services> {
+    options.services.clone().unwrap_or_else(|| Arc::new(StoredServices(store.clone())))
 }
 
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
     let files = Files { tokens: options.token_file.as_deref(), signing_key: key.as_deref() };
     let access = Access::new(&store, files, options.anonymous)?;
+    let admission = Admission::new(services(options, &store));
     Ok(Arc::new(Core {
         store,
         registry: Registry::new(kinds::catalog()),
         access,
-        admission: Admission::default(),
+        admission,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,
