@@ -43,6 +43,7 @@ pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
 
 /// Stores a new object, whoever it comes from: a POST, or an apply of what is not there yet, which has its managers already.
 pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
+    check_definition(on, &object)?;
     check_namespace(on, &object)?;
     let object = mutate(on, object, options, manage).await?;
     // The name is generated after mutating webhooks have seen that there is none yet.
@@ -176,6 +177,15 @@ fn set_namespace(on: On<'_>, object: &mut Value) {
     if on.resource.namespaced {
         set_meta(object, "namespace", on.namespace());
     }
+}
+
+/// Nothing is created of a kind whose definition is on its way out.
+fn check_definition(on: On<'_>, object: &Value) -> Result<(), Status> {
+    if on.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&on.collection(), object.name(), why));
+    }
+    Ok(())
 }
 
 /// Nothing is created in a namespace that is not there or on its way out.

@@ -129,9 +129,9 @@ impl Stream {
                 () = self.sender.closed() => return,
                 () = stopped.wait() => return,
             };
-            let Ok(event) = first else {
-                self.fail(&Status::expired("too old resource version")).await;
-                return;
+            let event = match first {
+                Ok(event) => event,
+                Err(lagged) => return self.fail(&Status::expired(lagged.to_string())).await,
             };
             if !self.send_events(event, &mut watch).await {
                 return;
