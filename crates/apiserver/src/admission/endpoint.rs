@@ -89,7 +89,9 @@ impl Endpoint {
     pub fn client(&self, services: &dyn Services) -> Result<(Address, Client), String> {
         let trust = self.trust.as_ref().map_err(Clone::clone)?;
         let address = match &self.service {
-            Some((namespace, name)) => services.address(namespace, name, self.port).map_err(|error| error.to_string())?,
+            Some((namespace, name)) => {
+                services.address(namespace, name, self.port).map_err(|error| error.to_string())?
+            }
             None => Address::Tcp(self.host.clone(), self.port),
         };
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);

@@ -113,8 +113,7 @@ impl Stage {
 
     /// As admission sees it.
     pub fn request(&self) -> Request<'_> {
-        let on =
-            On { call: &self.call, resource: &self.resource, view: None, path: &self.path, span: &self.span };
+        let on = On { call: &self.call, resource: &self.resource, view: None, path: &self.path, span: &self.span };
         on.review(self.operation, &self.options)
     }
 

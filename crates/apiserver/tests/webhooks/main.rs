@@ -1,5 +1,7 @@
 //! Admission webhooks that really listen: what the API server sends them, and what it makes of their answers.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
 mod stage;
 
 use http::{HeaderMap, Method};
@@ -121,7 +123,8 @@ async fn a_deletion_is_asked_about_with_the_object_that_goes() {
     stage.in_force().await;
     stage.create("a", &HeaderMap::new()).await;
     stage.hook.take();
-    let (code, ..) = stage.ask(Method::DELETE, "/api/v1/namespaces/default/configmaps/a", &HeaderMap::new(), None).await;
+    let (code, ..) =
+        stage.ask(Method::DELETE, "/api/v1/namespaces/default/configmaps/a", &HeaderMap::new(), None).await;
     let [call] = stage.hook.take().try_into().unwrap();
     let request = &call.review["request"];
     assert_eq!((code, &request["operation"], &request["object"]), (200, &json!("DELETE"), &Value::Null));
@@ -137,7 +140,10 @@ async fn the_callers_trace_is_passed_on_although_nothing_is_exported() {
     stage.create("a", &caller()).await;
     let [call] = stage.hook.take().try_into().unwrap();
     assert_eq!(call.headers["traceparent"], format!("00-{TRACE}-{CALLER}-01"));
-    assert_eq!((&call.headers["tracestate"], &call.headers["baggage"]), (&"vendor=value".parse().unwrap(), &"key=value".parse().unwrap()));
+    assert_eq!(
+        (&call.headers["tracestate"], &call.headers["baggage"]),
+        (&"vendor=value".parse().unwrap(), &"key=value".parse().unwrap())
+    );
 }
 
 /// The chain that KEP-647 is about: client → API request → webhook → its call back, in one trace.

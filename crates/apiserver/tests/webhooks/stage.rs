@@ -111,7 +111,13 @@ impl Stage {
     }
 
     /// Asks the API server.
-    pub async fn ask(&self, method: Method, path: &str, headers: &HeaderMap, body: Option<Value>) -> (u16, HeaderMap, Value) {
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &HeaderMap,
+        body: Option<Value>,
+    ) -> (u16, HeaderMap, Value) {
         let url = format!("{}{path}", self.server.as_ref().unwrap().url());
         let request = request(method, &url, headers.clone(), body);
         let answer = self.client.send(request).await.unwrap();
@@ -242,7 +248,8 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, calls: Arc<Mutex<Vec<Ca
             let call = Call { target: head.uri.to_string(), headers: head.headers, review };
             calls.lock().unwrap().push(call.clone());
             let text = respond(&call, &api).await;
-            let answer = Response::builder().header("content-type", "application/json").body(Full::new(Bytes::from(text)));
+            let answer =
+                Response::builder().header("content-type", "application/json").body(Full::new(Bytes::from(text)));
             Ok::<_, Infallible>(answer.unwrap())
         }
     };
@@ -276,7 +283,8 @@ async fn respond(call: &Call, api: &Api) -> String {
 /// A webhook without an SDK: it passes the header on, and that is all that it knows of traces.
 async fn call_back(call: &Call, api: &Api) {
     let (client, url) = api.lock().unwrap().clone().unwrap();
-    let passed = call.headers.get("traceparent").map(|parent| (http::HeaderName::from_static("traceparent"), parent.clone()));
+    let passed =
+        call.headers.get("traceparent").map(|parent| (http::HeaderName::from_static("traceparent"), parent.clone()));
     let url = format!("{url}/api/v1/namespaces/default/secrets/absent");
     let answer = client.send(request(Method::GET, &url, passed.into_iter().collect(), None)).await.unwrap();
     assert_eq!(answer.head.status, 404);
@@ -298,7 +306,10 @@ impl Collector {
     }
 }
 
-async fn take(request: Request<Incoming>, sender: mpsc::UnboundedSender<Span>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn take(
+    request: Request<Incoming>,
+    sender: mpsc::UnboundedSender<Span>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let batch = ExportTraceServiceRequest::decode(body).unwrap();
     let scopes = batch.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);

@@ -11,7 +11,8 @@ fn judged(sort: Sort, response: Value) -> Result<Verdict, String> {
 #[test]
 fn an_answer_that_makes_sense_is_taken() {
     let patch = STANDARD.encode("[]");
-    let response = json!({ "uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch", "warnings": ["w", 1] });
+    let response =
+        json!({ "uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch", "warnings": ["w", 1] });
     let verdict = judged(Sort::Mutating, response).unwrap();
     assert_eq!((verdict.allowed, verdict.patch.as_deref()), (true, Some(&b"[]"[..])));
     assert_eq!(verdict.warnings, ["w"]);
@@ -45,7 +46,11 @@ fn an_answer_that_makes_none_is_refused_in_kubernetes_words() {
             json!({ "uid": "u", "patch": patch, "patchType": "" }),
             "webhook returned invalid response.patchType of \"\"",
         ),
-        (Sort::Mutating, json!({ "uid": "u", "patch": patch, "patchType": "Merge" }), "unsupported patch type \"Merge\""),
+        (
+            Sort::Mutating,
+            json!({ "uid": "u", "patch": patch, "patchType": "Merge" }),
+            "unsupported patch type \"Merge\"",
+        ),
         (
             Sort::Mutating,
             json!({ "uid": "u", "allowed": "yes" }),
@@ -59,7 +64,8 @@ fn an_answer_that_makes_none_is_refused_in_kubernetes_words() {
 
 #[test]
 fn a_review_of_another_version_is_refused_but_v1beta1_is_not_so_strict() {
-    let old = json!({ "apiVersion": "admission.k8s.io/v1beta1", "kind": KIND, "response": { "uid": "u", "allowed": true } });
+    let old =
+        json!({ "apiVersion": "admission.k8s.io/v1beta1", "kind": KIND, "response": { "uid": "u", "allowed": true } });
     let said = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, \
                 Kind=AdmissionReview";
     assert_eq!(check(&old, Sort::Validating, "v1", "u").unwrap_err(), said);
@@ -68,11 +74,16 @@ fn a_review_of_another_version_is_refused_but_v1beta1_is_not_so_strict() {
 
 #[test]
 fn garbage_is_no_review() {
-    let text = "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct";
+    let text =
+        "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct";
     assert!(read(b"not json").unwrap_err().starts_with(text));
     assert_eq!(read(b"{}").unwrap_err(), "Object 'Kind' is missing in '{}'");
     assert_eq!(read(br#"{"kind":"X"}"#).unwrap_err(), r#"Object 'apiVersion' is missing in '{"kind":"X"}'"#);
-    assert!(read(br#"{"kind":"X","apiVersion":"v1"}"#).unwrap_err().starts_with(r#"no kind "X" is registered for version "v1""#));
+    assert!(
+        read(br#"{"kind":"X","apiVersion":"v1"}"#)
+            .unwrap_err()
+            .starts_with(r#"no kind "X" is registered for version "v1""#)
+    );
     assert_eq!(read(br#"{"kind":"Status","apiVersion":"v1","message":"no"}"#).unwrap_err(), "no");
     assert!(read(&[0xff, 0xfe, 0]).is_err());
     assert!(read("[".repeat(100_000).as_bytes()).is_err());

@@ -9,7 +9,8 @@ use super::{
 const MAPS: &str = "/api/v1/namespaces/prod/configmaps";
 
 fn policy(more: Value) -> Arc<Policy> {
-    let rule = json!({ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] });
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] });
     let mut spec = json!({ "matchConstraints": { "resourceRules": [rule] } });
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     Arc::new(Policy::compile(&json!({ "metadata": { "name": "p" }, "spec": spec })))
@@ -41,7 +42,8 @@ async fn a_policy_refuses_what_does_not_hold_where_it_is_bound() {
     assert_eq!((refused.code, refused.reason), (422, "Invalid"));
     assert_eq!(refused.message, format!("configmaps \"a\" is forbidden: {said}"));
     assert_eq!(refused.details.unwrap().causes[0].message, said);
-    let right = policy(rules(json!({ "expression": "namespaceObject.metadata.labels.tier == 'gold' && params == null" })));
+    let right =
+        policy(rules(json!({ "expression": "namespaceObject.metadata.labels.tier == 'gold' && params == null" })));
     assert_eq!(judged(right, &[binding(json!({}))]).await.0, Ok(()));
 }
 
@@ -96,6 +98,7 @@ async fn conditions_and_exclusions_keep_a_policy_out() {
     let rule = json!({
         "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"], "resourceNames": ["a"],
     });
-    let excluded = json!({ "matchConstraints": { "excludeResourceRules": [rule] }, "validations": [{ "expression": "false" }] });
+    let excluded =
+        json!({ "matchConstraints": { "excludeResourceRules": [rule] }, "validations": [{ "expression": "false" }] });
     assert_eq!(judged(policy(excluded), &[binding(json!({}))]).await.0, Ok(()));
 }

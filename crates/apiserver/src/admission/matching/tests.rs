@@ -96,7 +96,8 @@ async fn a_condition_that_is_false_outweighs_one_that_fails() {
         let hook = hook(json!({ "failurePolicy": policy, "matchConditions": all }));
         seen(&stage, &hook, Some(&new), None).map(|seen| seen.is_some())
     };
-    let (holds, fails, breaks) = ("object.metadata.labels.x == '1'", "request.operation == 'DELETE'", "object.nope == 1");
+    let (holds, fails, breaks) =
+        ("object.metadata.labels.x == '1'", "request.operation == 'DELETE'", "object.nope == 1");
     assert_eq!(outcome("Fail", &[holds, "request.userInfo.username == 'jane' && oldObject == null"]), Ok(true));
     assert_eq!(outcome("Fail", &[breaks, fails]), Ok(false));
     assert_eq!(outcome("Ignore", &[holds, breaks]), Ok(false));

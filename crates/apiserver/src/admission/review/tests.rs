@@ -9,7 +9,8 @@ fn sent(stage: &Stage, as_gv: Option<&str>, new: Option<&Value>, old: Option<&Va
     let request = stage.request();
     let subject = Subject { request: &request, object: new, old };
     let own = request.on.resource;
-    let resource = as_gv.and_then(|gv| request.on.call.catalog.get(&GroupVersion::parse(gv)?, &own.plural)).unwrap_or(own);
+    let resource =
+        as_gv.and_then(|gv| request.on.call.catalog.get(&GroupVersion::parse(gv)?, &own.plural)).unwrap_or(own);
     let bytes = Shown::of(subject, resource).review("v1", "the-uid").unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -20,7 +21,8 @@ async fn a_review_says_who_does_what_to_which_object() {
     let new = object("a", ("x", "1"));
     let kind = json!({ "group": "", "version": "v1", "kind": "ConfigMap" });
     let resource = json!({ "group": "", "version": "v1", "resource": "configmaps" });
-    let options = json!({ "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"], "fieldManager": "m" });
+    let options =
+        json!({ "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"], "fieldManager": "m" });
     let wanted = json!({
         "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "request": {
@@ -42,7 +44,11 @@ async fn a_name_that_is_still_to_be_generated_is_left_out() {
 
 #[tokio::test]
 async fn a_part_of_an_object_has_its_own_kind() {
-    let stage = Stage::new(&core().await, Method::PUT, "/apis/apps/v1/namespaces/prod/deployments/d/scale?fieldValidation=Strict");
+    let stage = Stage::new(
+        &core().await,
+        Method::PUT,
+        "/apis/apps/v1/namespaces/prod/deployments/d/scale?fieldValidation=Strict",
+    );
     let request = sent(&stage, None, Some(&json!({})), Some(&json!({})))["request"].clone();
     assert_eq!(request["kind"], json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" }));
     assert_eq!(request["resource"]["resource"], "deployments");

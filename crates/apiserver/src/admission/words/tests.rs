@@ -3,10 +3,16 @@ use super::*;
 #[test]
 fn a_bad_status_is_said_as_client_go_says_it() {
     assert_eq!(of_status(500, None), "an error on the server (\"unknown\") has prevented the request from succeeding");
-    assert_eq!(of_status(502, Some(" oops\n")), "an error on the server (\"oops\") has prevented the request from succeeding");
+    assert_eq!(
+        of_status(502, Some(" oops\n")),
+        "an error on the server (\"oops\") has prevented the request from succeeding"
+    );
     assert_eq!(of_status(404, Some("404 page not found")), "the server could not find the requested resource");
     assert_eq!(of_status(403, Some("no")), "no");
-    assert_eq!(of_status(418, None), "the server responded with the status code 418 but did not return more information");
+    assert_eq!(
+        of_status(418, None),
+        "the server responded with the status code 418 but did not return more information"
+    );
 }
 
 #[test]
