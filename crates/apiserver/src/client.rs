@@ -18,25 +18,10 @@ use hyper_util::{
 
 pub use self::dial::{Address, Connector, Trust, TrustError};
 
-/// Finds where a Service of the cluster is reached from here.
+/// Knows the addresses of Services.
 pub trait Services: fmt::Debug + Send + Sync {
-    /// Where a port of a Service is now.
-    ///
-    /// # Errors
-    /// If there is no such Service, or it has no such port or no address.
-    fn address(&self, namespace: &str, name: &str, port: u16) -> Result<Address, NoService>;
-}
-
-/// Why a Service cannot be reached.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum NoService {
-    #[error("service {0:?} not found")]
-    Absent(String),
-    #[error("service {name:?} has no port {port}")]
-    Port { name: String, port: u16 },
-    #[error("service {0:?} has no cluster IP")]
-    Address(String),
+    /// The address behind a port of a Service. The error is for people.
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String>;
 }
 
 /// As long as Go's client keeps a connection that nobody uses.

@@ -2,7 +2,7 @@
 
 mod bootstrap;
 pub mod gates;
-pub mod services;
+mod services;
 
 use std::{
     io,
@@ -41,7 +41,6 @@ use crate::{
 };
 
 pub use self::gates::FeatureGates;
-use self::services::StoredServices;
 
 /// kube-apiserver's own limit of a request.
 const BODY_LIMIT: usize = 3 << 20;
@@ -203,7 +202,7 @@ fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::c
 }
 
 fn services(options: &Options, store: &Store) -> Arc<dyn Services> {
-    options.services.clone().unwrap_or_else(|| Arc::new(StoredServices(store.clone())))
+    options.services.clone().unwrap_or_else(|| Arc::new(store.clone()))
 }
 
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {

@@ -87,4 +87,6 @@ impl Tracer {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Uri;
 use serde_json::Value;
 
-use crate::client::{Address, Client, Connector, Services, Trust};
+use super::Services;
+use crate::client::{Address, Client, Connector, Trust};
 
 /// A review answers a question about an object of at most 3 MiB, perhaps with a patch of all of it in Base64.
 const MAX_ANSWER: usize = 8 << 20;
@@ -89,9 +90,7 @@ impl Endpoint {
     pub fn client(&self, services: &dyn Services) -> Result<(Address, Client), String> {
         let trust = self.trust.as_ref().map_err(Clone::clone)?;
         let address = match &self.service {
-            Some((namespace, name)) => {
-                services.address(namespace, name, self.port).map_err(|error| error.to_string())?
-            }
+            Some((namespace, name)) => services.resolve(namespace, name, self.port)?,
             None => Address::Tcp(self.host.clone(), self.port),
         };
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);

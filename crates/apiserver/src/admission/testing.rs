@@ -12,7 +12,7 @@ use crate::{
     access::{Access, Files},
     api::{GroupResource, GroupVersion, ObjectKey},
     auth::User,
-    client::{Address, NoService, Services},
+    client::{Address, Services},
     codec::query::WriteOptions,
     core::Core,
     handler::call::{Call, On, Warnings},
@@ -28,8 +28,8 @@ use crate::{
 struct Nowhere;
 
 impl Services for Nowhere {
-    fn address(&self, _: &str, name: &str, _: u16) -> Result<Address, NoService> {
-        Err(NoService::Absent(name.to_owned()))
+    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<Address, String> {
+        Err(format!("service {name:?} not found"))
     }
 }
 

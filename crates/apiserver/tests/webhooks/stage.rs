@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kubewake_apiserver::{
-    client::{Address, Client, Connector, NoService, Services, Trust},
+    client::{Address, Client, Connector, Services, Trust},
     server::{ApiServer, Options},
 };
 use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
@@ -69,10 +69,10 @@ struct Collector {
 struct AtHook(u16);
 
 impl Services for AtHook {
-    fn address(&self, namespace: &str, name: &str, port: u16) -> Result<Address, NoService> {
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String> {
         match (namespace, name, port) {
             (namespace, name, 443) if (namespace, name) == SERVICE => Ok(Address::Tcp("127.0.0.1".into(), self.0)),
-            _ => Err(NoService::Absent(name.to_owned())),
+            _ => Err(format!("service {name:?} not found")),
         }
     }
 }

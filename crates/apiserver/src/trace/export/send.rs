@@ -60,9 +60,7 @@ impl Target {
     fn address(&self) -> Result<Address, String> {
         match &self.egress {
             Egress::Direct(address) => Ok(address.clone()),
-            Egress::Service { services, namespace, name, port } => {
-                services.address(namespace, name, *port).map_err(|error| error.to_string())
-            }
+            Egress::Service { services, namespace, name, port } => services.resolve(namespace, name, *port),
         }
     }
 

@@ -1,14 +1,14 @@
 use std::{fs, os::unix::fs::symlink};
 
 use super::*;
-use crate::client::{Address, NoService};
+use crate::client::Address;
 
 #[derive(Debug)]
 struct NoServices;
 
 impl Services for NoServices {
-    fn address(&self, _: &str, name: &str, _: u16) -> Result<Address, NoService> {
-        Err(NoService::Absent(name.to_owned()))
+    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<Address, String> {
+        Err(name.to_owned())
     }
 }
 
