@@ -76,7 +76,8 @@ async fn creates(traced: Option<(&Path, &str)>) -> Outcome<f64> {
     let mut options = Options::default();
     if let Some((folder, address)) = traced {
         let file = folder.join("tracing.yaml");
-        let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: 1000000\n";
+        let head =
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: 1000000\n";
         fs::write(&file, format!("{head}endpoint: {address}\n"))?;
         options.tracing_config_file = Some(file);
     }
