@@ -1,8 +1,9 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
 
+mod apiserver;
 mod check;
 mod config;
 mod document;
@@ -64,6 +65,8 @@ pub(crate) enum Scenario {
     Isolation,
     /// The configuration changes under load
     Reload,
+    /// The API server: start, memory, CPU for each request, watchers
+    Apiserver,
 }
 
 /// How long and how hard.
@@ -77,6 +80,7 @@ pub(crate) struct Plan {
     pub overload: Duration,
     pub isolation: Duration,
     pub reloads: u32,
+    pub api: apiserver::Size,
 }
 
 impl Plan {
@@ -90,6 +94,7 @@ impl Plan {
             overload: seconds(60, 10),
             isolation: seconds(30, 8),
             reloads: if args.quick { 40 } else { 200 },
+            api: apiserver::Size::new(args.quick),
         }
     }
 }
@@ -98,7 +103,8 @@ impl Plan {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut steps = Steps::default();
     if !args.no_build {
-        let build = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay"];
+        let build =
+            ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
         steps.step("build", || run_command(cargo().args(build)))?;
     }
     std::fs::create_dir_all(directory())?;
@@ -127,6 +133,7 @@ impl Scenario {
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
             Scenario::Reload => reload::run(plan),
+            Scenario::Apiserver => apiserver::run(plan),
         }
     }
 }

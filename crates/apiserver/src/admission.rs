@@ -24,13 +24,14 @@ mod mutating;
 mod policy;
 mod review;
 mod rule;
-mod services;
+#[cfg(test)]
+mod testing;
 mod validating;
 mod words;
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use self::matching::Subject;
@@ -84,7 +85,7 @@ pub enum Sort {
 }
 
 /// All webhooks and policies that are configured. What is in it is in the order of names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Admission {
     /// Mutating webhooks.
     pub mutating: Compiled<Configuration>,
@@ -94,7 +95,7 @@ pub struct Admission {
     pub policies: Compiled<Policy>,
     /// What puts policies in force.
     pub bindings: Compiled<Binding>,
-    services: ArcSwapOption<Arc<dyn Services>>,
+    services: Arc<dyn Services>,
 }
 
 /// All objects of a kind, compiled and replaced as a whole.
@@ -123,9 +124,10 @@ impl Request<'_> {
 }
 
 impl Admission {
-    /// Says who knows the addresses of Services. Without it they are at their `clusterIP`.
-    pub fn set_services(&self, services: Arc<dyn Services>) {
-        self.services.store(Some(Arc::new(services)));
+    /// Nothing is configured yet. `services` finds webhooks that are behind a Service.
+    pub fn new(services: Arc<dyn Services>) -> Self {
+        let (mutating, validating) = (Compiled::default(), Compiled::default());
+        Self { mutating, validating, policies: Compiled::default(), bindings: Compiled::default(), services }
     }
 
     /// Lets mutating webhooks change the object. For a deletion it is null, and stays so.

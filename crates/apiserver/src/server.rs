@@ -2,6 +2,7 @@
 
 mod bootstrap;
 pub mod gates;
+mod services;
 
 use std::{
     io,
@@ -67,7 +68,7 @@ pub struct Options {
     pub tracing_config_file: Option<PathBuf>,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
-    /// Knows the addresses of Services; without it they are at their `clusterIP`.
+    /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
     pub services: Option<Arc<dyn Services>>,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
@@ -135,9 +136,6 @@ impl ApiServer {
         })?;
         let tracing = tracing(&options, &store)?;
         let core = core(&options, store)?;
-        if let Some(services) = &options.services {
-            core.admission.set_services(Arc::clone(services));
-        }
         core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
         // What was there at the start is no news to anybody.
@@ -203,10 +201,14 @@ fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::c
         tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
         return Ok(None);
     }
-    let services = options.services.clone().unwrap_or_else(|| Arc::new(store.clone()));
+    let services = services(options, store);
     let instance = format!("apiserver-{}", identity::uid());
     let trusted_groups = options.trusted_groups.clone();
     Tracing::start(Settings { file, trusted_groups, services, instance }).map(Some)
+}
+
+fn services(options: &Options, store: &Store) -> Arc<dyn Services> {
+    options.services.clone().unwrap_or_else(|| Arc::new(store.clone()))
 }
 
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
@@ -218,11 +220,12 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         signing_key: key.as_deref(),
     };
     let access = Access::new(&store, files, options.anonymous)?;
+    let admission = Admission::new(services(options, &store));
     Ok(Arc::new(Core {
         store,
         registry: Registry::new(kinds::catalog()),
         access,
-        admission: Admission::default(),
+        admission,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,
@@ -231,6 +234,3 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         port: AtomicU16::new(0),
     }))
 }
-
-#[cfg(test)]
-mod tests;

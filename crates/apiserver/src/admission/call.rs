@@ -9,14 +9,14 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    Admission, Hook, Services, Sort,
+    Admission, Hook, Sort,
     answer::{self, Verdict},
     review::Shown,
     words,
 };
 use crate::{
     api::{Status, identity},
-    client::Answer,
+    client::{Answer, Services},
     trace::{Kind, Scope, Span},
 };
 
@@ -52,7 +52,7 @@ pub async fn ask(
     let review = shown.review(version, &uid).map_err(|error| unready(&error.to_string()))?;
     hook.endpoint.check().map_err(|why| Failure::Call(format!("could not get REST client: {why}")))?;
     let span = open_span(sort, hook, shown, &uid);
-    let answered = admission.post(hook, review.into(), &span, request.on.core()).await;
+    let answered = admission.post(hook, review.into(), &span).await;
     let answered = answered.map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?;
     span.event("Request completed");
     let verdict = answer::check(&answered, sort, version, &uid);
@@ -110,13 +110,11 @@ fn open_span(sort: Sort, hook: &Hook, shown: &Shown<'_>, uid: &str) -> Span {
 
 impl Admission {
     /// Sends a review and reads the answer.
-    async fn post(&self, hook: &Hook, review: Bytes, span: &Span, core: &crate::core::Core) -> Result<Value, String> {
+    async fn post(&self, hook: &Hook, review: Bytes, span: &Span) -> Result<Value, String> {
         let url = hook.endpoint.url(hook.timeout.as_secs());
         let client_span = client_span(hook, &url, span);
         let request = build(&url, review, &client_span)?;
-        let services = self.services.load();
-        let services: &dyn Services = services.as_ref().map_or(&core.store, |services| &***services);
-        let answer = send(hook, services, request, hook.timeout).await;
+        let answer = send(hook, &*self.services, request, hook.timeout).await;
         let answer = answer.map_err(|why| {
             client_span.fail(&why);
             format!("Post {url:?}: {why}")

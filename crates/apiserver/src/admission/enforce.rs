@@ -172,3 +172,6 @@ fn message(validation: &Validation, variables: &[Variable<'_>]) -> String {
         (None, message) => message.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -216,3 +216,6 @@ fn mark(object: &mut Value, gv: &GroupVersion, kind: &str) {
         object.insert("kind".into(), kind.into());
     }
 }
+
+#[cfg(test)]
+mod tests;

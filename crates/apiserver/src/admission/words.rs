@@ -95,3 +95,6 @@ pub fn of_status(code: u16, text: Option<&str>) -> String {
         _ => format!("the server responded with the status code {code} but did not return more information"),
     }
 }
+
+#[cfg(test)]
+mod tests;
