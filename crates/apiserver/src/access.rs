@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::{
     api::ObjectKey,
     auth::{
-        Anonymous, Authentication, Authorizers, Objects, Rbac, ServiceAccountTokens,
+        Anonymous, Authentication, Authorizer, Authorizers, Objects, Rbac, ServiceAccountTokens,
         objects::ObjectIdentity,
         static_tokens::{self, StaticTokens},
         tokens::{Settings, keys},
+        webhook::{self, Webhook, access::AccessWebhook, tokens::TokenWebhook},
     },
     store::Store,
 };
@@ -36,6 +37,8 @@ pub enum Error {
     Tokens(#[from] static_tokens::Error),
     #[error("there is no key to sign tokens with")]
     Key(#[from] keys::Error),
+    #[error("the webhook cannot be used")]
+    Webhook(#[from] webhook::Error),
 }
 
 /// Where things are that it reads.
@@ -43,6 +46,10 @@ pub enum Error {
 pub struct Files<'a> {
     /// `--token-auth-file`
     pub tokens: Option<&'a Path>,
+    /// `--authentication-token-webhook-config-file`
+    pub token_webhook: Option<&'a Path>,
+    /// `--authorization-webhook-config-file`
+    pub access_webhook: Option<&'a Path>,
     /// The key that signs tokens of ServiceAccounts; made if it is not there, in memory if there is no path.
     pub signing_key: Option<&'a Path>,
 }
@@ -65,8 +72,16 @@ impl Access {
             authentication.tokens.push(Arc::new(known));
         }
         authentication.tokens.push(Arc::clone(&tokens) as Arc<_>);
+        if let Some(path) = files.token_webhook {
+            let webhook = TokenWebhook::new(Webhook::load(path)?, Arc::clone(tokens.audiences()));
+            authentication.tokens.push(Arc::new(webhook));
+        }
         let rbac = Arc::new(Rbac::default());
-        let authorizers = Authorizers::new(vec![Arc::clone(&rbac) as Arc<_>]);
+        let mut authorizers: Vec<Arc<dyn Authorizer>> = vec![Arc::clone(&rbac) as Arc<_>];
+        if let Some(path) = files.access_webhook {
+            authorizers.push(Arc::new(AccessWebhook::new(Webhook::load(path)?)));
+        }
+        let authorizers = Authorizers::new(authorizers);
         Ok(Self { authentication, authorizers, rbac, tokens })
     }
 }

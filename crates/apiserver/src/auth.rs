@@ -5,6 +5,7 @@
 //! - [`authorize`]: the seam for authorizers; [`index`]: RBAC over [`rbac`] rules, fed by change events; [`policy`]: the roles that are
 //!   there from the start; [`escalation`]: nobody grants more than they hold.
 //! - [`tokens`]: ServiceAccount tokens and the TokenRequest that makes them. [`reviews`]: the access and identity reviews.
+//! - [`webhook`]: others who are asked for the one and the other.
 //! - [`certs`], [`kubeconfig`]: the server's own CA, certificates, TLS settings and the administrator's kubeconfig.
 //!
 //! Guaranteed: whoever is in `system:masters` may do everything, whatever the roles say; whoever nobody allows is refused; secrets
@@ -27,6 +28,7 @@ pub mod reviews;
 pub mod static_tokens;
 pub mod tokens;
 pub mod user;
+pub mod webhook;
 pub mod x509;
 
 pub use self::{

@@ -60,6 +60,10 @@ pub struct Options {
     pub anonymous: bool,
     /// Callers in these groups are believed: their trace goes on here.
     pub trusted_groups: Vec<String>,
+    /// `--authentication-token-webhook-config-file`: who is asked whose a token is.
+    pub token_webhook: Option<PathBuf>,
+    /// `--authorization-webhook-config-file`: who is asked, after RBAC, whether something may be done.
+    pub access_webhook: Option<PathBuf>,
     /// `--tracing-config-file`: where spans go. Without it nothing is recorded.
     pub tracing_config_file: Option<PathBuf>,
     /// `--feature-gates`
@@ -79,6 +83,8 @@ impl Default for Options {
             token_file: None,
             anonymous: false,
             trusted_groups: crate::handler::TRUSTED.map(str::to_owned).to_vec(),
+            token_webhook: None,
+            access_webhook: None,
             tracing_config_file: None,
             feature_gates: FeatureGates::default(),
             services: None,
@@ -207,7 +213,12 @@ fn services(options: &Options, store: &Store) -> Arc<dyn Services> {
 
 fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
-    let files = Files { tokens: options.token_file.as_deref(), signing_key: key.as_deref() };
+    let files = Files {
+        tokens: options.token_file.as_deref(),
+        token_webhook: options.token_webhook.as_deref(),
+        access_webhook: options.access_webhook.as_deref(),
+        signing_key: key.as_deref(),
+    };
     let access = Access::new(&store, files, options.anonymous)?;
     let admission = Admission::new(services(options, &store));
     Ok(Arc::new(Core {

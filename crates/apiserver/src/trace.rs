@@ -8,6 +8,7 @@ pub mod config;
 mod context;
 mod encode;
 pub mod export;
+pub mod outgoing;
 mod pipeline;
 pub mod reload;
 mod span;
@@ -58,6 +59,11 @@ impl Tracer {
     /// Records from now on, or no longer.
     pub fn set(&self, pipeline: Option<Arc<Pipeline>>) {
         self.pipeline.store(pipeline);
+    }
+
+    /// Whether spans are recorded at all.
+    pub fn is_on(&self) -> bool {
+        self.pipeline.load().is_some()
     }
 
     /// What became of spans.

@@ -30,6 +30,12 @@ pub(crate) struct Args {
     /// Let requests without credentials in, as system:anonymous
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     anonymous_auth: bool,
+    /// Who is asked whose a token is (TokenReview): a kubeconfig
+    #[arg(long, value_name = "FILE")]
+    authentication_token_webhook_config_file: Option<PathBuf>,
+    /// Who is asked, after RBAC, whether something may be done (SubjectAccessReview): a kubeconfig
+    #[arg(long, value_name = "FILE")]
+    authorization_webhook_config_file: Option<PathBuf>,
     /// Where spans go: a TracingConfiguration, or KEP-647's OpenTelemetryClientConfiguration
     #[arg(long, value_name = "FILE")]
     tracing_config_file: Option<PathBuf>,
@@ -52,6 +58,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         names: args.names,
         token_file: args.token_auth_file,
         anonymous: args.anonymous_auth,
+        token_webhook: args.authentication_token_webhook_config_file,
+        access_webhook: args.authorization_webhook_config_file,
         tracing_config_file: args.tracing_config_file.or(args.opentelemetry_config_file),
         feature_gates: args.feature_gates,
         ..Options::default()

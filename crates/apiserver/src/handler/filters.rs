@@ -21,7 +21,7 @@ use crate::{
     codec::query::Query,
     core::Core,
     http::{Body, Peer, RequestInfo, Service},
-    trace::{Begin, Context, Kind, Origin, Scope, Span},
+    trace::{Begin, Context, Kind, Origin, Scope, Span, outgoing},
 };
 
 /// Callers in these groups are believed: their trace goes on here.
@@ -56,14 +56,15 @@ async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) ->
     let received = SystemTime::now();
     let (head, body) = request.into_parts();
     let mut call = new_call(core, head, peer);
-    let user = authenticate(&call).await;
-    let authenticated = SystemTime::now();
+    let context = if core.tracer.is_off() { None } else { Context::extract(&call.headers) };
+    let first = authentication_span(&call, context.as_ref(), received);
+    let user = outgoing::within(&first, authenticate(&call)).await;
     let user = match user {
         Ok(user) => user,
-        // Whoever nobody knows leaves no trace.
+        // Whose trace it is cannot be known of somebody whom nobody knows.
         Err(status) => return respond::refused(&call, &status, &Span::default()),
     };
-    let (first, span) = server_span(&call, &user, received, authenticated);
+    let span = server_span(&call, context.as_ref(), &user, &first);
     call.user = user;
     let response = filtered(&mut call, body, &span).await;
     finish(&span, &response);
@@ -100,39 +101,40 @@ async fn authenticate(call: &Call) -> Result<User, Status> {
     call.core.access.authentication.user(&credentials).await
 }
 
-/// The span of authentication, which lasts as long as the request if it is the first, and that of the request.
-fn server_span(call: &Call, user: &User, received: SystemTime, authenticated: SystemTime) -> (Span, Span) {
+/// The span of authentication, which begins before the caller's trace can be believed: a root. Where nothing is recorded, what the
+/// caller sent is passed on.
+fn authentication_span(call: &Call, context: Option<&Context>, received: SystemTime) -> Span {
     let tracer = &call.core.tracer;
     if tracer.is_off() {
-        return (Span::default(), Span::default());
+        return Span::default();
     }
-    let name = SpanName(call);
-    let (scope, kind) = (Scope::Filter, Kind::Internal);
-    let first = || tracer.start(&Origin::Root, Begin { scope, kind, name: &"authentication", start: received });
-    let begin = Begin { scope: Scope::Http, kind: Kind::Server, name: &name, start: authenticated };
-    let (first, span) = match Context::extract(&call.headers) {
-        None => {
-            // Nobody is before us: the trace begins with finding out who asks.
-            let first = first();
-            let span = if first.is_recording() {
-                first.child(begin.scope, begin.kind, &name.to_string())
-            } else {
-                first.clone()
-            };
-            (first, span)
-        }
+    let origin = context.filter(|_| !tracer.is_on()).map_or(Origin::Root, Origin::Parent);
+    let begin = Begin { scope: Scope::Filter, kind: Kind::Internal, name: &"authentication", start: received };
+    tracer.start(&origin, begin).with_baggage(&call.headers)
+}
+
+/// The span of the request. Without a caller's trace it is part of the one that authentication began; with one, that span is over.
+fn server_span(call: &Call, context: Option<&Context>, user: &User, first: &Span) -> Span {
+    let tracer = &call.core.tracer;
+    if tracer.is_off() {
+        return Span::default();
+    }
+    let (scope, kind, name) = (Scope::Http, Kind::Server, SpanName(call));
+    let span = match context {
+        None if first.is_recording() => first.child(scope, kind, &name.to_string()),
+        None => first.clone(),
         Some(context) => {
-            // Whose trace it is was not known yet: as in kube-apiserver this span is alone.
-            first().end();
+            first.end();
             let trusted = tracer.trusts(|group| user.is_in(group));
-            let origin = if trusted { Origin::Parent(&context) } else { Origin::Link(&context) };
-            (Span::default(), tracer.start(&origin, begin))
+            let origin = if trusted { Origin::Parent(context) } else { Origin::Link(context) };
+            let begin = Begin { scope, kind, name: &name, start: SystemTime::now() };
+            tracer.start(&origin, begin).with_baggage(&call.headers)
         }
     };
     if span.is_recording() {
         describe(call, &span);
     }
-    (first, span.with_baggage(&call.headers))
+    span
 }
 
 /// `GET /api/v1/namespaces/{:namespace}/pods/{:name}`; without the path where it is not about objects.
@@ -179,14 +181,14 @@ fn describe(call: &Call, span: &Span) {
 async fn filtered(call: &mut Call, body: Incoming, server: &Span) -> Response<Body> {
     let audit = server.child(Scope::Filter, Kind::Internal, "audit");
     let impersonation = audit.child(Scope::Filter, Kind::Internal, "impersonation");
-    let user = match impersonate(call).await {
+    let user = match outgoing::within(&impersonation, impersonate(call)).await {
         Ok(user) => user,
         Err(status) => return respond::refused(call, &status, &impersonation),
     };
     call.user = user;
     let fairness = impersonation.child(Scope::Filter, Kind::Internal, "priorityandfairness");
     let authorization = fairness.child(Scope::Filter, Kind::Internal, "authorization");
-    if let Err(status) = authorize(call).await {
+    if let Err(status) = outgoing::within(&authorization, authorize(call)).await {
         return respond::refused(call, &status, &authorization);
     }
     handle(call, body, &authorization, server).await
