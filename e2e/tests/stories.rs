@@ -18,6 +18,7 @@ mod stories {
     mod exporters;
     mod hardening;
     mod isolation;
+    mod kubectl;
     mod observe;
     mod poison;
     mod python_sdk;
