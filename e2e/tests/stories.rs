@@ -21,6 +21,7 @@ mod stories {
     mod kubectl;
     mod observe;
     mod poison;
+    mod python_kubernetes;
     mod python_sdk;
     mod readme;
     mod reload;
