@@ -4,10 +4,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
-use kube::{
-    Client, Config,
-    config::AuthInfo,
-};
+use kube::{Client, Config, config::AuthInfo};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use super::ApiServer;

@@ -1,11 +1,11 @@
 //! Who may do what: certificates, tokens of ServiceAccounts, roles and bindings.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::{
     authentication::v1::{SelfSubjectReview, TokenRequest},
     core::v1::ServiceAccount,
     rbac::v1::{Role, RoleBinding},
 };
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
     api::{ListParams, PostParams},
@@ -65,7 +65,12 @@ async fn a_service_account_is_let_in_with_its_token() {
     let request: TokenRequest = serde_json::from_value(json!({ "metadata": {}, "spec": { "audiences": [] } })).unwrap();
     let issued = accounts.create_token_request("robot", &PostParams::default(), &request).await.unwrap();
     let client = world.server.client_with_token(&issued.status.unwrap().token).unwrap();
-    is_let_in_by_a_binding(&world, client, json!({ "kind": "ServiceAccount", "name": "robot", "namespace": "default" })).await;
+    is_let_in_by_a_binding(
+        &world,
+        client,
+        json!({ "kind": "ServiceAccount", "name": "robot", "namespace": "default" }),
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ async fn the_status_of_a_custom_resource_is_applied_by_another_manager() {
     let again = api.patch("g", &PatchParams::apply("people"), &Patch::Apply(&spec)).await.unwrap();
     assert_eq!(again.status.as_ref().unwrap().beds, 3);
     let entries = again.managed_fields().iter();
-    let parts: Vec<_> = entries.map(|entry| (entry.manager.as_deref().unwrap(), entry.subresource.as_deref())).collect();
+    let parts: Vec<_> =
+        entries.map(|entry| (entry.manager.as_deref().unwrap(), entry.subresource.as_deref())).collect();
     assert!(parts.contains(&("gardener", Some("status"))) && parts.contains(&("people", None)), "{parts:?}");
 }
 
@@ -88,7 +89,8 @@ async fn json_and_strategic_patches_do_as_they_say() {
     let mut finalized = config_map("b", "1");
     finalized.finalizers_mut().extend(["example.com/a".to_owned(), "example.com/b".to_owned()]);
     api.create(&PostParams::default(), &finalized).await.unwrap();
-    let strategic = Patch::Strategic(json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } }));
+    let strategic =
+        Patch::Strategic(json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } }));
     let patched = api.patch("b", &PatchParams::default(), &strategic).await.unwrap();
     assert_eq!(patched.finalizers(), ["example.com/b"]);
 }

@@ -187,10 +187,7 @@ async fn validation_and_rules_refuse_a_custom_resource() {
     assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
     assert!(refusal.message.contains("a garden has no negative beds"), "{}", refusal.message);
     api.create(&PostParams::default(), &garden("g", 1)).await.unwrap();
-    let strict = PatchParams {
-        field_validation: Some(ValidationDirective::Strict),
-        ..PatchParams::default()
-    };
+    let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let patch = Patch::Merge(json!({ "spec": { "bedz": 2 } }));
     assert!(refused(api.patch("g", &strict, &patch).await).message.contains("unknown field \"spec.bedz\""));
 }
@@ -246,17 +243,27 @@ async fn a_deployment_is_restarted_and_scaled() {
 #[tokio::test]
 async fn discovery_finds_built_in_and_custom_resources() {
     let world = World::with_gardens().await;
-    for discovery in [Discovery::new(world.client.clone()).run().await, Discovery::new(world.client.clone()).run_aggregated().await]
+    for discovery in
+        [Discovery::new(world.client.clone()).run().await, Discovery::new(world.client.clone()).run_aggregated().await]
     {
         let discovery = discovery.unwrap();
         let groups: BTreeSet<&str> = discovery.groups().map(|group| group.name()).collect();
-        assert!(groups.is_superset(&BTreeSet::from(["", "apps", "example.com", "events.k8s.io", "coordination.k8s.io"])));
+        assert!(groups.is_superset(&BTreeSet::from([
+            "",
+            "apps",
+            "example.com",
+            "events.k8s.io",
+            "coordination.k8s.io"
+        ])));
         let gvk = GroupVersionKind::gvk("example.com", "v1", "Garden");
         let (resource, capabilities) = discovery.resolve_gvk(&gvk).unwrap();
         assert_eq!(resource.plural, "gardens");
         assert!(capabilities.supports_operation("watch"));
         let subresources: Vec<_> = capabilities.subresources.iter().map(|(resource, _)| &*resource.plural).collect();
-        assert_eq!(subresources, ["status", "scale"].iter().filter(|name| subresources.contains(name)).copied().collect::<Vec<_>>());
+        assert_eq!(
+            subresources,
+            ["status", "scale"].iter().filter(|name| subresources.contains(name)).copied().collect::<Vec<_>>()
+        );
         assert_eq!(subresources.len(), 2);
     }
     let apps = discovery::group(&world.client, "apps").await.unwrap();

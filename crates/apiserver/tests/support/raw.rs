@@ -26,7 +26,9 @@ pub async fn connect(server: &ApiServer, protocol: &str) -> TlsStream<TcpStream>
     let mut roots = RootCertStore::empty();
     let authority = kubeconfig.certificate_authority.unwrap();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
-    let ClientCredentials::Certificate(pair) = kubeconfig.credentials else { panic!("the administrator has a certificate") };
+    let ClientCredentials::Certificate(pair) = kubeconfig.credentials else {
+        panic!("the administrator has a certificate")
+    };
     let chain = CertificateDer::pem_slice_iter(pair.chain.as_bytes()).collect::<Result<Vec<_>, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -56,8 +58,7 @@ pub struct Http2(SendRequest<Full<Bytes>>);
 impl Http2 {
     pub async fn new(server: &ApiServer) -> Self {
         let stream = TokioIo::new(connect(server, "h2").await);
-        let (sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
         tokio::spawn(connection);
         Self(sender)
     }
@@ -70,7 +71,13 @@ impl Http2 {
     }
 
     /// A request and its whole answer.
-    pub async fn call(&self, method: &str, path: &str, content_type: &str, body: impl Into<Bytes>) -> (StatusCode, Bytes) {
+    pub async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> (StatusCode, Bytes) {
         let answer = self.send(request(method, path, content_type, body)).await.unwrap();
         let status = answer.status();
         (status, answer.into_body().collect().await.unwrap().to_bytes())
