@@ -32,7 +32,8 @@ pub(crate) fn install() -> anyhow::Result<()> {
         get(&needed)?;
     }
     // Not every Debian has it.
-    if !welcome.is_empty() && !(can_install() && get(&welcome).is_ok()) {
+    let installed = welcome.is_empty() || (can_install() && get(&welcome).is_ok());
+    if !installed {
         eprintln!("without {}, some stories are skipped", welcome.join(", "));
     }
     Ok(())
