@@ -40,19 +40,22 @@ pub fn restore(core: &Core) {
 pub async fn run(core: Arc<Core>) {
     let mut feed = Feed::new(&core.store, collection());
     let internal = Internal::new(&core, USER).managing("kube-apiserver");
-    let (mut emptying, mut busy) = (JoinSet::new(), HashSet::new());
+    let mut emptying = JoinSet::new();
+    // By uid: another definition of the same name may come and go before the end of the first one's task is noticed.
+    let mut busy: HashSet<Arc<str>> = HashSet::new();
     loop {
         tokio::select! {
             change = feed.next() => match change {
-                Change::Reset => {}
+                Change::Reset => withdraw_lost(&core),
                 Change::Set(definition) => see(&core, &internal, &definition, &mut emptying, &mut busy).await,
                 Change::Gone(definition) => {
                     withdraw(&core, &definition.key.name);
+                    sweep(&core, &definition.value()).await;
                     reconsider_others(&core, &internal, &definition).await;
                 }
             },
-            Some(done) = emptying.join_next() => if let Ok(name) = done {
-                busy.remove(&name);
+            Some(done) = emptying.join_next() => if let Ok(uid) = done {
+                busy.remove(&uid);
             },
         }
     }
@@ -62,14 +65,18 @@ async fn see(
     core: &Arc<Core>,
     internal: &Internal,
     definition: &Stored,
-    emptying: &mut JoinSet<String>,
-    busy: &mut HashSet<String>,
+    emptying: &mut JoinSet<Arc<str>>,
+    busy: &mut HashSet<Arc<str>>,
 ) {
     let value = definition.value();
     if definition.deleting {
         let ours = value.finalizers().any(|finalizer| finalizer == names::CLEANUP_FINALIZER);
-        if ours && busy.insert(definition.key.name.to_string()) {
-            emptying.spawn(empty(Arc::clone(core), definition.key.name.to_string()));
+        if ours && busy.insert(Arc::clone(&definition.uid)) {
+            let (core, name, uid) = (Arc::clone(core), definition.key.name.to_string(), Arc::clone(&definition.uid));
+            emptying.spawn(async move {
+                empty(core, &name).await;
+                uid
+            });
         }
         serve(core, &value);
         return;
@@ -131,10 +138,33 @@ fn withdraw(core: &Core, name: &str) {
     });
 }
 
+/// Withdraws what went while nobody looked.
+fn withdraw_lost(core: &Core) {
+    let catalog = core.registry.catalog();
+    let served: HashSet<_> =
+        catalog.all().filter_map(|resource| resource.custom.as_ref()).map(|custom| &custom.crd).collect();
+    for name in served {
+        if core.store.get(&ObjectKey::new(collection(), "", name)).is_none() {
+            withdraw(core, name);
+        }
+    }
+}
+
+/// Deletes what was created while its definition went, by somebody who had seen it before. Nothing is served in its place yet.
+async fn sweep(core: &Core, definition: &Value) {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let left = GroupResource::new(text("/spec/group"), text("/spec/names/plural"));
+    let listed = core.store.list(&left, &ListQuery::default());
+    for item in listed.map(|listed| listed.items).unwrap_or_default() {
+        // Nobody else can reach it.
+        let _ = core.store.delete(&item.key, item.revision, None).await;
+    }
+}
+
 /// Deletes all objects of a definition, then lets it go.
-async fn empty(core: Arc<Core>, name: String) -> String {
+async fn empty(core: Arc<Core>, name: &str) {
     let internal = Internal::new(&core, USER).managing("kube-apiserver");
-    say(&core, &internal, &name, Deletion::InProgress).await;
+    say(&core, &internal, name, Deletion::InProgress).await;
     loop {
         let catalog = core.registry.catalog();
         let defined = |resource: &&Arc<Resource>| resource.custom.as_ref().is_some_and(|custom| *custom.crd == *name);
@@ -142,9 +172,8 @@ async fn empty(core: Arc<Core>, name: String) -> String {
             Some(resource) => delete_all(&core, &internal, resource).await,
             None => 0,
         };
-        if left == 0 {
-            say(&core, &internal, &name, Deletion::Done).await;
-            return name;
+        if left == 0 && say(&core, &internal, name, Deletion::Done).await {
+            return;
         }
         tokio::time::sleep(PATIENCE).await;
     }
@@ -164,7 +193,8 @@ async fn delete_all(core: &Core, internal: &Internal, resource: &Arc<Resource>) 
     items(core).len()
 }
 
-async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) {
+/// Says how far a deletion is. False if it has to be said again.
+async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) -> bool {
     let now = core.now();
     let change = |definition: &mut Value| names::set_terminating(definition, deletion, &now);
     let target = match deletion {
@@ -172,10 +202,12 @@ async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) {
         _ => target(name).subresource("status"),
     };
     // The condition goes with the finalizer: its path writes both.
-    if let Err(error) = internal.change(&target, &change).await
-        && error.code != 404
-    {
-        tracing::warn!(kind = "CustomResourceDefinition", name, %error, "cannot be let go");
+    match internal.change(&target, &change).await {
+        Err(error) if error.code != 404 => {
+            tracing::warn!(kind = "CustomResourceDefinition", name, %error, "cannot be let go");
+            false
+        }
+        _ => true,
     }
 }
 

@@ -1,6 +1,10 @@
 //! Empties namespaces that are being deleted, and lets them go when they are empty.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
@@ -24,35 +28,50 @@ const KUBERNETES: &str = "kubernetes";
 /// Follows all namespaces.
 pub async fn run(core: Arc<Core>) {
     let mut feed = Feed::new(&core.store, GroupResource::new("", "namespaces"));
-    let mut emptying: JoinSet<String> = JoinSet::new();
-    let mut busy: Vec<String> = Vec::new();
+    let mut emptying = JoinSet::new();
+    // By uid: another namespace of the same name may come and go before the end of the first one's task is noticed.
+    let mut busy: HashSet<Arc<str>> = HashSet::new();
     loop {
         tokio::select! {
-            change = feed.next() => if let Change::Set(namespace) = change {
-                let name = namespace.key.name.to_string();
-                if namespace.deleting && !busy.contains(&name) {
-                    busy.push(name.clone());
-                    emptying.spawn(empty(Arc::clone(&core), name));
+            change = feed.next() => match change {
+                Change::Set(namespace) if namespace.deleting && busy.insert(Arc::clone(&namespace.uid)) => {
+                    let (core, uid) = (Arc::clone(&core), Arc::clone(&namespace.uid));
+                    emptying.spawn(async move {
+                        empty(core, &namespace.key.name).await;
+                        uid
+                    });
                 }
+                Change::Gone(namespace) => sweep(&core, &namespace.key.name).await,
+                _ => {}
             },
-            Some(done) = emptying.join_next() => if let Ok(name) = done {
-                busy.retain(|known| *known != name);
+            Some(done) = emptying.join_next() => if let Ok(uid) = done {
+                busy.remove(&uid);
             },
         }
     }
 }
 
+/// Deletes what was created while its namespace went, by somebody who had seen it before.
+async fn sweep(core: &Arc<Core>, name: &str) {
+    if core.namespace(name).is_none() {
+        delete_content(core, &internal(core), name).await;
+    }
+}
+
+fn internal(core: &Arc<Core>) -> Internal {
+    Internal::new(core, "system:serviceaccount:kube-system:namespace-controller").managing("kube-controller-manager")
+}
+
 /// Deletes what is in a namespace until nothing is, then takes away our finalizer.
-async fn empty(core: Arc<Core>, name: String) -> String {
-    let internal = Internal::new(&core, "system:serviceaccount:kube-system:namespace-controller")
-        .managing("kube-controller-manager");
+async fn empty(core: Arc<Core>, name: &str) {
+    let internal = internal(&core);
     let begun = Instant::now();
     loop {
-        let Some(namespace) = core.namespace(&name).filter(|namespace| namespace.deleting) else { return name };
-        let left = delete_content(&core, &internal, &name).await;
+        let Some(namespace) = core.namespace(name).filter(|namespace| namespace.deleting) else { return };
+        let left = delete_content(&core, &internal, name).await;
         if left.is_empty() {
             if finalize(&internal, &namespace).await {
-                return name;
+                return;
             }
         } else if begun.elapsed() > QUIET {
             report(&internal, &namespace, &left).await;

@@ -14,6 +14,7 @@ use crate::{
         status::{Cause, Details},
     },
     codec::query::WriteOptions,
+    registry::Custom,
     store::{Encoded, Stored, WriteError},
     trace::{Kind, Scope},
 };
@@ -43,8 +44,8 @@ pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
 
 /// Stores a new object, whoever it comes from: a POST, or an apply of what is not there yet, which has its managers already.
 pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
-    check_definition(on, &object)?;
-    check_namespace(on, &object)?;
+    check_definition(on, on.resource.custom.as_deref(), object.name())?;
+    check_namespace(on, object.name())?;
     let object = mutate(on, object, options, manage).await?;
     // The name is generated after mutating webhooks have seen that there is none yet.
     if !object.name().is_empty() || object.meta_str("generateName").is_empty() {
@@ -85,7 +86,23 @@ async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Resul
         return dry_run(on, object);
     }
     let stored = store(on, object).await?;
+    if let Err(status) = check_home(on, &stored.key.name) {
+        // Nobody would find it. If somebody has changed it already, the sweep of its home finds it.
+        let _ = on.core().store.delete(&stored.key, stored.revision, None).await;
+        return Err(status);
+    }
     Ok(Answer::Stored(StatusCode::CREATED, stored))
+}
+
+/// Whether an object that was created still has a place: its namespace and its definition may have gone while webhooks had their say.
+fn check_home(on: On<'_>, name: &str) -> Result<(), Status> {
+    check_namespace(on, name)?;
+    if on.resource.custom.is_none() {
+        return Ok(());
+    }
+    let catalog = on.core().registry.catalog();
+    let served = catalog.get(&on.resource.gv, &on.resource.plural).ok_or_else(Status::no_such_path)?;
+    check_definition(on, served.custom.as_deref(), name)
 }
 
 /// A dry run answers as a create would, without a resourceVersion.
@@ -180,16 +197,16 @@ fn set_namespace(on: On<'_>, object: &mut Value) {
 }
 
 /// Nothing is created of a kind whose definition is on its way out.
-fn check_definition(on: On<'_>, object: &Value) -> Result<(), Status> {
-    if on.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+fn check_definition(on: On<'_>, custom: Option<&Custom>, name: &str) -> Result<(), Status> {
+    if custom.is_some_and(|custom| custom.terminating) {
         let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(&on.collection(), object.name(), why));
+        return Err(Status::forbidden(&on.collection(), name, why));
     }
     Ok(())
 }
 
 /// Nothing is created in a namespace that is not there or on its way out.
-fn check_namespace(on: On<'_>, object: &Value) -> Result<(), Status> {
+fn check_namespace(on: On<'_>, name: &str) -> Result<(), Status> {
     if !on.resource.namespaced || on.is_review() {
         return Ok(());
     }
@@ -205,6 +222,6 @@ fn check_namespace(on: On<'_>, object: &Value) -> Result<(), Status> {
         message: format!("namespace {namespace} is being terminated"),
         field: "metadata.namespace".into(),
     };
-    let details = Details { causes: vec![cause], ..Details::of(&on.collection(), object.name()) };
-    Err(Status::forbidden(&on.collection(), object.name(), &why).with(details))
+    let details = Details { causes: vec![cause], ..Details::of(&on.collection(), name) };
+    Err(Status::forbidden(&on.collection(), name, &why).with(details))
 }
