@@ -104,7 +104,14 @@ struct Collector {
 impl Collector {
     async fn see(&mut self, resource: &GroupResource, change: Change) {
         match change {
-            Change::Reset => self.index.forget(resource),
+            // What went while nobody looked is gone all the same; what is there follows.
+            Change::Reset => {
+                for (key, uid) in self.index.of(resource) {
+                    if self.core.store.get(&key).is_none_or(|live| live.uid != uid) {
+                        self.gone(&key, &uid).await;
+                    }
+                }
+            }
             Change::Set(object) => {
                 self.index.set(&object);
                 self.work_off(&object).await;
@@ -112,17 +119,19 @@ impl Collector {
                     self.doubtful.push_back((Instant::now() + DOUBT, object.key.clone()));
                 }
             }
-            Change::Gone(object) => {
-                let owners = self.index.remove(&object.key);
-                for dependent in self.index.dependents(&object.uid) {
-                    self.check(&dependent).await;
-                }
-                // An owner may have waited for this one.
-                for owner in owners.iter().filter_map(|uid| self.index.key_of(uid)).collect::<Vec<_>>() {
-                    if let Some(owner) = self.core.store.get(&owner) {
-                        self.work_off(&owner).await;
-                    }
-                }
+            Change::Gone(object) => self.gone(&object.key, &object.uid).await,
+        }
+    }
+
+    async fn gone(&mut self, key: &ObjectKey, uid: &str) {
+        let owners = self.index.remove(key);
+        for dependent in self.index.dependents(uid) {
+            self.check(&dependent).await;
+        }
+        // An owner may have waited for this one.
+        for owner in owners.iter().filter_map(|uid| self.index.key_of(uid)).collect::<Vec<_>>() {
+            if let Some(owner) = self.core.store.get(&owner) {
+                self.work_off(&owner).await;
             }
         }
     }

@@ -52,12 +52,10 @@ impl Index {
         node.owners
     }
 
-    /// Forgets a collection.
-    pub(super) fn forget(&mut self, resource: &GroupResource) {
-        let keys: Vec<ObjectKey> = self.nodes.keys().filter(|key| key.resource == *resource).cloned().collect();
-        for key in keys {
-            self.remove(&key);
-        }
+    /// The objects of a collection that are known, by key and uid.
+    pub(super) fn of(&self, resource: &GroupResource) -> Vec<(ObjectKey, Arc<str>)> {
+        let nodes = self.nodes.iter().filter(|(key, _)| key.resource == *resource);
+        nodes.map(|(key, node)| (key.clone(), Arc::clone(&node.uid))).collect()
     }
 
     /// Whoever names this uid as an owner.
