@@ -4,6 +4,7 @@
 //! handler. A handler gets a [`call::On`] and gives an [`answer::Answer`]; how that is written depends on what the caller accepts.
 
 pub mod answer;
+mod body;
 pub mod call;
 mod create;
 mod decode;

@@ -7,11 +7,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{HeaderMap, Request, Response, header};
 use hyper::body::Incoming;
 
 use super::{
+    body,
     call::{Call, On, Warnings},
     dispatch, other, respond,
 };
@@ -245,17 +245,9 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
 }
 
 async fn read(call: &Call, body: Incoming) -> Result<Bytes, Status> {
-    if matches!(call.info.verb, "get" | "list" | "watch") {
-        return Ok(Bytes::new());
-    }
-    let limit = call.core.body_limit;
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {limit}");
-            Err(Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
-        }
-        Err(error) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
+    match call.info.verb {
+        "get" | "list" | "watch" => Ok(Bytes::new()),
+        _ => body::read(body, call.core.body_limit).await,
     }
 }
 

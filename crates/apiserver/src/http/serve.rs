@@ -25,6 +25,12 @@ const HEADERS: Duration = Duration::from_secs(30);
 const STREAMS: u32 = 250;
 /// Room for the largest request (3 MiB) in few window updates.
 const WINDOW: u32 = 1 << 20;
+/// Go's limit of all headers: a long selector is part of them.
+const HEADER_BYTES: u32 = 1 << 20;
+/// What waits on one stream for a client that does not read.
+const SEND_BUFFER: usize = 128 << 10;
+/// A client that has gone without a word is missed after this time, so that its watches end.
+const PING: Duration = Duration::from_secs(30);
 /// Requests under way may end within this time when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 /// After an error of accept, such as too many open files, a moment to recover.
@@ -143,7 +149,8 @@ async fn serve<S: Service>(
     if http2 {
         let mut builder = conn::http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).initial_stream_window_size(WINDOW);
-        builder.initial_connection_window_size(WINDOW * 4);
+        builder.initial_connection_window_size(WINDOW * 4).max_header_list_size(HEADER_BYTES);
+        builder.max_send_buf_size(SEND_BUFFER).keep_alive_interval(PING).keep_alive_timeout(PING);
         let connection = builder.serve_connection(stream, service);
         run(connection, |connection| connection.graceful_shutdown(), stopped).await;
     } else {

@@ -1,0 +1,60 @@
+//! The body of a request: whole, and within limits of size and time.
+
+use std::{error::Error, time::Duration};
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::timeout;
+
+use crate::api::Status;
+
+/// kube-apiserver gives a request a minute. Whoever sends its body more slowly holds a connection for nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads all of it.
+///
+/// # Errors
+/// 413 if it is longer than the limit, which is noticed before all of it has come; 504 if it takes too long.
+pub async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    match timeout(PATIENCE, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {limit}");
+            Err(Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
+        }
+        Ok(Err(error)) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
+        Err(_) => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::http::Body;
+
+    #[tokio::test]
+    async fn a_body_is_read_whole_unless_it_is_too_long() {
+        let pieces = || Body::pieces(["ab", "cd"].map(Bytes::from));
+        assert_eq!(read(pieces(), 4).await.unwrap(), "abcd");
+        assert_eq!(read(pieces(), 3).await.unwrap_err().code, 413);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up() {
+        let (sender, receiver) = mpsc::channel(1);
+        sender.send(Bytes::from("a")).await.unwrap();
+        let status = read(Body::stream(receiver), 10).await.unwrap_err();
+        assert_eq!((status.code, &*status.reason), (504, "Timeout"));
+        drop(sender);
+    }
+}
