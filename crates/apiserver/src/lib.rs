@@ -1,5 +1,29 @@
 //! A Kubernetes-compatible API server in one process, which traces every request as KEP-647 says.
 //!
+//! In a test of a kube-rs operator, with the feature `client`, this is all that it takes:
+//!
+//! ```
+//! # #[cfg(feature = "client")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kube::{Api, api::ListParams};
+//! use kubewake_apiserver::server::{ApiServer, Options};
+//!
+//! let server = ApiServer::start(Options::default()).await?;
+//! let namespaces: Api<Namespace> = Api::all(server.client()?);
+//! assert_eq!(namespaces.list(&ListParams::default()).await?.items.len(), 4);
+//!
+//! // Somebody who may do nothing yet.
+//! let namespaces: Api<Namespace> = Api::all(server.client_as("ann", &["gardeners"])?);
+//! assert!(namespaces.list(&ListParams::default()).await.is_err());
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "client"))]
+//! # fn main() {}
+//! ```
+//!
 //! The layers, each using only those above it:
 //! - [`api`]: names, metadata, field errors, `Status`. [`schema`]: one tree per kind.
 //! - [`store`]: objects, history and watches, in memory and on disk.
