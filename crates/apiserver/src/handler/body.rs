@@ -54,7 +54,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel(1);
         sender.send(Bytes::from("a")).await.unwrap();
         let status = read(Body::stream(receiver), 10).await.unwrap_err();
-        assert_eq!((status.code, &*status.reason), (504, "Timeout"));
+        assert_eq!((status.code, status.reason), (504, "Timeout"));
         drop(sender);
     }
 }

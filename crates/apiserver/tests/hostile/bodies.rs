@@ -46,7 +46,7 @@ async fn deep_nesting_is_refused_in_every_form() {
     victim.refuses("POST", MAPS, YAML, "- ".repeat(DEEP)).await;
     let stairs: String = (0..1000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
     victim.refuses("POST", MAPS, YAML, stairs).await;
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_patch_cannot_nest_what_a_body_cannot() {
         (0..40).map(|number| json!({ "op": "copy", "from": "", "path": format!("/a/x{number}") })).collect();
     victim.refuses("PATCH", &format!("{things}/t"), PATCH, Value::from(wide).to_string()).await;
     assert_eq!(victim.call("GET", &format!("{things}/t"), "", "").await.code, 200);
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn yaml_that_grows_is_refused() {
         let answer = victim.call("POST", MAPS, YAML, yaml).await;
         assert!((400..500).contains(&answer.code), "{yaml:?}: {answer:?}");
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn a_body_over_the_limit_is_refused_and_one_within_it_taken() {
         let answer = victim.call("POST", MAPS, content_type, body).await;
         assert!((400..500).contains(&answer.code), "{content_type} {}", answer.code);
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn garbage_is_refused_in_every_media_type() {
         let patch = [MERGE, STRATEGIC, PATCH, APPLY][round % 4];
         victim.refuses("PATCH", &one, patch, bytes.clone()).await;
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn protobuf_that_lies_about_its_lengths_is_refused() {
         deep = outer;
     }
     victim.refuses("POST", MAPS, PROTOBUF, unknown(&deep)).await;
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn numbers_and_types_out_of_range_are_refused() {
         let fine = answer.code == 201 && (body.contains("managedFields") || body.contains("1e999999999"));
         assert!(fine || (400..500).contains(&answer.code), "{body}: {answer:?}");
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 fn definition(schema: &Value) -> String {
@@ -312,5 +312,5 @@ async fn definitions_that_ask_for_too_much_are_refused() {
             crate::victim::soon(async { while victim.call("GET", &name, "", "").await.code != 404 {} }).await;
         }
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }

@@ -39,7 +39,7 @@ async fn idle_and_half_open_connections_keep_nobody_out() {
         half.push(stream);
         half.push(connect(&victim.server, "h2").await);
     }
-    victim.is_well().await;
+    victim.ends_well().await;
     drop((open, half));
 }
 
@@ -58,7 +58,7 @@ async fn frames_that_are_none_end_their_connection_only() {
         let mut answer = Vec::new();
         let _ = soon(stream.read_to_end(&mut answer)).await;
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn requests_that_are_reset_leave_nothing_behind() {
     // Whatever was created is whole.
     let listed = victim.call("GET", MAPS, "", "").await;
     assert!(listed.body["items"].as_array().unwrap().iter().all(|item| item["metadata"]["uid"].is_string()));
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 /// Resident memory of this process, which is the server's and the test's.
@@ -156,5 +156,5 @@ async fn many_requests_at_once_are_all_answered() {
     while let Some(code) = soon(tasks.join_next()).await {
         assert_eq!(code.unwrap(), 201);
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }

@@ -61,7 +61,7 @@ async fn strange_paths_are_answered() {
             assert!((200..500).contains(&answer.code) || answer.code == 503, "{method} {path}: {answer:?}");
         }
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn options_out_of_range_are_refused_or_have_no_effect() {
         let no_number = get.body["message"].as_str().is_some_and(|message| message.contains("strconv.ParseUint"));
         assert!((200..500).contains(&get.code) || get.code == 504 || no_number, "{get:?}");
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn watches_with_any_time_limit_begin() {
         let first = soon(http_body_util::BodyExt::frame(&mut body)).await.unwrap().unwrap();
         assert!(first.into_data().unwrap().starts_with(br#"{"type":"ADDED""#));
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn selectors_may_be_long_but_not_wrong() {
     }
     let deep = format!("{}a{}", "(".repeat(20_000), ")".repeat(20_000));
     assert_eq!(soon(client.call("GET", &format!("{MAPS}?labelSelector={deep}"), "", "")).await.0, 400);
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn continue_tokens_of_others_are_refused() {
             assert!(matches!(answer.code, 400 | 410), "{token}: {answer:?}");
         }
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn malformed_http_is_refused() {
         // Some of it is no HTTP, so that there is nobody to answer to.
         assert!(answer.is_empty() || (400..500).contains(&code), "{request:.80}: {answer:.200}");
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }
 
 #[tokio::test]
@@ -233,5 +233,5 @@ async fn headers_that_lie_are_refused_or_have_no_effect() {
         let answer = soon(exchange(&victim.server, request.as_bytes())).await;
         assert!((200..500).contains(&code(&answer)), "{headers}: {answer:.300}");
     }
-    victim.is_well().await;
+    victim.ends_well().await;
 }

@@ -56,7 +56,7 @@ impl Victim {
     }
 
     /// A new client is served, and nothing is lost.
-    pub async fn is_well(self) {
+    pub async fn ends_well(self) {
         let client = soon(Http2::new(&self.server)).await;
         let (code, bytes) = soon(client.call("GET", &format!("{MAPS}/precious"), "", "")).await;
         assert_eq!(code, StatusCode::OK);

@@ -6,13 +6,14 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, CustomResourceExt, ResourceExt,
+    Api, CustomResourceExt, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
+use kubewake_apiserver::server::Options;
 use serde_json::json;
 
-use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, value_of};
+use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, until, value_of};
 
 /// Adds one, and tries again until nobody else was faster.
 async fn increment(api: &Api<ConfigMap>) {
@@ -140,4 +141,24 @@ async fn definitions_and_namespaces_come_and_go_at_once() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn everything_is_collected_although_history_is_short() {
+    // So short that the collector falls behind, and has to find out by itself who has gone.
+    let world = World::with(Options { history_bytes: 1024, ..Options::default() }).await;
+    define_gardens(&world.client).await;
+    let (gardens, api) = (world.gardens(), world.config_maps());
+    for number in 0..30 {
+        let owner = gardens.create(&PostParams::default(), &garden(&format!("g{number}"), 1)).await.unwrap();
+        let mut owned = config_map(&format!("a{number}"), "1");
+        owned.metadata.owner_references = Some(vec![owner.owner_ref(&()).unwrap()]);
+        api.create(&PostParams::default(), &owned).await.unwrap();
+    }
+    gardens.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    until(|| is_empty(&api)).await;
+}
+
+async fn is_empty(api: &Api<ConfigMap>) -> Option<()> {
+    api.list(&ListParams::default()).await.unwrap().items.is_empty().then_some(())
 }
