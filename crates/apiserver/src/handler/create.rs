@@ -107,7 +107,7 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
         span.event("initial value restored");
     }
     span.event("About to Encode");
-    let length = if span.is_recording() { object.to_string().len() } else { 0 };
+    let length = if span.is_recording() { super::spans::encoded_length(&object) } else { 0 };
     span.event_with("Encode succeeded", &[("len", length.into())]);
     span.event("TransformToStorage succeeded");
     if change {

@@ -19,9 +19,14 @@ pub(super) const STATUS: u32 = 15;
 
 /// Bytes or text.
 pub(super) fn bytes(to: &mut Vec<u8>, field: u32, value: &[u8]) {
-    encode_key(field, WireType::LengthDelimited, to);
-    encode_varint(value.len() as u64, to);
+    head(to, field, value.len());
     to.extend_from_slice(value);
+}
+
+/// What is before bytes or text.
+pub(super) fn head(to: &mut Vec<u8>, field: u32, length: usize) {
+    encode_key(field, WireType::LengthDelimited, to);
+    encode_varint(length as u64, to);
 }
 
 /// A number of eight bytes.
@@ -43,11 +48,9 @@ pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribu
         Attribute::Flag(_) => 2,
         Attribute::Number(number) => 1 + encoded_len_varint(*number as u64),
     };
-    encode_key(field, WireType::LengthDelimited, to);
-    encode_varint((delimited(key.len()) + delimited(any)) as u64, to);
+    head(to, field, delimited(key.len()) + delimited(any));
     bytes(to, 1, key.as_bytes());
-    encode_key(2, WireType::LengthDelimited, to);
-    encode_varint(any as u64, to);
+    head(to, 2, any);
     match value {
         Attribute::Text(text) => bytes(to, 1, text.as_bytes()),
         Attribute::Flag(flag) => varint(to, 2, u64::from(*flag)),
@@ -56,7 +59,7 @@ pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribu
 }
 
 /// How long a field of this length is with its key (a small number) and its length before it.
-fn delimited(length: usize) -> usize {
+pub(super) fn delimited(length: usize) -> usize {
     1 + encoded_len_varint(length as u64) + length
 }
 
