@@ -18,8 +18,10 @@ mod stories {
     mod exporters;
     mod hardening;
     mod isolation;
+    mod kubectl;
     mod observe;
     mod poison;
+    mod python_kubernetes;
     mod python_sdk;
     mod readme;
     mod reload;

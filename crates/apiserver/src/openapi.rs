@@ -3,8 +3,8 @@
 //! Guaranteed: every reference of a document resolves in it; documents are built when they are asked for, part by part into the
 //! answer's bytes, and nothing of them is kept. Schemas of built-in types are written straight from their table, so no tree is
 //! built either. The hash in a document's address changes when the document does; only hashes are kept. Assumed: the schema of a custom resource
-//! is a structural one. Not done: descriptions of built-in types, the protobuf form of version 3, paths in version 2 (kubectl
-//! reads those only from servers without version 3).
+//! is a structural one. Not done: descriptions of built-in types, the protobuf form of version 3, paths in version 2 but
+//! those that old kubectl reads.
 
 mod custom;
 mod document;

@@ -1,6 +1,8 @@
 //! The whole server: sockets, store, controllers.
 
 mod bootstrap;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod gates;
 mod services;
 

@@ -41,13 +41,12 @@ use self::{
     list::View,
     shared::{Intent, Shared},
     state::State,
-    stored::Encoded,
 };
 pub use self::{
     error::{OpenError, WriteError},
     event::{Event, EventKind},
     list::{At, ListError, ListQuery, Listed, More},
-    stored::{MAX_BODY, MAX_DEPTH, Stored},
+    stored::{Encoded, MAX_BODY, MAX_DEPTH, Stored},
     watch::{Lagged, Watch, WatchError, WatchFrom},
 };
 use crate::api::{GroupResource, ObjectKey};
@@ -141,7 +140,12 @@ impl Store {
 
     /// Stores a new object. `apiVersion`, `kind` and `metadata.resourceVersion` of it do not count.
     pub async fn create(&self, key: ObjectKey, object: Value) -> Result<Arc<Stored>, WriteError> {
-        self.shared().write(&key, Intent::Create(Encoded::of(&object)?)).await
+        self.insert(&key, Encoded::of(&object)?).await
+    }
+
+    /// Stores a new object that is encoded already.
+    pub async fn insert(&self, key: &ObjectKey, object: Encoded) -> Result<Arc<Stored>, WriteError> {
+        self.shared().write(key, Intent::Create(object)).await
     }
 
     /// Replaces an object that is at the expected revision. If nothing but the revision differs, nothing is written and the stored

@@ -4,6 +4,7 @@ mod client;
 mod context;
 mod requests;
 mod start;
+mod tracing;
 mod watchers;
 
 use std::{path::PathBuf, process::Command};
@@ -37,7 +38,7 @@ impl Size {
             creates: 1000,
             gets: pick(5000, 1000),
             lists: pick(300, 100),
-            pairs: pick(40, 5),
+            pairs: pick(60, 5),
             watchers: 1000,
             events: pick(500, 50),
         }
@@ -86,6 +87,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     start::measure(size, &mut section)?;
     requests::measure(size, &mut section)?;
     context::measure(size, &mut section)?;
+    tracing::measure(size, &mut section)?;
     watchers::measure(size, &mut section)?;
     Ok(section)
 }

@@ -14,19 +14,38 @@ const NEEDED: [(&str, &str, &[&str]); 3] = [
     ("python3-venv", "python3", &["-c", "import ensurepip, venv"]),
 ];
 
+/// The same for what stories do without, saying so.
+const WELCOME: [(&str, &str, &[&str]); 1] = [("kubernetes-client", "kubectl", &["version", "--client"])];
+
 /// Installs what is missing, or says what to install.
 pub(crate) fn install() -> anyhow::Result<()> {
-    let missing: Vec<&str> =
-        NEEDED.iter().filter(|(_, program, args)| !succeeds(program, args)).map(|(package, ..)| *package).collect();
-    if missing.is_empty() {
+    let (needed, welcome) = (missing(&NEEDED), missing(&WELCOME));
+    if needed.is_empty() && welcome.is_empty() {
         return Ok(());
     }
-    if !can_install() {
-        bail!("please install {} (on Debian: apt-get install {})", missing.join(", "), missing.join(" "));
+    if can_install() {
+        run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    } else if !needed.is_empty() {
+        bail!("please install {} (on Debian: apt-get install {})", needed.join(", "), needed.join(" "));
     }
-    run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    if !needed.is_empty() {
+        get(&needed)?;
+    }
+    // Not every Debian has it.
+    let installed = welcome.is_empty() || (can_install() && get(&welcome).is_ok());
+    if !installed {
+        eprintln!("without {}, some stories are skipped", welcome.join(", "));
+    }
+    Ok(())
+}
+
+fn missing(packages: &[(&'static str, &str, &[&str])]) -> Vec<&'static str> {
+    packages.iter().filter(|(_, program, args)| !succeeds(program, args)).map(|(package, ..)| *package).collect()
+}
+
+fn get(packages: &[&str]) -> anyhow::Result<()> {
     let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(&missing);
+    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
     run(install.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 

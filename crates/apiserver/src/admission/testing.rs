@@ -101,7 +101,7 @@ impl Stage {
             method,
             query: query.to_owned(),
             headers: HeaderMap::new(),
-            peer: Arc::new(Peer { address: ([127, 0, 0, 1], 1).into(), certificate: None }),
+            peer: Arc::new(Peer { address: ([127, 0, 0, 1], 1).into(), user: None }),
             audit_id: String::new(),
             protocol: "HTTP/1.1",
             warnings: Warnings::default(),

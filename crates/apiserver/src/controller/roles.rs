@@ -1,6 +1,6 @@
 //! Keeps the index of RBAC as new as the store, and aggregated ClusterRoles as their rules say.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -8,8 +8,10 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{Change, Feed};
 use crate::{
     api::{GroupResource, ObjectKey},
+    auth::Rbac,
     core::Core,
     handler::internal::{Internal, Target},
+    store::Store,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -27,15 +29,46 @@ pub async fn run(core: Arc<Core>) {
         feeds.spawn(async move { while sender.send((resource.clone(), feed.next().await)).await.is_ok() {} });
     }
     let internal = Internal::new(&core, "system:serviceaccount:kube-system:clusterrole-aggregation-controller");
+    let mut index = Index { rbac: &core.access.rbac, store: &core.store, known: HashSet::new() };
+    let mut stale = false;
     while let Some((resource, change)) = news.recv().await {
-        let rbac = &core.access.rbac;
-        match change {
-            Change::Reset => continue,
-            Change::Set(object) => rbac.apply(&resource, &object.value()),
-            Change::Gone(object) => rbac.remove(&resource, &object.key.namespace, &object.key.name),
-        }
-        if &*resource.resource == "clusterroles" && news.is_empty() {
+        index.take(&resource, change);
+        stale |= &*resource.resource == "clusterroles";
+        // Once for all that waits, whatever kind comes last.
+        if stale && news.is_empty() {
+            stale = false;
             aggregate(&core, &internal).await;
+        }
+    }
+}
+
+/// The index, and what it was told of, so that it forgets what went unseen.
+struct Index<'a> {
+    rbac: &'a Rbac,
+    store: &'a Store,
+    known: HashSet<ObjectKey>,
+}
+
+impl Index<'_> {
+    fn take(&mut self, resource: &GroupResource, change: Change) {
+        match change {
+            Change::Reset => self.forget_gone(resource),
+            Change::Set(object) => {
+                self.rbac.apply(resource, &object.value());
+                self.known.insert(object.key.clone());
+            }
+            Change::Gone(object) => {
+                self.rbac.remove(resource, &object.key.namespace, &object.key.name);
+                self.known.remove(&object.key);
+            }
+        }
+    }
+
+    /// A binding that was deleted while nobody looked must not go on granting.
+    fn forget_gone(&mut self, resource: &GroupResource) {
+        let gone = |key: &ObjectKey| key.resource == *resource && self.store.get(key).is_none();
+        for key in self.known.extract_if(gone) {
+            self.rbac.remove(resource, &key.namespace, &key.name);
         }
     }
 }
@@ -62,3 +95,6 @@ async fn aggregate(core: &Core, internal: &Internal) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

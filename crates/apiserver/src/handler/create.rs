@@ -14,7 +14,7 @@ use crate::{
         status::{Cause, Details},
     },
     codec::query::WriteOptions,
-    store::{Stored, WriteError},
+    store::{Encoded, Stored, WriteError},
     trace::{Kind, Scope},
 };
 
@@ -107,15 +107,20 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
         span.event("initial value restored");
     }
     span.event("About to Encode");
+<<<<<<< HEAD
     let length = if span.is_recording() { super::spans::encoded_length(&object) } else { 0 };
     span.event_with("Encode succeeded", &[("len", length.into())]);
+=======
+    let encoded = Encoded::of(&object).map_err(Status::internal)?;
+    span.event_with("Encode succeeded", &[("len", encoded.size().into())]);
+>>>>>>> main
     span.event("TransformToStorage succeeded");
     if change {
         span.event("Transaction prepared");
     }
     let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
     on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
-    let created = on.core().store.create(on.key(&name), object).await;
+    let created = on.core().store.insert(&on.key(&name), encoded).await;
     transaction.end();
     span.event(if change { "Txn call completed" } else { "Txn call succeeded" });
     match created {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     api::{Status, identity},
-    auth::{Attributes, Credentials, User, attributes::selected_name, authenticate::Secret, impersonation, x509},
+    auth::{Attributes, Credentials, User, attributes::selected_name, authenticate::Secret, impersonation},
     codec::query::Query,
     core::Core,
     http::{Body, Peer, RequestInfo, Service},
@@ -95,9 +95,8 @@ fn audit_id(headers: &HeaderMap) -> String {
 }
 
 async fn authenticate(call: &Call) -> Result<User, Status> {
-    let certificate = call.peer.certificate.as_ref().and_then(|leaf| x509::user(leaf));
     let authorization = Some(call.header(header::AUTHORIZATION)).filter(|text| !text.is_empty()).map(Secret);
-    let credentials = Credentials { certificate: certificate.as_ref(), authorization, path: &call.info.path };
+    let credentials = Credentials { certificate: call.peer.user.as_ref(), authorization, path: &call.info.path };
     call.core.access.authentication.user(&credentials).await
 }
 

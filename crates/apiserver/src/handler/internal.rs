@@ -138,7 +138,7 @@ impl Internal {
             method,
             query: String::new(),
             headers: HeaderMap::new(),
-            peer: Arc::new(Peer { address: ([127, 0, 0, 1], 0).into(), certificate: None }),
+            peer: Arc::new(Peer { address: ([127, 0, 0, 1], 0).into(), user: None }),
             audit_id: identity::uid(),
             protocol: "HTTP/2.0",
             warnings: Warnings::default(),

@@ -9,10 +9,7 @@ use super::{
     update::{self, Changed, Managers, Precondition},
 };
 use crate::{
-    api::{
-        Status,
-        meta::{Meta, set_meta},
-    },
+    api::{Status, meta::Meta},
     auth::Attributes,
     codec::{content_type::PatchType, query::WriteOptions},
     patch,
@@ -77,7 +74,6 @@ fn check_identity(on: On<'_>, live: &Value, patched: &Value) -> Result<(), Statu
 
 async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
     let applied = decode::applied(on, body)?;
-    update::check_place(on, &applied)?;
     let (writer, force) = (on.writer(options), options.force == Some(true));
     let merge = |live: Option<&Value>| writer.owner(on).apply(live, &applied, force).map_err(Status::from);
     if on.core().store.get(&on.key(&on.path.name)).is_none() {
@@ -86,13 +82,15 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
         }
         may_create(on).await?;
         let mut object = merge(None)?;
+        update::check_place(on, &object)?;
         decode::patched(on, &mut object, body, PatchType::Apply, options)?;
-        set_meta(&mut object, "name", on.path.name.as_str());
         on.span.event("About to check admission control");
         return create::insert(on, object, options, false).await;
     }
     let make = |live: &Value| -> Result<Changed, Status> {
         let mut object = merge(Some(live))?;
+        // Checked with what is there: a name that is left out is the object's own.
+        update::check_place(on, &object)?;
         decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         on.span.event("About to check admission control");
         Ok((object, Managers::Done))

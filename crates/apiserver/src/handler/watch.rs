@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use super::{
@@ -37,6 +37,8 @@ const BOOKMARK: Duration = Duration::from_secs(60);
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Watches without a limit of their own end between one and two of these, as in kube-apiserver.
 const LONGEST: Duration = Duration::from_secs(1800);
+/// A watcher may ask for any limit, but the clock has an end.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Starts a watch.
 pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
@@ -86,7 +88,7 @@ fn from(options: &ListOptions, revision: Option<u64>) -> WatchFrom {
 
 fn limit(options: &ListOptions) -> Duration {
     match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()).min(FOREVER),
         _ => LONGEST + Duration::from_secs_f64(LONGEST.as_secs_f64() * fastrand::f64()),
     }
 }
@@ -114,20 +116,27 @@ impl Stream {
     async fn run(&mut self, mut watch: Watch) {
         let mut bookmark = self.next_bookmark();
         let mut stopped = self.core.stopped();
+        let mut catalog = self.core.registry.changed();
         if self.initial && watch.initial() == 0 && !self.send_initial_end(&watch).await {
             return;
         }
         loop {
             let first = tokio::select! {
-                event = watch.next() => event,
+                biased;
                 () = sleep_until(self.deadline) => return,
+                () = self.sender.closed() => return,
+                () = stopped.wait() => return,
                 () = sleep_until(bookmark), if self.bookmarks => {
                     bookmark = self.next_bookmark();
                     if !self.send_bookmark(watch.seen(), false).await { return }
                     continue;
                 }
-                () = self.sender.closed() => return,
-                () = stopped.wait() => return,
+                event = watch.next() => event,
+                // After the last event, which came before.
+                Ok(()) = catalog.changed(), if self.resource.custom.is_some() => {
+                    if self.is_withdrawn() { return }
+                    continue;
+                }
             };
             let event = match first {
                 Ok(event) => event,
@@ -137,6 +146,16 @@ impl Stream {
                 return;
             }
         }
+    }
+
+    /// Whether the resource is no longer served: its definition is gone.
+    fn is_withdrawn(&self) -> bool {
+        self.core.registry.catalog().get(&self.resource.gv, &self.resource.plural).is_none()
+    }
+
+    /// Sends a piece. False if nobody takes it: whoever does not read is not waited for beyond the end of the watch.
+    async fn send(&self, bytes: BytesMut) -> bool {
+        timeout_at(self.deadline, self.sender.send(bytes.freeze())).await.is_ok_and(|sent| sent.is_ok())
     }
 
     /// Sends this event and those that wait already.
@@ -152,7 +171,7 @@ impl Stream {
             // Having fallen behind is said by the next call.
             next = if bytes.len() < PIECE { watch.try_next().ok().flatten() } else { None };
         }
-        let taken = bytes.is_empty() || self.sender.send(bytes.freeze()).await.is_ok();
+        let taken = bytes.is_empty() || self.send(bytes).await;
         for committed in self.news.drain(..).filter(|_| taken) {
             self.core.metrics.delivered(committed);
         }
@@ -219,7 +238,7 @@ impl Stream {
     async fn send_bookmark(&mut self, revision: u64, initial_end: bool) -> bool {
         let mut bytes = BytesMut::new();
         self.put_bookmark(&mut bytes, revision, initial_end);
-        self.sender.send(bytes.freeze()).await.is_ok()
+        self.send(bytes).await
     }
 
     fn put_bookmark(&mut self, bytes: &mut BytesMut, revision: u64, initial_end: bool) {
@@ -242,6 +261,6 @@ impl Stream {
         let mut bytes = BytesMut::new();
         answer::event_value(&mut bytes, "ERROR", &status.to_value());
         // Whoever has gone does not need to know.
-        let _ = self.sender.send(bytes.freeze()).await;
+        self.send(bytes).await;
     }
 }

@@ -5,7 +5,7 @@ use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::Pin, sy
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::{ServerConfig, pki_types::CertificateDer};
+use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
@@ -15,6 +15,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::Body;
+use crate::auth::{User, x509};
 
 /// A client that is slower than this to shake hands is none.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -34,8 +35,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
-    /// Its certificate, verified against the CA; none if it showed none.
-    pub certificate: Option<CertificateDer<'static>>,
+    /// Whom its certificate names, which was verified against the CA; none if it showed none, or one that names nobody.
+    pub user: Option<User>,
 }
 
 /// Whoever answers requests.
@@ -132,8 +133,8 @@ async fn serve<S: Service>(
 ) {
     let (_, session) = stream.get_ref();
     let http2 = session.alpn_protocol() == Some(b"h2");
-    let certificate = session.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
-    let peer = Arc::new(Peer { address, certificate });
+    let user = session.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| x509::user(leaf));
+    let peer = Arc::new(Peer { address, user });
     let service = service_fn(move |request| {
         let (service, peer) = (Arc::clone(&service), Arc::clone(&peer));
         async move { Ok::<_, Infallible>(service.call(request, peer).await) }

@@ -67,6 +67,10 @@ impl Strategy for Pod {
             "status" => prepare_status(new, old),
             _ => {
                 keep(new, old, "status");
+                if let Some(spec) = part(new, "spec") {
+                    tolerate_failing_nodes(spec);
+                    keep_priority(spec, old);
+                }
                 next_generation(new, old, &["spec"]);
             }
         }
@@ -184,6 +188,15 @@ fn priority(spec: &mut Object) {
     };
     spec.insert("priority".to_owned(), priority.into());
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// Who replaces a pod need not know the priority that it was given.
+fn keep_priority(spec: &mut Object, old: &Value) {
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(given) = at(old, &["spec", field]) {
+            fill(spec, field, given.clone());
+        }
+    }
 }
 
 /// How sure a pod can be of its cpu and memory.

@@ -11,6 +11,7 @@ struct Message(Vec<u8>);
 #[derive(Debug)]
 pub(super) struct Document {
     head: Message,
+    paths: Message,
     definitions: Message,
 }
 
@@ -22,8 +23,17 @@ impl Document {
             info.text(1, title);
             info.text(2, version);
         });
-        head.message(8, |_| {});
-        Self { head, definitions: Message::default() }
+        Self { head, paths: Message::default(), definitions: Message::default() }
+    }
+
+    /// Adds the item of a path, of which only the patch is written.
+    pub(super) fn path(&mut self, name: &str, item: &Value) {
+        let patch = item.get("patch").and_then(Value::as_object);
+        // `NamedPathItem`, `PathItem`
+        self.paths.message(2, |named| {
+            named.text(1, name);
+            named.message(2, |item| item.message(8, |operation| operation.operation(patch)));
+        });
     }
 
     /// Adds a definition.
@@ -32,7 +42,8 @@ impl Document {
     }
 
     pub(super) fn end(self) -> Vec<u8> {
-        let Self { mut head, definitions } = self;
+        let Self { mut head, paths, definitions } = self;
+        head.bytes(8, &paths.0);
         head.bytes(9, &definitions.0);
         head.0
     }
@@ -69,6 +80,45 @@ impl Message {
         self.message(tag, |any| any.text(2, &value.to_string()));
     }
 
+    /// `NamedAny`
+    fn extension(&mut self, tag: u32, key: &str, value: &Value) {
+        self.message(tag, |extension| {
+            extension.text(1, key);
+            extension.any(2, value);
+        });
+    }
+
+    /// `Operation`, without what only people read.
+    fn operation(&mut self, operation: Option<&Map<String, Value>>) {
+        for (key, value) in operation.into_iter().flatten() {
+            let items = || value.as_array().into_iter().flatten();
+            match &**key {
+                "consumes" => items().filter_map(Value::as_str).for_each(|media| self.text(7, media)),
+                "parameters" => items().for_each(|parameter| self.parameter(parameter)),
+                _ if key.starts_with("x-") => self.extension(13, key, value),
+                _ => {}
+            }
+        }
+    }
+
+    /// `ParametersItem`, `Parameter`, `NonBodyParameter` and the message of its place, whose fields have the same numbers but for one.
+    fn parameter(&mut self, parameter: &Value) {
+        let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (place, of) = if text("in") == "path" { (4, 5) } else { (3, 6) };
+        self.message(8, |item| {
+            item.message(1, |parameter| {
+                parameter.message(2, |other| {
+                    other.message(place, |fields| {
+                        fields.number(1, u64::from(text("in") == "path"));
+                        fields.text(2, text("in"));
+                        fields.text(4, text("name"));
+                        fields.text(of, text("type"));
+                    });
+                });
+            });
+        });
+    }
+
     /// `NamedSchema`
     fn named_schema(&mut self, tag: u32, name: &str, schema: &Value) {
         self.message(tag, |named| {
@@ -97,10 +147,7 @@ impl Message {
             "items" => self.message(23, |item| item.message(1, |inner| inner.schema(value))),
             // `Properties`
             "properties" => self.message(25, |properties| properties.named_schemas(value.as_object())),
-            _ if key.starts_with("x-") => self.message(31, |extension| {
-                extension.text(1, key);
-                extension.any(2, value);
-            }),
+            _ if key.starts_with("x-") => self.extension(31, key, value),
             _ => self.scalar_keyword(key, value),
         }
     }

@@ -91,4 +91,13 @@ impl Parameter {
         }
         json
     }
+
+    /// The same in version 2.
+    pub(super) fn json_v2(&self) -> Value {
+        let mut json = json!({"name": self.name, "in": self.place, "type": self.of, "uniqueItems": true});
+        if let Some(json) = json.as_object_mut().filter(|_| self.place == "path") {
+            json.insert("required".into(), true.into());
+        }
+        json
+    }
 }

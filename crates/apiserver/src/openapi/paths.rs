@@ -44,6 +44,13 @@ const DELETION_GIVES_OBJECT: [&str; 16] = [
     "volumeattributesclasses",
 ];
 
+/// The kinds of patch that objects take.
+pub(super) fn patch_media(resource: &Resource) -> Vec<&'static str> {
+    let mut media = PATCH_MEDIA.to_vec();
+    media.extend(resource.custom.is_none().then_some(STRATEGIC));
+    media
+}
+
 /// Writes the paths of a resource.
 pub(super) struct Paths<'a> {
     /// Where the group and version is: `/apis/apps/v1`.
@@ -271,9 +278,7 @@ impl Paths<'_> {
     }
 
     fn patch(&self, id: String, of: String) -> Operation {
-        let mut media = PATCH_MEDIA.to_vec();
-        media.extend(self.resource.custom.is_none().then_some(STRATEGIC));
-        let content = Content { media, of: Some(format!("{META}.Patch")) };
+        let content = Content { media: patch_media(self.resource), of: Some(format!("{META}.Patch")) };
         Operation {
             method: "patch",
             action: "patch",

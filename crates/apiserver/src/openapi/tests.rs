@@ -226,13 +226,67 @@ mod message {
         #[prost(string, tag = "1")]
         pub swagger: String,
         #[prost(message, optional, tag = "8")]
-        pub paths: Option<Empty>,
+        pub paths: Option<Paths>,
         #[prost(message, optional, tag = "9")]
         pub definitions: Option<Schemas>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Empty {}
+    pub struct Paths {
+        #[prost(message, repeated, tag = "2")]
+        pub named: Vec<NamedPath>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct NamedPath {
+        #[prost(string, tag = "1")]
+        pub name: String,
+        #[prost(message, optional, tag = "2")]
+        pub item: Option<PathItem>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct PathItem {
+        #[prost(message, optional, tag = "8")]
+        pub patch: Option<Operation>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Operation {
+        #[prost(string, repeated, tag = "7")]
+        pub consumes: Vec<String>,
+        #[prost(message, repeated, tag = "8")]
+        pub parameters: Vec<Nested>,
+        #[prost(message, repeated, tag = "13")]
+        pub extensions: Vec<NamedAny>,
+    }
+
+    /// `ParametersItem`
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Nested {
+        #[prost(message, optional, tag = "1")]
+        pub parameter: Option<Parameter>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Parameter {
+        #[prost(message, optional, tag = "2")]
+        pub other: Option<NonBody>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct NonBody {
+        #[prost(message, optional, tag = "3")]
+        pub query: Option<Query>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Query {
+        #[prost(string, tag = "4")]
+        pub name: String,
+        #[prost(string, tag = "6")]
+        pub of: String,
+    }
 
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Schemas {
@@ -286,7 +340,6 @@ fn the_second_version_is_the_same_in_both_forms() {
     assert_eq!((found.status, found.content_type), (200, ANSWERED_V2));
     let document = message::Document::decode(&found.body[..]).unwrap();
     assert_eq!(document.swagger, "2.0");
-    assert!(document.paths.is_some());
     let named = document.definitions.unwrap().named;
     let names: BTreeSet<&str> = named.iter().map(|of| of.name.as_str()).collect();
     let definitions = json["definitions"].as_object().unwrap();
@@ -305,6 +358,34 @@ fn the_second_version_is_the_same_in_both_forms() {
     let deployment = &definitions["io.k8s.api.apps.v1.Deployment"];
     let spec = json!({"$ref": "#/definitions/io.k8s.api.apps.v1.DeploymentSpec"});
     assert_eq!(deployment["properties"]["spec"], spec);
+}
+
+#[test]
+fn the_second_version_says_how_objects_are_patched() {
+    let catalog = catalog_with([widgets("example.com", "v1")]);
+    let json = get(&catalog, "/openapi/v2");
+    let found = answer(&catalog, "/openapi/v2", "", Some(ASKED_V2)).unwrap();
+    let document = message::Document::decode(&found.body[..]).unwrap();
+    let paths = document.paths.unwrap().named;
+    assert_eq!(paths.len(), json["paths"].as_object().unwrap().len());
+    let patch = |path: &str| paths.iter().find(|one| one.name == path).unwrap().item.clone().unwrap().patch.unwrap();
+    let deployments = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
+    let operation = patch(deployments);
+    assert_eq!(json!(operation.consumes), json["paths"][deployments]["patch"]["consumes"]);
+    let strategic = "application/strategic-merge-patch+json".to_owned();
+    assert!(operation.consumes.contains(&strategic));
+    let kind = json!({"group": "apps", "version": "v1", "kind": "Deployment"}).to_string();
+    assert!(operation.extensions.iter().any(|one| one.value.as_ref().unwrap().yaml == kind));
+    let queries: Vec<(String, String)> = operation
+        .parameters
+        .into_iter()
+        .filter_map(|one| one.parameter?.other?.query)
+        .map(|query| (query.name, query.of))
+        .collect();
+    assert!(queries.contains(&("dryRun".into(), "string".into())), "{queries:?}");
+    assert!(queries.contains(&("force".into(), "boolean".into())), "{queries:?}");
+    let widgets = patch("/apis/example.com/v1/namespaces/{namespace}/widgets/{name}");
+    assert!(!widgets.consumes.contains(&strategic) && !widgets.consumes.is_empty());
 }
 
 proptest! {

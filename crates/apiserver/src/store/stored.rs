@@ -41,7 +41,8 @@ pub struct Stored {
 }
 
 /// An object on its way into the store: encoded but for its revision, which only the store can give.
-pub(super) struct Encoded {
+#[derive(Clone)]
+pub struct Encoded {
     bytes: Vec<u8>,
     version_at: usize,
     uid: Arc<str>,
@@ -98,9 +99,16 @@ impl fmt::Debug for Stored {
     }
 }
 
+/// Without the bytes: it may be a Secret.
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoded({} bytes)", self.bytes.len())
+    }
+}
+
 impl Encoded {
     /// Encodes an object. What is no object counts as an empty one.
-    pub(super) fn of(object: &Value) -> Result<Self, WriteError> {
+    pub fn of(object: &Value) -> Result<Self, WriteError> {
         if is_deeper(object, MAX_DEPTH) {
             return Err(WriteError::TooDeep);
         }
@@ -120,6 +128,11 @@ impl Encoded {
             owners: object.owners().iter().filter_map(uid_of).collect(),
             deleting: object.is_deleting(),
         })
+    }
+
+    /// How long it is, but for its revision.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     /// A stored object once more, for another revision.

@@ -17,9 +17,19 @@ pub(super) const EVENTS: u32 = 11;
 pub(super) const LINKS: u32 = 13;
 pub(super) const STATUS: u32 = 15;
 
+/// What stands before so many bytes.
+pub(super) fn begin(to: &mut Vec<u8>, field: u32, length: usize) {
+    encode_key(field, WireType::LengthDelimited, to);
+    encode_varint(length as u64, to);
+}
+
 /// Bytes or text.
 pub(super) fn bytes(to: &mut Vec<u8>, field: u32, value: &[u8]) {
+<<<<<<< HEAD
     head(to, field, value.len());
+=======
+    begin(to, field, value.len());
+>>>>>>> main
     to.extend_from_slice(value);
 }
 
@@ -43,6 +53,7 @@ pub(super) fn varint(to: &mut Vec<u8>, field: u32, value: u64) {
 
 /// `KeyValue` as a field of something. Lengths are reckoned first, so that nothing is copied.
 pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribute<'_>) {
+<<<<<<< HEAD
     let any = match value {
         Attribute::Text(text) => delimited(text.len()),
         Attribute::Flag(_) => 2,
@@ -51,10 +62,25 @@ pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribu
     head(to, field, delimited(key.len()) + delimited(any));
     bytes(to, 1, key.as_bytes());
     head(to, 2, any);
+=======
+    let any = any_length(value);
+    begin(to, field, delimited(key.len()) + delimited(any));
+    bytes(to, 1, key.as_bytes());
+    begin(to, 2, any);
+>>>>>>> main
     match value {
         Attribute::Text(text) => bytes(to, 1, text.as_bytes()),
         Attribute::Flag(flag) => varint(to, 2, u64::from(*flag)),
         Attribute::Number(number) => varint(to, 3, *number as u64),
+    }
+}
+
+/// The length of an `AnyValue`.
+fn any_length(value: &Attribute<'_>) -> usize {
+    match value {
+        Attribute::Text(text) => delimited(text.len()),
+        Attribute::Flag(_) => 2,
+        Attribute::Number(number) => 1 + encoded_len_varint(*number as u64),
     }
 }
 
@@ -65,11 +91,13 @@ pub(super) fn delimited(length: usize) -> usize {
 
 /// `Span.Event` as a field of a span.
 pub(super) fn event(to: &mut Vec<u8>, time: u64, name: &str, attributes: &[(&str, Attribute<'_>)]) {
-    let mut event = Vec::with_capacity(name.len() + 24);
-    fixed64(&mut event, 1, time);
-    bytes(&mut event, 2, name.as_bytes());
+    let length = |(key, value): &(&str, Attribute<'_>)| delimited(delimited(key.len()) + delimited(any_length(value)));
+    // The key and the eight bytes of the time.
+    let size = 9 + delimited(name.len()) + attributes.iter().map(length).sum::<usize>();
+    begin(to, EVENTS, size);
+    fixed64(to, 1, time);
+    bytes(to, 2, name.as_bytes());
     for (key, value) in attributes {
-        attribute(&mut event, 3, key, value);
+        attribute(to, 3, key, value);
     }
-    bytes(to, EVENTS, &event);
 }

@@ -22,7 +22,7 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
         differences.push(traced - plain);
     }
     let difference = median(differences.clone());
-    let noise = quarter(&differences);
+    let noise = deviation(&differences);
     let what = format!("trace context without export at most {MAX:.0} µs");
     let shown = format!(
         "{difference:.2} µs (a get {:.1} µs with, {:.1} µs without; half of {} pairs differ from the median by less than {noise:.2} µs)",
@@ -34,8 +34,8 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
     server.process.stop()
 }
 
-/// How far the middle half is from the median.
-pub(super) fn quarter(values: &[f64]) -> f64 {
+/// How far half of them are from the median at most.
+pub(super) fn deviation(values: &[f64]) -> f64 {
     let middle = median(values.to_vec());
     median(values.iter().map(|value| (value - middle).abs()).collect())
 }

@@ -2,7 +2,6 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    Wrong,
     End,
     Comma,
     Open,
@@ -39,22 +38,14 @@ fn is_special(c: char) -> bool {
     matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<')
 }
 
-/// The longest operator that the text begins with.
+/// The longest operator that the text begins with. It looks no further than that: what follows may be as long as a request.
 fn special(text: &str) -> (Token, String, usize) {
-    let run = text.find(|c| !is_special(c)).unwrap_or(text.len());
-    let mut best = (Token::Wrong, String::new(), run);
-    for length in 1..=run {
-        let literal = text.get(..length).unwrap_or_default();
-        match operator(literal) {
-            Some(token) => best = (token, literal.to_owned(), length),
-            None if best.0 != Token::Wrong => return best,
-            None => {}
-        }
-    }
-    if best.0 == Token::Wrong {
-        best.1 = format!("error expected: keyword found '{}'", text.get(..run).unwrap_or_default());
-    }
-    best
+    let found = [2, 1].into_iter().find_map(|length| {
+        let literal = text.get(..length)?;
+        operator(literal).map(|token| (token, literal.to_owned(), length))
+    });
+    // Each of the characters is an operator by itself.
+    found.unwrap_or((Token::End, String::new(), text.len()))
 }
 
 fn operator(text: &str) -> Option<Token> {

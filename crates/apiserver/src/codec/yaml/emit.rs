@@ -20,7 +20,8 @@ pub fn encode(value: &Value) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => emitter.map(map, 0, true),
         Value::Array(items) if !items.is_empty() => emitter.list(items, 0, true),
-        scalar => emitter.inline(scalar, 0),
+        // Lines of a text are indented also where nothing is above it: a mark that says how far needs it.
+        scalar => emitter.inline(scalar, 2),
     }
     emitter.out.finish()
 }

@@ -136,11 +136,19 @@ fn only_images_deadlines_and_tolerations_change() {
         host[0]
             .starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,")
     );
-    let fewer = patch("v1", "Pod", &old, &json!({"spec": {"tolerations": []}})).unwrap_err();
+    let tolerant = patch("v1", "Pod", &old, &json!({"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}));
+    let fewer = patch("v1", "Pod", &tolerant.unwrap(), &json!({"spec": {"tolerations": null}})).unwrap_err();
     assert_eq!(
         fewer,
         ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"]
     );
+}
+
+#[test]
+fn a_pod_may_be_replaced_without_what_it_was_given() {
+    let old = pod();
+    let without = json!({"spec": {"tolerations": null, "priority": null, "preemptionPolicy": null}});
+    assert_eq!(patch("v1", "Pod", &old, &without).unwrap(), old);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! `ExportTraceServiceRequest`, written from spans that are bytes already.
 
-use std::collections::BTreeMap;
-
 use bytes::{BufMut, Bytes};
 
 use crate::trace::{Attribute, Finished, Scope, encode};
@@ -14,8 +12,35 @@ pub(super) fn resource(instance: &str) -> Vec<u8> {
     bytes
 }
 
+<<<<<<< HEAD
 /// The head of a message of gRPC: not compressed, so many bytes.
 pub(super) const FRAME: usize = 5;
+=======
+/// One resource and its spans by scope; for gRPC with its length before it.
+pub(super) fn body(resource: &[u8], mut batch: Vec<Finished>) -> Bytes {
+    // Among those of a scope they stay in the order in which they ended.
+    batch.sort_by_key(|finished| finished.scope);
+    let scopes = || batch.chunk_by(|one, other| one.scope == other.scope);
+    // Lengths are reckoned first, so that each span is copied once.
+    let of_scope = |spans: &[Finished]| {
+        let head = spans.first().map(|first| scope(first.scope)).unwrap_or_default();
+        let length = spans.iter().map(|span| encode::delimited(span.bytes.len())).sum::<usize>() + head.len();
+        (head, length)
+    };
+    let length =
+        encode::delimited(resource.len()) + scopes().map(|spans| encode::delimited(of_scope(spans).1)).sum::<usize>();
+    let mut request = Vec::with_capacity(encode::delimited(length));
+    encode::begin(&mut request, 1, length);
+    encode::bytes(&mut request, 1, resource);
+    for spans in scopes() {
+        let (head, length) = of_scope(spans);
+        encode::begin(&mut request, 2, length);
+        request.extend_from_slice(&head);
+        spans.iter().for_each(|span| encode::bytes(&mut request, 2, &span.bytes));
+    }
+    request.into()
+}
+>>>>>>> main
 
 /// One resource and its spans by scope, as a message of gRPC; without its first [`FRAME`] bytes it is the message alone. All lengths are
 /// reckoned first, so that each span is copied once.

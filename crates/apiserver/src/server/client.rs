@@ -1,0 +1,83 @@
+//! kube-rs clients of a running server, for the tests of operators.
+//!
+//! A client shows a certificate or a token, and trusts the server's own CA and nobody else. Its default namespace is `default`.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use kube::{Client, Config, config::AuthInfo};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+use super::ApiServer;
+use crate::auth::certs::{self, Pair};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ClientError {
+    #[error("there is no certificate for the client")]
+    Certificate(#[from] certs::Error),
+    #[error("the server's CA cannot be read")]
+    Authority(#[from] rustls::pki_types::pem::Error),
+    #[error("the server's address is none for a client")]
+    Address(#[from] http::uri::InvalidUri),
+    #[error("kube-rs makes no client of this")]
+    Client(#[source] Box<kube::Error>),
+}
+
+impl ApiServer {
+    /// What kube-rs makes the administrator's client of, for those who want to change something in it: time limits, retries,
+    /// who is impersonated.
+    ///
+    /// # Errors
+    /// Hardly ever: everything that it needs was made when the server started.
+    pub fn client_config(&self) -> Result<Config, ClientError> {
+        self.config_for(certificate(&self.certs.admin))
+    }
+
+    /// A client of the administrator, who may do everything.
+    ///
+    /// It must be called within the runtime that the client is used in.
+    ///
+    /// # Errors
+    /// Hardly ever: everything that it needs was made when the server started.
+    pub fn client(&self) -> Result<Client, ClientError> {
+        self.client_from(certificate(&self.certs.admin))
+    }
+
+    /// A client of this user in these groups, by a certificate that the server's CA signs. What they may do is up to RBAC.
+    ///
+    /// # Errors
+    /// If a name cannot stand in a certificate.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client, ClientError> {
+        let pair = self.certs.authority.client(user, groups, Timestamp::now())?;
+        self.client_from(certificate(&pair))
+    }
+
+    /// A client with a bearer token, such as one of a ServiceAccount.
+    ///
+    /// # Errors
+    /// If the token cannot stand in a header.
+    pub fn client_with_token(&self, token: &str) -> Result<Client, ClientError> {
+        self.client_from(AuthInfo { token: Some(token.into()), ..AuthInfo::default() })
+    }
+
+    fn client_from(&self, credentials: AuthInfo) -> Result<Client, ClientError> {
+        Client::try_from(self.config_for(credentials)?).map_err(|error| ClientError::Client(Box::new(error)))
+    }
+
+    fn config_for(&self, credentials: AuthInfo) -> Result<Config, ClientError> {
+        let authority = CertificateDer::from_pem_slice(self.certs.authority.certificate().as_bytes())?;
+        let mut config = Config::new(self.url().parse()?);
+        config.root_cert = Some(vec![authority.to_vec()]);
+        config.auth_info = credentials;
+        Ok(config)
+    }
+}
+
+fn certificate(pair: &Pair) -> AuthInfo {
+    AuthInfo {
+        client_certificate_data: Some(STANDARD.encode(&pair.chain)),
+        client_key_data: Some(STANDARD.encode(&pair.key).into()),
+        ..AuthInfo::default()
+    }
+}

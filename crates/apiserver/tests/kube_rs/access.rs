@@ -1,0 +1,82 @@
+//! Who may do what: certificates, tokens of ServiceAccounts, roles and bindings.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{
+    authentication::v1::{SelfSubjectReview, TokenRequest},
+    core::v1::ServiceAccount,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+
+use crate::support::{World, config_map, named, refused, until};
+
+async fn allow(world: &World, subject: serde_json::Value) {
+    let role: Role = serde_json::from_value(json!({
+        "metadata": { "name": "reader" },
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"] }],
+    }))
+    .unwrap();
+    let binding: RoleBinding = serde_json::from_value(json!({
+        "metadata": { "name": "readers" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" },
+        "subjects": [subject],
+    }))
+    .unwrap();
+    let params = PostParams::default();
+    Api::default_namespaced(world.client.clone()).create(&params, &role).await.unwrap();
+    Api::default_namespaced(world.client.clone()).create(&params, &binding).await.unwrap();
+}
+
+/// Reads are refused, then allowed; writes stay refused.
+async fn is_let_in_by_a_binding(world: &World, client: Client, subject: serde_json::Value) {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let refusal = refused(maps.list(&ListParams::default()).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (403, "Forbidden"));
+    assert!(refusal.message.contains("cannot list resource \"configmaps\""), "{}", refusal.message);
+    allow(world, subject).await;
+    // Roles are followed by a watch, as in kube-apiserver.
+    until(|| async { maps.list(&ListParams::default()).await.ok() }).await;
+    assert_eq!(refused(maps.create(&PostParams::default(), &config_map("a", "1")).await).code, 403);
+}
+
+#[tokio::test]
+async fn a_certificate_names_a_user_and_groups() {
+    let world = World::new().await;
+    let client = world.server.client_as("ann", &["gardeners"]).unwrap();
+    let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
+    let user = review.status.unwrap().user_info.unwrap();
+    assert_eq!(user.username.as_deref(), Some("ann"));
+    assert_eq!(user.groups.unwrap(), ["gardeners", "system:authenticated"]);
+    let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "gardeners" });
+    is_let_in_by_a_binding(&world, client, subject).await;
+}
+
+#[tokio::test]
+async fn a_service_account_is_let_in_with_its_token() {
+    let world = World::new().await;
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(world.client.clone());
+    let account = ServiceAccount { metadata: named("robot"), ..ServiceAccount::default() };
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let request: TokenRequest = serde_json::from_value(json!({ "metadata": {}, "spec": { "audiences": [] } })).unwrap();
+    let issued = accounts.create_token_request("robot", &PostParams::default(), &request).await.unwrap();
+    let client = world.server.client_with_token(&issued.status.unwrap().token).unwrap();
+    is_let_in_by_a_binding(
+        &world,
+        client,
+        json!({ "kind": "ServiceAccount", "name": "robot", "namespace": "default" }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_let_in_without_a_good_token() {
+    let world = World::new().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(world.server.client_with_token("guess").unwrap());
+    let refusal = refused(maps.list(&ListParams::default()).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (401, "Unauthorized"));
+}

@@ -1,0 +1,143 @@
+//! Many at once: conflicts are told, nothing is lost, and what is deleted leaves nothing behind.
+
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, CustomResourceExt, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    runtime::wait::{await_condition, conditions::is_deleted},
+};
+use serde_json::json;
+
+use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, value_of};
+
+/// Adds one, and tries again until nobody else was faster.
+async fn increment(api: &Api<ConfigMap>) {
+    loop {
+        let mut object = api.get("counter").await.unwrap();
+        let next = value_of(&object).parse::<u32>().unwrap() + 1;
+        object.data.as_mut().unwrap().insert("key".into(), next.to_string());
+        match api.replace("counter", &PostParams::default(), &object).await {
+            Ok(_) => return,
+            refusal => assert_eq!(refused(refusal).code, 409),
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_update_is_lost_among_conflicting_ones() {
+    let world = World::new().await;
+    let api = world.config_maps();
+    api.create(&PostParams::default(), &config_map("counter", "0")).await.unwrap();
+    soon(join_all((0..20).map(|_| async {
+        for _ in 0..5 {
+            increment(&api).await;
+        }
+    })))
+    .await;
+    assert_eq!(value_of(&api.get("counter").await.unwrap()), "100");
+}
+
+#[tokio::test]
+async fn patches_without_a_version_all_count() {
+    let world = World::new().await;
+    let api = world.config_maps();
+    api.create(&PostParams::default(), &config_map("a", "0")).await.unwrap();
+    let patches = (0..50).map(|number| {
+        let (api, patch) = (&api, json!({ "data": { format!("k{number}"): "1" } }));
+        async move { api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap() }
+    });
+    soon(join_all(patches)).await;
+    assert_eq!(api.get("a").await.unwrap().data.unwrap().len(), 51);
+}
+
+#[tokio::test]
+async fn of_many_creators_of_a_name_one_succeeds() {
+    let world = World::new().await;
+    let api = world.config_maps();
+    let answers = join_all((0..30).map(|number| {
+        let (api, object) = (&api, config_map("a", &number.to_string()));
+        async move { api.create(&PostParams::default(), &object).await }
+    }));
+    let (good, bad): (Vec<_>, Vec<_>) = soon(answers).await.into_iter().partition(Result::is_ok);
+    assert_eq!((good.len(), bad.len()), (1, 29));
+    assert!(bad.into_iter().all(|answer| refused(answer).reason == "AlreadyExists"));
+}
+
+#[tokio::test]
+async fn what_is_created_while_its_namespace_goes_does_not_stay() {
+    let world = World::new().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    for round in 0..10 {
+        let name = format!("n{round}");
+        world.namespace(&name).await;
+        let inside: Api<ConfigMap> = Api::namespaced(world.client.clone(), &name);
+        let uid = namespaces.get(&name).await.unwrap().uid().unwrap();
+        let creators: FuturesUnordered<_> = (0..20)
+            .map(|number| {
+                let (inside, object) = (&inside, config_map(&format!("a{number}"), "1"));
+                async move { inside.create(&PostParams::default(), &object).await }
+            })
+            .collect();
+        let params = DeleteParams::default();
+        let (answers, deleted) =
+            soon(async { tokio::join!(creators.collect::<Vec<_>>(), namespaces.delete(&name, &params)) }).await;
+        deleted.unwrap();
+        for answer in answers {
+            assert!(answer.is_ok() || matches!(refused(answer).code, 403 | 404));
+        }
+        soon(await_condition(namespaces.clone(), &name, is_deleted(&uid))).await.unwrap();
+        // A namespace of the same name is empty.
+        world.namespace(&name).await;
+        assert_eq!(inside.list(&ListParams::default()).await.unwrap().items.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_created_while_its_definition_goes_does_not_stay() {
+    let world = World::with_gardens().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    for _ in 0..10 {
+        let uid = definitions.get(Garden::crd_name()).await.unwrap().uid().unwrap();
+        let gardens = world.gardens();
+        let creators: FuturesUnordered<_> = (0..20)
+            .map(|number| {
+                let (gardens, object) = (&gardens, garden(&format!("g{number}"), 1));
+                async move { gardens.create(&PostParams::default(), &object).await }
+            })
+            .collect();
+        let params = DeleteParams::default();
+        let delete = definitions.delete(Garden::crd_name(), &params);
+        let (answers, deleted) = soon(async { tokio::join!(creators.collect::<Vec<_>>(), delete) }).await;
+        deleted.unwrap();
+        for answer in answers {
+            assert!(answer.is_ok() || matches!(refused(answer).code, 404 | 405 | 409));
+        }
+        soon(await_condition(definitions.clone(), Garden::crd_name(), is_deleted(&uid))).await.unwrap();
+        define_gardens(&world.client).await;
+        assert_eq!(world.gardens().list(&ListParams::default()).await.unwrap().items.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn definitions_and_namespaces_come_and_go_at_once() {
+    let world = World::new().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    // Deleted at once and made again as soon as they are gone: each comes to its end every time.
+    soon(async {
+        for _ in 0..15 {
+            let made = definitions.create(&PostParams::default(), &Garden::crd()).await.unwrap();
+            definitions.delete(Garden::crd_name(), &DeleteParams::default()).await.unwrap();
+            let namespace = Namespace { metadata: named("n"), ..Namespace::default() };
+            let home = namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+            namespaces.delete("n", &DeleteParams::default()).await.unwrap();
+            await_condition(definitions.clone(), Garden::crd_name(), is_deleted(&made.uid().unwrap())).await.unwrap();
+            await_condition(namespaces.clone(), "n", is_deleted(&home.uid().unwrap())).await.unwrap();
+        }
+    })
+    .await;
+}

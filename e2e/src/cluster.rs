@@ -1,0 +1,59 @@
+//! A Kubernetes API to tell stories on: the embedded API server, or any cluster.
+//!
+//! With `KUBEWAKE_E2E_CLUSTER=1` it is the cluster of `$KUBECONFIG`, on which a story then leaves nothing behind but what a failure kept
+//! it from removing. The second variable is there because many people have `KUBECONFIG` set to a cluster that is not for tests.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tempfile::TempDir;
+
+use crate::process::{Process, kubewake};
+
+/// A cluster that answers.
+pub struct Cluster {
+    kubeconfig: PathBuf,
+    folder: TempDir,
+    server: Option<Process>,
+}
+
+impl Cluster {
+    /// Starts an API server of its own, or takes the cluster that was named.
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        if std::env::var("KUBEWAKE_E2E_CLUSTER").is_ok_and(|chosen| chosen == "1") {
+            let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster").into();
+            return Self { kubeconfig, folder, server: None };
+        }
+        let kubeconfig = folder.path().join("kubeconfig");
+        let mut command = kubewake();
+        command.args(["apiserver", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        let mut server = Process::start(&mut command);
+        server.ready();
+        Self { kubeconfig, folder, server: Some(server) }
+    }
+
+    /// How an administrator reaches it.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Files of the story.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Whether it is the embedded API server, where no controller and no node comes in between.
+    pub fn is_embedded(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// A name that no other story and no other run has.
+    pub fn unique_name(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("story-{}-{next}", std::process::id())
+    }
+}
