@@ -107,13 +107,8 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
         span.event("initial value restored");
     }
     span.event("About to Encode");
-<<<<<<< HEAD
-    let length = if span.is_recording() { super::spans::encoded_length(&object) } else { 0 };
-    span.event_with("Encode succeeded", &[("len", length.into())]);
-=======
     let encoded = Encoded::of(&object).map_err(Status::internal)?;
     span.event_with("Encode succeeded", &[("len", encoded.size().into())]);
->>>>>>> main
     span.event("TransformToStorage succeeded");
     if change {
         span.event("Transaction prepared");

@@ -1,9 +1,5 @@
 //! The spans of a request, with the names and attributes that kube-apiserver gives them.
 
-use std::io;
-
-use serde_json::Value;
-
 use super::call::{Call, On};
 use crate::{
     codec::content_type::{self, PatchType},
@@ -66,25 +62,6 @@ fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) 
     ] {
         span.set(key, value);
     }
-}
-
-/// How long an object is in JSON.
-pub fn encoded_length(object: &Value) -> usize {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    // Counting cannot fail, and a value can always be written.
-    let _ = serde_json::to_writer(&mut counter, object);
-    counter.0
 }
 
 fn is_apply(call: &Call, resource: &Resource) -> bool {

@@ -25,18 +25,8 @@ pub(super) fn begin(to: &mut Vec<u8>, field: u32, length: usize) {
 
 /// Bytes or text.
 pub(super) fn bytes(to: &mut Vec<u8>, field: u32, value: &[u8]) {
-<<<<<<< HEAD
-    head(to, field, value.len());
-=======
     begin(to, field, value.len());
->>>>>>> main
     to.extend_from_slice(value);
-}
-
-/// What is before bytes or text.
-pub(super) fn head(to: &mut Vec<u8>, field: u32, length: usize) {
-    encode_key(field, WireType::LengthDelimited, to);
-    encode_varint(length as u64, to);
 }
 
 /// A number of eight bytes.
@@ -53,21 +43,10 @@ pub(super) fn varint(to: &mut Vec<u8>, field: u32, value: u64) {
 
 /// `KeyValue` as a field of something. Lengths are reckoned first, so that nothing is copied.
 pub(super) fn attribute(to: &mut Vec<u8>, field: u32, key: &str, value: &Attribute<'_>) {
-<<<<<<< HEAD
-    let any = match value {
-        Attribute::Text(text) => delimited(text.len()),
-        Attribute::Flag(_) => 2,
-        Attribute::Number(number) => 1 + encoded_len_varint(*number as u64),
-    };
-    head(to, field, delimited(key.len()) + delimited(any));
-    bytes(to, 1, key.as_bytes());
-    head(to, 2, any);
-=======
     let any = any_length(value);
     begin(to, field, delimited(key.len()) + delimited(any));
     bytes(to, 1, key.as_bytes());
     begin(to, 2, any);
->>>>>>> main
     match value {
         Attribute::Text(text) => bytes(to, 1, text.as_bytes()),
         Attribute::Flag(flag) => varint(to, 2, u64::from(*flag)),

@@ -124,8 +124,7 @@ impl Run {
             return false;
         }
         let spans = batch.len() as u64;
-        let body = request::framed(&self.resource, &batch);
-        drop(batch);
+        let body = request::body(&self.resource, batch);
         let mut outcome = self.line.send(body.clone(), PATIENCE).await;
         if let Err(Failure { retry: Some(pause), .. }) = outcome
             && !self.is_stopping()

@@ -12,10 +12,6 @@ pub(super) fn resource(instance: &str) -> Vec<u8> {
     bytes
 }
 
-<<<<<<< HEAD
-/// The head of a message of gRPC: not compressed, so many bytes.
-pub(super) const FRAME: usize = 5;
-=======
 /// One resource and its spans by scope; for gRPC with its length before it.
 pub(super) fn body(resource: &[u8], mut batch: Vec<Finished>) -> Bytes {
     // Among those of a scope they stay in the order in which they ended.
@@ -40,35 +36,14 @@ pub(super) fn body(resource: &[u8], mut batch: Vec<Finished>) -> Bytes {
     }
     request.into()
 }
->>>>>>> main
 
-/// One resource and its spans by scope, as a message of gRPC; without its first [`FRAME`] bytes it is the message alone. All lengths are
-/// reckoned first, so that each span is copied once.
-pub(super) fn framed(resource: &[u8], batch: &[Finished]) -> Bytes {
-    let mut scopes: BTreeMap<Scope, (Vec<u8>, usize)> = BTreeMap::new();
-    for finished in batch {
-        let (_, length) = scopes.entry(finished.scope).or_insert_with(|| {
-            let head = scope(finished.scope);
-            let length = head.len();
-            (head, length)
-        });
-        *length += encode::delimited(finished.bytes.len());
-    }
-    let inner = encode::delimited(resource.len())
-        + scopes.values().map(|(_, length)| encode::delimited(*length)).sum::<usize>();
-    let message = encode::delimited(inner);
-    let mut request = Vec::with_capacity(FRAME + message);
-    request.put_u8(0);
-    request.put_u32(u32::try_from(message).unwrap_or(u32::MAX));
-    encode::head(&mut request, 1, inner);
-    encode::bytes(&mut request, 1, resource);
-    for (name, (head, length)) in &scopes {
-        encode::head(&mut request, 2, *length);
-        request.extend_from_slice(head);
-        let spans = batch.iter().filter(|finished| finished.scope == *name);
-        spans.for_each(|finished| encode::bytes(&mut request, 2, &finished.bytes));
-    }
-    request.into()
+/// A message of gRPC: not compressed, so many bytes.
+pub(super) fn framed(message: &[u8]) -> Bytes {
+    let mut framed = Vec::with_capacity(message.len() + 5);
+    framed.put_u8(0);
+    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    framed.extend_from_slice(message);
+    framed.into()
 }
 
 /// `ScopeSpans` with its scope and no spans yet.

@@ -64,11 +64,11 @@ impl Target {
         }
     }
 
-    fn request(&self, framed: Bytes) -> http::Result<Request<Full<Bytes>>> {
+    fn request(&self, body: Bytes) -> http::Result<Request<Full<Bytes>>> {
         let request = Request::builder().method(Method::POST).uri(self.uri.clone());
         let (content_type, body) = match self.protocol {
-            Protocol::Grpc => ("application/grpc", framed),
-            Protocol::HttpProtobuf => ("application/x-protobuf", framed.slice(request::FRAME..)),
+            Protocol::Grpc => ("application/grpc", request::framed(&body)),
+            Protocol::HttpProtobuf => ("application/x-protobuf", body),
         };
         let mut request = request.header(header::CONTENT_TYPE, content_type).body(Full::new(body))?;
         if self.protocol == Protocol::Grpc {
@@ -106,11 +106,11 @@ impl Line {
         Self { target, client: None }
     }
 
-    /// Sends a batch, framed as for gRPC. Gives how many spans of it were not wanted.
-    pub(super) async fn send(&mut self, framed: Bytes, patience: Duration) -> Result<u64, Failure> {
+    /// Sends a batch. Gives how many spans of it were not wanted.
+    pub(super) async fn send(&mut self, body: Bytes, patience: Duration) -> Result<u64, Failure> {
         let later = |why: String| Failure { why, retry: Some(None) };
         let client = self.client().map_err(later)?;
-        let request = self.target.request(framed).map_err(|error| Failure { why: error.to_string(), retry: None })?;
+        let request = self.target.request(body).map_err(|error| Failure { why: error.to_string(), retry: None })?;
         let answer = match timeout(patience, client.send(request)).await {
             Ok(answer) => answer.map_err(|error| later(error.to_string()))?,
             Err(_) => return Err(later(format!("no answer within {} s", patience.as_secs()))),
@@ -159,7 +159,8 @@ fn grpc_outcome(answer: &Answer) -> Result<u64, Failure> {
         in_trailers.or_else(|| answer.head.headers.get(name)).and_then(|value| value.to_str().ok())
     };
     match trailer("grpc-status") {
-        Some("0") => Ok(request::rejected(answer.body.get(request::FRAME..).unwrap_or_default())),
+        // Five bytes are the frame.
+        Some("0") => Ok(request::rejected(answer.body.get(5..).unwrap_or_default())),
         Some(code) => {
             let says_when = trailer("grpc-status-details-bin").is_some();
             let retryable = RETRYABLE.contains(&code) || (code == EXHAUSTED && says_when);
