@@ -236,3 +236,6 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         port: AtomicU16::new(0),
     }))
 }
+
+#[cfg(test)]
+mod tests;
