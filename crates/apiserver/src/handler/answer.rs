@@ -1,6 +1,6 @@
 //! What a handler answers, before it is written in the form that the caller asked for.
 
-use std::sync::Arc;
+use std::{iter::Peekable, sync::Arc, vec};
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -50,25 +50,61 @@ pub fn object(resource: &Resource, stored: &Stored) -> Bytes {
 }
 
 /// A list as JSON: the bytes of its objects between few of its own. Items of built-in kinds have no `kind` of their own.
-pub fn list(resource: &Resource, listing: &Listing) -> Bytes {
-    let item_head = if resource.custom.is_some() { head(resource) } else { "{".to_owned() };
-    let size: usize = listing.items.iter().map(|item| item.body.len() + item_head.len() + 1).sum();
-    let mut bytes = BytesMut::with_capacity(size + 256);
+pub fn list(resource: &Resource, listing: Listing) -> Body {
     let start = format!(
         r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
         resource.list_kind,
         resource.gv,
-        list_meta(resource, listing)
+        list_meta(resource, &listing)
     );
-    bytes.extend_from_slice(start.as_bytes());
-    for (index, item) in listing.items.iter().enumerate() {
-        if index > 0 {
-            bytes.extend_from_slice(b",");
+    let head = if resource.custom.is_some() { head(resource) } else { "{".to_owned() };
+    let objects: usize = listing.items.iter().map(|item| head.len() + after_brace(item).len()).sum();
+    let commas = listing.items.len().saturating_sub(1);
+    let left = start.len() + objects + commas + LIST_END.len();
+    let pieces = Pieces { start, head, items: listing.items.into_iter().peekable(), comma: false, left };
+    Body::made(left as u64, pieces)
+}
+
+const LIST_END: &[u8] = b"]}";
+/// What a list is written in: large enough that few are written, small enough to stay in the processor's cache until they are.
+const PIECE: usize = 64 << 10;
+
+/// The rest of a list.
+struct Pieces {
+    /// Empty once it is written.
+    start: String,
+    /// Before each object.
+    head: String,
+    items: Peekable<vec::IntoIter<Arc<Stored>>>,
+    /// Whether an object was written.
+    comma: bool,
+    /// Bytes to come.
+    left: usize,
+}
+
+impl Iterator for Pieces {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.left == 0 {
+            return None;
         }
-        put_object(&mut bytes, &item_head, item);
+        let mut bytes = BytesMut::with_capacity(self.left.min(PIECE));
+        bytes.extend_from_slice(std::mem::take(&mut self.start).as_bytes());
+        let room = PIECE.saturating_sub(self.head.len() + LIST_END.len());
+        // A larger object is a piece of its own.
+        while let Some(item) = self.items.next_if(|item| bytes.is_empty() || bytes.len() + item.body.len() < room) {
+            if std::mem::replace(&mut self.comma, true) {
+                bytes.extend_from_slice(b",");
+            }
+            put_object(&mut bytes, &self.head, &item);
+        }
+        if self.items.peek().is_none() {
+            bytes.extend_from_slice(LIST_END);
+        }
+        self.left = self.left.saturating_sub(bytes.len());
+        Some(bytes.freeze())
     }
-    bytes.extend_from_slice(b"]}");
-    bytes.freeze()
 }
 
 /// `metadata` of a list. Those of custom resources say `continue` even when there is nothing to continue.
@@ -107,7 +143,11 @@ pub fn event_value(bytes: &mut BytesMut, kind: &str, object: &Value) {
 /// `head` replaces the brace that the stored object begins with.
 fn put_object(bytes: &mut BytesMut, head: &str, stored: &Stored) {
     bytes.extend_from_slice(head.as_bytes());
-    bytes.extend_from_slice(stored.body.get(1..).unwrap_or(b"}"));
+    bytes.extend_from_slice(after_brace(stored));
+}
+
+fn after_brace(stored: &Stored) -> &[u8] {
+    stored.body.get(1..).unwrap_or(b"}")
 }
 
 /// A stored object as a whole value.
@@ -128,3 +168,6 @@ pub enum Shown<'a> {
     /// With its own `apiVersion` and `kind`.
     Value(Value),
 }
+
+#[cfg(test)]
+mod tests;

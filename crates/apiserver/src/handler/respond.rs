@@ -37,16 +37,16 @@ pub fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
     };
     let form = Form::of(on, kind)?;
     let (code, body) = match answer {
-        Answer::Stored(code, stored) => (code, object(on, &form, answer::Shown::Stored(&stored))?),
-        Answer::Object(code, value) => (code, object(on, &form, answer::Shown::Value(value))?),
-        Answer::List(listing) => (StatusCode::OK, list(on, &form, &listing)?),
+        Answer::Stored(code, stored) => (code, object(on, &form, answer::Shown::Stored(&stored))?.into()),
+        Answer::Object(code, value) => (code, object(on, &form, answer::Shown::Value(value))?.into()),
+        Answer::List(listing) => (StatusCode::OK, list(on, &form, listing)?),
         Answer::Watch(body) => return Ok(response(on.call, StatusCode::OK, form.chosen.content_type(true), body)),
         Answer::Text(code, content_type, bytes) => return Ok(response(on.call, code, content_type, bytes.into())),
     };
     if on.call.info.verb != "list" {
         on.span.event("Writing http response done");
     }
-    let response = response(on.call, code, form.chosen.content_type(false), body.into());
+    let response = response(on.call, code, form.chosen.content_type(false), body);
     Ok(compressed(on.call, response))
 }
 
@@ -67,22 +67,23 @@ fn object(on: On<'_>, form: &Form, shown: answer::Shown<'_>) -> Result<Bytes, St
     Ok(bytes)
 }
 
-fn list(on: On<'_>, form: &Form, listing: &answer::Listing) -> Result<Bytes, Status> {
+fn list(on: On<'_>, form: &Form, listing: answer::Listing) -> Result<Body, Status> {
     let span = serialize_span(on.call, on.span, form.chosen, &on.shown().gv.to_string());
     form.chosen.check_form(true, &on.shown().gv, &on.shown().list_kind, on.shown().custom.is_some())?;
-    let bytes = match form.list(on, listing) {
+    let body = match form.list(on, &listing) {
         None if is_plain(form, on) => answer::list(on.resource, listing),
         None => {
-            let mut value: Value = serde_json::from_slice(&answer::list(on.resource, listing)).unwrap_or_default();
+            let json = answer::list(on.resource, listing).into_bytes();
+            let mut value: Value = serde_json::from_slice(&json).unwrap_or_default();
             if on.view.is_some() {
                 show_items(on, &mut value);
             }
-            encode(&value, form.chosen)
+            encode(&value, form.chosen).into()
         }
-        Some(value) => encode(&value, form.chosen),
+        Some(value) => encode(&value, form.chosen).into(),
     };
-    end_serialize(&span, bytes.len(), true);
-    Ok(bytes)
+    end_serialize(&span, body.len().unwrap_or(0) as usize, true);
+    Ok(body)
 }
 
 /// A value as its caller reads it. Protobuf is written where there is a message for it, else it is JSON.

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     convert::Infallible,
+    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -19,8 +20,21 @@ pub struct Body(Kind);
 enum Kind {
     /// Written one after the other, without being joined: a list is the bytes of its objects.
     Pieces { pieces: VecDeque<Bytes>, left: u64 },
+    /// Made when it is their turn, so that a large answer is never in memory as a whole.
+    Made(Made),
     /// Ends when its sender is dropped.
     Stream(mpsc::Receiver<Bytes>),
+}
+
+struct Made {
+    pieces: Box<dyn Iterator<Item = Bytes> + Send>,
+    left: u64,
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes to be made", self.left)
+    }
 }
 
 impl Default for Kind {
@@ -37,6 +51,11 @@ impl Body {
         Self(Kind::Pieces { pieces, left })
     }
 
+    /// Pieces that are made one after the other, together so long.
+    pub fn made(length: u64, pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self(Kind::Made(Made { pieces: Box::new(pieces), left: length }))
+    }
+
     /// Whatever is sent, as it is sent.
     pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Self {
         Self(Kind::Stream(receiver))
@@ -45,7 +64,7 @@ impl Body {
     /// How long it is, if that is known.
     pub fn len(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Pieces { left, .. } => Some(*left),
+            Kind::Pieces { left, .. } | Kind::Made(Made { left, .. }) => Some(*left),
             Kind::Stream(_) => None,
         }
     }
@@ -55,10 +74,20 @@ impl Body {
         self.len() == Some(0)
     }
 
+    /// All of it in one, unless it is a stream.
+    pub fn into_bytes(self) -> Bytes {
+        let mut pieces = self.into_pieces().unwrap_or_default();
+        match pieces.len() {
+            0 | 1 => pieces.pop_front().unwrap_or_default(),
+            _ => pieces.iter().flatten().copied().collect(),
+        }
+    }
+
     /// The pieces, if it is no stream.
     pub fn into_pieces(self) -> Result<VecDeque<Bytes>, Self> {
         match self.0 {
             Kind::Pieces { pieces, .. } => Ok(pieces),
+            Kind::Made(made) => Ok(made.pieces.collect()),
             stream @ Kind::Stream(_) => Err(Self(stream)),
         }
     }
@@ -79,6 +108,11 @@ impl http_body::Body for Body {
             Kind::Pieces { pieces, left } => {
                 let piece = pieces.pop_front();
                 *left -= piece.as_ref().map_or(0, Bytes::len) as u64;
+                piece
+            }
+            Kind::Made(Made { pieces, left }) => {
+                let piece = pieces.next();
+                *left = left.saturating_sub(piece.as_ref().map_or(0, Bytes::len) as u64);
                 piece
             }
             Kind::Stream(receiver) => match receiver.poll_recv(cx) {
