@@ -208,9 +208,12 @@ impl<'a> On<'a> {
 
     /// Says that the version is on its way out.
     pub fn warn_deprecated(&self) {
-        let warning = self.resource.custom.as_ref().and_then(|custom| custom.deprecation_warning.as_ref());
+        let warning = match &self.resource.custom {
+            Some(custom) => custom.deprecation_warning.as_deref(),
+            None => deprecation(&self.resource.gv.group, &self.resource.plural),
+        };
         if let Some(warning) = warning {
-            self.call.warnings.add(&**warning);
+            self.call.warnings.add(warning);
         }
     }
 
@@ -245,6 +248,15 @@ fn stamp(resource: &Resource, object: &mut Value) {
     if let Some(object) = object.as_object_mut() {
         object.insert("apiVersion".into(), resource.gv.to_string().into());
         object.insert("kind".into(), (*resource.kind).into());
+    }
+}
+
+/// What kube-apiserver says of built-in kinds that nobody should use any more.
+fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
+    match (group, plural) {
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        _ => None,
     }
 }
 

@@ -60,7 +60,7 @@ fn labels_and_annotations_are_set_and_taken_away() {
     assert!(kubectl.fails("label pod lone colour=blue").contains("--overwrite is false"));
     kubectl.ok("label pod lone colour=blue --overwrite");
     kubectl.ok("label pods --all mark=yes");
-    assert!(kubectl.ok("annotate pod lone note=something").contains("annotated"));
+    assert!(kubectl.ok("annotate pod lone note=something").contains("annotate"));
     let lone = kubectl.json("pod lone");
     assert_eq!(lone["metadata"]["labels"], json!({"app": "lone", "colour": "blue", "mark": "yes"}));
     assert_eq!(lone["metadata"]["annotations"]["note"], "something");

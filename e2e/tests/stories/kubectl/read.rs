@@ -173,6 +173,7 @@ fn one_sees_what_there_is() {
     assert!(kubectl.ok("api-versions").lines().any(|line| line == "rbac.authorization.k8s.io/v1"));
     assert!(kubectl.ok("version -o json").contains("\"serverVersion\""));
     assert!(kubectl.ok("cluster-info").contains("is running at"));
+    assert!(kubectl.run("get endpoints", "").stderr.contains("v1 Endpoints is deprecated"), "nobody should use it");
     assert_eq!(kubectl.ok("get --raw /readyz"), "ok");
     let namespaces: serde_json::Value = serde_json::from_str(&kubectl.ok("get --raw /api/v1/namespaces")).unwrap();
     assert_eq!(namespaces["kind"], "NamespaceList");
