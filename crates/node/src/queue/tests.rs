@@ -1,0 +1,67 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::error::Error;
+
+/// Runs the queue until it has looked so often.
+async fn looks(queue: Queue<String>, count: usize, look: impl Fn(String, usize) -> Result<Again>) -> Vec<String> {
+    let (seen, number) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let done = Notify::new();
+    let run = queue.run("test", 2, |key| {
+        let nth = number.fetch_add(1, Ordering::SeqCst);
+        seen.lock().unwrap().push(key.clone());
+        let outcome = look(key, nth);
+        if nth + 1 == count {
+            done.notify_one();
+        }
+        async move { outcome }
+    });
+    tokio::select! {
+        () = run => {}
+        () = done.notified() => {}
+    }
+    seen.into_inner().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_is_looked_at_once() {
+    let queue = Queue::default();
+    queue.add("a".to_owned());
+    queue.add("a".to_owned());
+    queue.add_after("a".to_owned(), Duration::from_secs(1));
+    queue.add_after("b".to_owned(), Duration::from_secs(2));
+    assert_eq!(looks(queue, 2, |_, _| Ok(None)).await, ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn earlier_wins() {
+    let queue = Queue::default();
+    queue.add_after("late".to_owned(), Duration::from_secs(9));
+    queue.add_after("a".to_owned(), Duration::from_secs(5));
+    queue.add_after("late".to_owned(), Duration::from_secs(1));
+    assert_eq!(looks(queue, 2, |_, _| Ok(None)).await, ["late", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_tried_again_and_later_each_time() {
+    let queue = Queue::default();
+    queue.add("a".to_owned());
+    let begun = Instant::now();
+    let seen = looks(queue, 6, |_, nth| if nth < 5 { Err(Error::Object("no".into())) } else { Ok(None) }).await;
+    assert_eq!(seen.len(), 6);
+    assert!(begun.elapsed() >= PAUSE * (1 + 2 + 4 + 8 + 16), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_changes_while_it_is_looked_at_is_looked_at_again() {
+    let queue = Queue::default();
+    queue.add("a".to_owned());
+    let again = queue.clone();
+    let seen = looks(queue, 2, move |key, nth| {
+        if nth == 0 {
+            again.add(key);
+        }
+        Ok(None)
+    });
+    assert_eq!(seen.await, ["a", "a"]);
+}

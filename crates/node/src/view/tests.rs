@@ -1,0 +1,66 @@
+use std::sync::Mutex;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ObjectMeta;
+
+use super::*;
+
+fn object(name: &str, uid: &str, version: u64) -> ConfigMap {
+    let metadata = ObjectMeta {
+        name: Some(name.into()),
+        namespace: Some("here".into()),
+        uid: Some(uid.into()),
+        resource_version: Some(version.to_string()),
+        ..ObjectMeta::default()
+    };
+    ConfigMap { metadata, ..ConfigMap::default() }
+}
+
+fn held(view: &View<ConfigMap>, name: &str) -> Option<u64> {
+    view.get(&Key::new("here", name)).map(|object| version(&*object))
+}
+
+#[test]
+fn older_versions_change_nothing() {
+    let view = View::default();
+    view.note(object("a", "1", 9));
+    view.note(object("a", "1", 10));
+    view.note(object("a", "1", 9));
+    assert_eq!(held(&view, "a"), Some(10));
+}
+
+#[test]
+fn what_was_made_again_stays_when_the_old_one_goes() {
+    let view = View::default();
+    view.note(object("a", "2", 12));
+    view.forget(&object("a", "1", 11));
+    assert_eq!(held(&view, "a"), Some(12));
+    view.forget(&object("a", "2", 13));
+    assert_eq!(held(&view, "a"), None);
+}
+
+#[test]
+fn a_namespace_is_seen_alone() {
+    let view = View::default();
+    view.note(object("b", "1", 1));
+    view.note(object("a", "2", 2));
+    let mut other = object("c", "3", 3);
+    other.metadata.namespace = Some("here-too".into());
+    view.note(other);
+    let names: Vec<String> = view.within("here").iter().map(|object| object.name_any()).collect();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
+fn listeners_hear_what_is_there_and_what_comes() {
+    let view = View::default();
+    view.note(object("a", "1", 1));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&heard);
+    view.on_change(move |change: &Change<ConfigMap>| {
+        to.lock().unwrap().push((change.old.is_some(), change.new.is_some()));
+    });
+    view.note(object("a", "1", 2));
+    view.keep(&BTreeSet::new());
+    assert_eq!(*heard.lock().unwrap(), [(false, true), (true, true), (true, false)]);
+}
