@@ -34,6 +34,7 @@ use crate::{
     http::Server,
     kinds,
     metrics::Metrics,
+    nodes::Nodes,
     registry::Registry,
     store::{self, Store},
     trace::{
@@ -72,6 +73,8 @@ pub struct Options {
     pub feature_gates: FeatureGates,
     /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
     pub services: Option<Arc<dyn Services>>,
+    /// Has the output of pods; without it no pod has any.
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
 }
@@ -90,6 +93,7 @@ impl Default for Options {
             tracing_config_file: None,
             feature_gates: FeatureGates::default(),
             services: None,
+            nodes: None,
             history_bytes: store::Options::default().history_bytes,
         }
     }
@@ -228,6 +232,7 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         registry: Registry::new(kinds::catalog()),
         access,
         admission,
+        nodes: options.nodes.clone(),
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,

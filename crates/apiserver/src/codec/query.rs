@@ -5,6 +5,7 @@
 
 mod delete;
 mod list;
+mod log;
 mod token;
 mod write;
 
@@ -19,6 +20,7 @@ use crate::api::{GroupKind, Status, field};
 pub use self::{
     delete::{DeleteOptions, Propagation},
     list::{GetOptions, ListOptions, VersionMatch},
+    log::{LogOptions, Since},
     token::Continue,
     write::{FieldValidation, WriteOptions},
 };

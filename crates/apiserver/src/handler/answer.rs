@@ -21,6 +21,8 @@ pub enum Answer {
     Watch(Body),
     /// Something that is no object.
     Text(StatusCode, &'static str, Bytes),
+    /// Plain text that goes on until whoever writes it ends.
+    Stream(Body),
 }
 
 /// A page of a list.
