@@ -25,7 +25,6 @@ mod network;
 pub mod node;
 mod object;
 pub mod pod;
-pub mod quantity;
 mod rbac;
 mod replicaset;
 mod rules;

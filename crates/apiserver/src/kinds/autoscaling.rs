@@ -9,9 +9,8 @@ use super::{
     at::At,
     names,
     object::{Object, fill, keep, keep_all_but_status, made, set, sub},
-    quantity::Quantity,
 };
-use crate::{api::field::Errors, registry::Strategy};
+use crate::{api::field::Errors, registry::Strategy, schema::quantity::Quantity};
 
 /// What a pod may use of its cpu before there are more of them, in percent.
 const CPU_PERCENT: i64 = 80;

@@ -6,11 +6,11 @@ use super::{
     at::At,
     metadata, names,
     object::{Object, at, each, fill, keep, keep_all_but_status, list_at, made, sub, text_at},
-    quantity::Quantity,
 };
 use crate::{
     api::field::{Error, Errors},
     registry::Strategy,
+    schema::quantity::Quantity,
 };
 
 const INFO: [&str; 10] = [

@@ -8,12 +8,12 @@ use super::{
     at::At,
     names,
     object::{Object, fill, fill_text, keep, keep_all_but_status, made, sub, text_at},
-    quantity::Quantity,
     selector,
 };
 use crate::{
     api::field::{Error, Errors},
     registry::Strategy,
+    schema::quantity::Quantity,
 };
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
