@@ -43,7 +43,7 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 
 pub use self::{
-    addresses::{Addresses, Claim, Taken},
+    addresses::{Addresses, Claim, Holder},
     at::At,
     rules::Simple,
 };

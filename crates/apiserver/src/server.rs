@@ -1,6 +1,7 @@
 //! The whole server: sockets, store, controllers.
 
 mod bootstrap;
+mod claims;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod gates;
@@ -32,7 +33,7 @@ use crate::{
     core::Core,
     handler::Front,
     http::Server,
-    kinds,
+    kinds::{self, Addresses},
     metrics::Metrics,
     registry::Registry,
     store::{self, Store},
@@ -229,9 +230,11 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     };
     let access = Access::new(&store, files, options.anonymous)?;
     let admission = Admission::new(services(options, &store));
+    let addresses = Arc::new(Addresses::default());
+    addresses.ask(claims::holder(&store));
     Ok(Arc::new(Core {
         store,
-        registry: Registry::new(kinds::catalog()),
+        registry: Registry::new(kinds::catalog_with(&addresses)),
         access,
         admission,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },

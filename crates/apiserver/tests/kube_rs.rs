@@ -22,6 +22,8 @@ mod pods;
 mod races;
 #[path = "support/raw.rs"]
 mod raw;
+#[path = "kube_rs/services.rs"]
+mod services;
 #[path = "kube_rs/support.rs"]
 mod support;
 #[path = "kube_rs/watchers.rs"]
