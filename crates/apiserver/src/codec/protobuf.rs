@@ -51,7 +51,7 @@ pub enum Error {
     Time,
     #[error(transparent)]
     Json(#[from] super::json::Error),
-    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", super::go::quote(.kind), super::go::quote(.version))]
+    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", crate::api::go::quote(.kind), crate::api::go::quote(.version))]
     Kind { kind: String, version: String },
 }
 

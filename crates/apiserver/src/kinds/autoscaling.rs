@@ -8,7 +8,7 @@ pub use self::v1::AutoscalerV1;
 use super::{
     at::At,
     names,
-    object::{Object, fill, keep, keep_all_but_status, made, set, sub},
+    object::{Object, fill, keep_status_apart, made, set, sub},
 };
 use crate::{api::field::Errors, registry::Strategy, schema::quantity::Quantity};
 
@@ -40,10 +40,7 @@ impl Strategy for Autoscaler {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => keep_all_but_status(new, old),
-            _ => keep(new, old, "status"),
-        }
+        keep_status_apart(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

@@ -40,6 +40,16 @@ fn paths_find_the_first_value() {
     }
 }
 
+#[test]
+fn label_keys_are_checked() {
+    assert!(names::qualified("example.com/a_b.c").is_empty());
+    assert_eq!(names::qualified("/a"), ["prefix part must be non-empty"]);
+    assert_eq!(names::qualified("a/b/c").len(), 1);
+    assert_eq!(names::qualified(&"a".repeat(64)), ["name part must be no more than 63 bytes"]);
+    assert_eq!(names::qualified("").len(), 2);
+    assert_eq!(names::qualified("A.b/c").len(), 1);
+}
+
 proptest! {
     #[test]
     fn no_text_breaks_a_reader(text in ".{0,40}") {
