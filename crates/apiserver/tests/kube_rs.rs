@@ -18,6 +18,8 @@ mod leader;
 mod objects;
 #[path = "kube_rs/pods.rs"]
 mod pods;
+#[path = "kube_rs/protobuf.rs"]
+mod protobuf;
 #[path = "kube_rs/races.rs"]
 mod races;
 #[path = "support/raw.rs"]
