@@ -7,6 +7,8 @@
 pub mod adopt;
 pub mod owner;
 pub mod pods;
+pub mod replicaset;
+pub mod status;
 
 use std::{future::Future, sync::Arc};
 
