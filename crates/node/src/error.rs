@@ -36,6 +36,14 @@ impl Error {
         self.is_code(404)
     }
 
+    /// The namespace is going or gone: nothing can be made in it any more.
+    pub fn is_refused_by_namespace(&self) -> bool {
+        let Self::Api(error) = self else { return false };
+        let kube::Error::Api(status) = &**error else { return false };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        self.is_not_found() || causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+    }
+
     fn is_code(&self, code: u16) -> bool {
         matches!(self, Self::Api(error) if matches!(&**error, kube::Error::Api(status) if status.code == code))
     }
