@@ -4,7 +4,9 @@
 //! what the object asks for with what is there, and writes the difference and the object's status. It keeps nothing
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
+pub mod accounts;
 pub mod adopt;
+pub mod nodes;
 pub mod owner;
 pub mod pods;
 pub mod replicaset;

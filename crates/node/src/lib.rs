@@ -20,5 +20,7 @@ pub mod error;
 pub mod events;
 pub mod key;
 pub mod queue;
+pub mod scheduler;
+pub mod usage;
 pub mod view;
 pub mod views;
