@@ -14,6 +14,7 @@
 //! however it stops. *Assumes* Linux. *Not done*: container images, isolation of processes from one another, DNS, UDP, storage
 //! classes, Jobs: it exists for Kubewake, and is not another Kubernetes.
 
+pub mod addresses;
 pub mod controller;
 pub mod error;
 pub mod events;
