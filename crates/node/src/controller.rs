@@ -4,8 +4,11 @@
 //! what the object asks for with what is there, and writes the difference and the object's status. It keeps nothing
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
+pub mod hash;
 pub mod owner;
 pub mod pods;
+pub mod revision;
+pub mod write;
 
 use std::{future::Future, sync::Arc};
 

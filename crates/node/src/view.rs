@@ -1,7 +1,8 @@
 //! All objects of one kind, kept up to date by one watch that everybody shares.
 //!
 //! *Guarantees.* Who writes an object and then [notes](View::note) the answer sees its own write: a controller never creates
-//! a second replica because the watch has not told it of the first. Listeners hear of every change in the order of the
+//! a second replica because the watch has not told it of the first. What the watch has told to be gone does not come back by a late
+//! note. Listeners hear of every change in the order of the
 //! object's versions, though not of every version. *Assumes* that resource versions are numbers that grow, as Kubernetes says
 //! since 1.35.
 
@@ -9,7 +10,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Debug},
     pin::pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use futures_util::StreamExt;
@@ -46,13 +50,20 @@ type Listener<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 /// The objects of one kind.
 pub struct View<K> {
     objects: RwLock<BTreeMap<Key, Arc<K>>>,
+    /// Everything up to this version has been told by the watch.
+    told: AtomicU64,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
 }
 
 impl<K> Default for View<K> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), listeners: RwLock::default(), synced: watch::Sender::new(false) }
+        Self {
+            objects: RwLock::default(),
+            told: AtomicU64::new(0),
+            listeners: RwLock::default(),
+            synced: watch::Sender::new(false),
+        }
     }
 }
 
@@ -99,12 +110,18 @@ impl<K> View<K> {
 }
 
 impl<K: Resource> View<K> {
-    /// What the API server answered to a write. Older versions than the one that is there change nothing.
+    /// What the API server answered to a write. Older versions than the one that is there change nothing, nor does one that
+    /// the watch has told of already: if the object is not there, it is gone.
     pub fn note(&self, object: K) -> Arc<K> {
+        self.put(object, false)
+    }
+
+    fn put(&self, object: K, watched: bool) -> Arc<K> {
         let (key, object) = (Key::of(&object), Arc::new(object));
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-            if objects.get(&key).is_some_and(|held| version(&**held) >= version(&*object)) {
+            let late = !watched && version(&*object) <= self.told.load(Relaxed);
+            if late || objects.get(&key).is_some_and(|held| version(&**held) >= version(&*object)) {
                 return object;
             }
             objects.insert(key, Arc::clone(&object))
@@ -126,6 +143,12 @@ impl<K: Resource> View<K> {
         if let Some(old) = old {
             self.tell(&Change { old: Some(old), new: None });
         }
+    }
+
+    /// The watch came to this object, and has told of all that happened before. The lock of the objects orders it with notes.
+    fn tell_of(&self, object: &K) {
+        let _objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        self.told.fetch_max(version(object), Relaxed);
     }
 
     /// Forgets what a new list did not name.
@@ -152,16 +175,20 @@ where
                 Ok(Event::Init) => named.clear(),
                 Ok(Event::InitApply(object)) => {
                     named.insert(Key::of(&object));
-                    self.note(object);
+                    self.put(object, true);
                 }
                 Ok(Event::InitDone) => {
                     self.keep(&std::mem::take(&mut named));
                     self.synced.send_replace(true);
                 }
                 Ok(Event::Apply(object)) => {
-                    self.note(object);
+                    self.tell_of(&object);
+                    self.put(object, true);
                 }
-                Ok(Event::Delete(object)) => self.forget(&object),
+                Ok(Event::Delete(object)) => {
+                    self.tell_of(&object);
+                    self.forget(&object);
+                }
                 Err(error) => tracing::warn!(view = ?self, %error, "a watch broke; it is begun again"),
             }
         }

@@ -64,3 +64,16 @@ fn listeners_hear_what_is_there_and_what_comes() {
     view.keep(&BTreeSet::new());
     assert_eq!(*heard.lock().unwrap(), [(false, true), (true, true), (true, false)]);
 }
+
+#[test]
+fn a_late_note_does_not_bring_back_what_is_gone() {
+    let view = View::default();
+    view.tell_of(&object("a", "1", 5));
+    view.put(object("a", "1", 5), true);
+    view.tell_of(&object("a", "1", 6));
+    view.forget(&object("a", "1", 6));
+    view.note(object("a", "1", 5));
+    assert_eq!(held(&view, "a"), None, "the watch told of its end before the answer to its creation came");
+    view.note(object("a", "2", 7));
+    assert_eq!(held(&view, "a"), Some(7));
+}
