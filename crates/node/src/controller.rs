@@ -4,6 +4,7 @@
 //! what the object asks for with what is there, and writes the difference and the object's status. It keeps nothing
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
+pub mod adopt;
 pub mod hash;
 pub mod owner;
 pub mod pods;
@@ -25,6 +26,9 @@ use crate::{
 
 /// How many objects of a kind are looked at at once.
 const AT_ONCE: usize = 8;
+
+/// In whose name the fields are that controllers write.
+pub const MANAGER: &str = "kube-controller-manager";
 
 /// What a controller works with.
 #[derive(Clone)]
