@@ -190,6 +190,26 @@ impl Ord for Quantity {
     }
 }
 
+/// To calculate with.
+impl Quantity {
+    /// So many units of ten to the power of `scale`, such as -3 for thousandths.
+    pub fn in_units(value: i64, scale: i32) -> Self {
+        Self { value: value.into(), scale, format: Format::Decimal }
+    }
+
+    /// How many units of ten to the power of `scale` it is, rounded away from zero. What is beyond the range is at its end.
+    pub fn units(&self, scale: i32) -> i64 {
+        let power = pow10(self.scale.saturating_sub(scale).unsigned_abs());
+        let whole = match power {
+            Some(power) if self.scale < scale => divide_up(self.value, power),
+            Some(power) => self.value.saturating_mul(power),
+            None if self.scale < scale => self.value.signum(),
+            None => self.value.signum().saturating_mul(i128::MAX),
+        };
+        i64::try_from(whole).unwrap_or(if self.is_negative() { i64::MIN } else { i64::MAX })
+    }
+}
+
 fn pow10(exponent: u32) -> Option<i128> {
     10_i128.checked_pow(exponent)
 }

@@ -116,3 +116,13 @@ proptest! {
         prop_assert_eq!(Quantity::parse(&quantity.to_string()).unwrap(), Quantity::from_int(value));
     }
 }
+
+#[test]
+fn amounts_count_in_units() {
+    let units = |text: &str, scale| Quantity::parse(text).unwrap().units(scale);
+    assert_eq!([units("1500m", -3), units("1500m", 0), units("-1500m", 0)], [1500, 2, -2]);
+    assert_eq!([units("2Gi", 0), units("2k", -3), units("1n", -3)], [2 << 30, 2_000_000, 1]);
+    assert_eq!([units("8E", -9), units("-8E", -9), units("0", -9)], [i64::MAX, i64::MIN, 0]);
+    assert_eq!(Quantity::in_units(1500, -3).to_string(), "1500m");
+    assert_eq!(Quantity::in_units(2_000_000, -3).to_string(), "2k");
+}
