@@ -5,10 +5,14 @@
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
 pub mod adopt;
+pub mod amount;
+pub mod claims;
+pub mod daemonset;
 pub mod hash;
 pub mod owner;
 pub mod pods;
 pub mod revision;
+pub mod statefulset;
 pub mod write;
 
 use std::{future::Future, sync::Arc};
