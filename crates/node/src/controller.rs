@@ -6,11 +6,18 @@
 
 pub mod accounts;
 pub mod adopt;
+pub mod amount;
+pub mod claims;
+pub mod daemonset;
+pub mod hash;
 pub mod nodes;
 pub mod owner;
 pub mod pods;
 pub mod replicaset;
+pub mod revision;
+pub mod statefulset;
 pub mod status;
+pub mod write;
 
 use std::{future::Future, sync::Arc};
 
