@@ -25,7 +25,6 @@ mod network;
 pub mod node;
 mod object;
 pub mod pod;
-pub mod quantity;
 mod rbac;
 mod replicaset;
 mod rules;
@@ -44,7 +43,7 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 
 pub use self::{
-    addresses::{Addresses, Claim, Taken},
+    addresses::{Addresses, Claim, Holder},
     at::At,
     rules::Simple,
 };

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
     schema::Node,
+    store::Stored,
 };
 
 /// One resource of one group and version, as it is served.
@@ -114,6 +115,9 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
 
     /// What is wrong with a change, beyond its metadata.
     fn validate_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut field::Errors) {}
+
+    /// What is wrong with a new object that is stored already, as others were stored at the same moment. It is taken back then.
+    fn validate_stored(&self, _stored: &Stored, _errors: &mut field::Errors) {}
 
     /// What to tell the writer although it is allowed.
     fn warnings(&self, _object: &Value) -> Vec<String> {

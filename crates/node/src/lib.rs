@@ -19,5 +19,7 @@ pub mod error;
 pub mod events;
 pub mod key;
 pub mod queue;
+pub mod scheduler;
+pub mod usage;
 pub mod view;
 pub mod views;

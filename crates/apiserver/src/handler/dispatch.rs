@@ -80,7 +80,7 @@ pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         "deletecollection" => {
             let media = content_type::object(on.content_type())?;
             let options = DeleteOptions::read(&query, media, body)?;
-            on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+            on.note_body(body);
             delete::delete_collection(on, &ListOptions::from_query(&query)?, &options).await
         }
         _ => Err(Status::method_not_allowed()),

@@ -9,12 +9,12 @@ use super::{
 use crate::{
     api::Status,
     codec::{
+        Media,
         accept::{self, Chosen, Endpoint, Include},
         query::Query,
     },
     kinds::table,
     registry::Resource,
-    store::Stored,
 };
 
 /// What the caller of a watch or a list wants to see.
@@ -84,12 +84,14 @@ impl Form {
         }
     }
 
+    /// Whether an event shows an object as it is, in JSON.
+    pub fn is_plain(&self) -> bool {
+        self.chosen.form == accept::Form::Object && self.chosen.media == Media::Json
+    }
+
     /// The object of an event in this form; none if it is shown as it is.
-    pub fn event(&mut self, resource: &Resource, stored: &Stored) -> Option<Value> {
-        if self.chosen.form == accept::Form::Object {
-            return None;
-        }
-        let shown = self.object(resource, &answer::value(resource, stored));
+    pub fn event(&mut self, resource: &Resource, object: &Value) -> Option<Value> {
+        let shown = self.object(resource, object);
         self.columns = false;
         shown
     }

@@ -22,7 +22,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         (_, "scale") => scale::answer(on, body).await,
         ("pods", "binding") => pods::bind(on, body).await,
         ("pods", "eviction") => pods::evict(on, body).await,
-        ("pods", "log") => pods::log(on),
+        ("pods", "log") => pods::log(on).await,
         ("serviceaccounts", "token") => token(on, body).await,
         _ => Err(Status::no_such_path()),
     }

@@ -7,6 +7,7 @@ use crate::{
     api::{Status, meta::Meta},
     auth::escalation,
     kinds::metadata::{self, MetaRules},
+    store::Stored,
 };
 
 /// A new object.
@@ -16,6 +17,16 @@ pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     on.shown().strategy.validate_create(object, &mut errors);
     warn(on, object);
     answer(on, object, &errors)
+}
+
+/// A new object that is stored already.
+pub fn stored(on: On<'_>, stored: &Stored) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    on.shown().strategy.validate_stored(stored, &mut errors);
+    match errors.as_slice() {
+        [] => Ok(()),
+        errors => Err(Status::invalid(&on.resource.group_kind(), &stored.key.name, errors)),
+    }
 }
 
 /// Nobody grants more than they hold.

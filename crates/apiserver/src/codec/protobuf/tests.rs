@@ -4,6 +4,14 @@ use serde_json::json;
 
 use super::*;
 
+#[test]
+fn every_kind_that_can_be_watched_has_a_message() {
+    for resource in crate::kinds::catalog().all().filter(|resource| resource.verbs.contains(&"watch")) {
+        let object = json!({"apiVersion": resource.gv.to_string(), "kind": &*resource.kind, "metadata": {}});
+        assert!(encode(&object).is_some(), "{object}");
+    }
+}
+
 /// Bodies as kubectl sends them, with what they hold.
 fn bodies() -> Vec<(&'static str, Value)> {
     vec![
