@@ -19,6 +19,7 @@ pub mod controller;
 pub mod error;
 pub mod events;
 pub mod key;
+pub mod kubelet;
 pub mod queue;
 pub mod scheduler;
 pub mod usage;

@@ -1,0 +1,3 @@
+//! What the kubelet does on a node: pods as processes, their files and their health.
+
+pub mod probe;
