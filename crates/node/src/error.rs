@@ -36,7 +36,8 @@ impl Error {
         self.is_code(404)
     }
 
-    fn is_code(&self, code: u16) -> bool {
+    /// The API server answered with this code.
+    pub fn is_code(&self, code: u16) -> bool {
         matches!(self, Self::Api(error) if matches!(&**error, kube::Error::Api(status) if status.code == code))
     }
 }
