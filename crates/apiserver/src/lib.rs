@@ -50,6 +50,7 @@ pub mod handler;
 pub mod http;
 pub mod kinds;
 pub mod metrics;
+pub mod nodes;
 pub mod openapi;
 pub mod patch;
 pub mod registry;

@@ -7,6 +7,7 @@ pub mod env;
 pub mod logs;
 mod node;
 mod pod;
+pub mod probe;
 pub mod process;
 pub mod status;
 

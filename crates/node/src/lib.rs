@@ -24,5 +24,7 @@ pub mod key;
 pub mod kubelet;
 pub mod marks;
 pub mod queue;
+pub mod scheduler;
+pub mod usage;
 pub mod view;
 pub mod views;

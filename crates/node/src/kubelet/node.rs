@@ -74,7 +74,7 @@ impl Node {
         let api = Api::<NodeObject>::all(self.client.clone());
         let name = &self.options.name;
         let made = match api.create(&PostParams::default(), &self.object()).await.map_err(Error::from) {
-            Err(error) if error.is_code(409) => {
+            Err(error) if error.already_exists() => {
                 let object = self.object();
                 let patch = json!({ "metadata": { "labels": object.metadata.labels }, "spec": object.spec });
                 api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?
