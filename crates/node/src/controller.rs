@@ -5,6 +5,7 @@
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
 pub mod accounts;
+pub mod autoscaler;
 pub mod nodes;
 pub mod owner;
 pub mod pods;
