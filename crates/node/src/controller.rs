@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod adopt;
 pub mod amount;
+pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
 pub mod hash;
