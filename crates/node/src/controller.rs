@@ -13,6 +13,8 @@ pub mod owner;
 pub mod pods;
 pub mod revision;
 pub mod statefulset;
+#[cfg(test)]
+mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};
