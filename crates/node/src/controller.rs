@@ -17,6 +17,8 @@ pub mod pods;
 pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
+#[cfg(test)]
+mod testing;
 pub mod status;
 pub mod write;
 
