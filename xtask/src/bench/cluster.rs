@@ -71,7 +71,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     let mut section = Section::new("Embedded cluster", how);
     let mut cluster = Cluster::start("cluster")?;
     ready(plan.cluster, &mut cluster, &mut section)?;
-    memory(&mut cluster, &mut section)?;
+    memory(plan.cluster, &mut cluster, &mut section)?;
     cluster.process.stop()?;
     service::measure(plan.cluster, &mut section)?;
     Ok(section)
@@ -89,16 +89,16 @@ fn ready(size: Size, cluster: &mut Cluster, section: &mut Section) -> anyhow::Re
     Ok(())
 }
 
-fn memory(cluster: &mut Cluster, section: &mut Section) -> anyhow::Result<()> {
+fn memory(size: Size, cluster: &mut Cluster, section: &mut Section) -> anyhow::Result<()> {
     let before = cluster.process.memory()?.now;
-    let time = cluster.deploy("many", PODS - 30, sleeper())?;
+    let rest = PODS.saturating_sub(size.deployments as u64);
+    let time = cluster.deploy("many", rest, sleeper())?;
     sleep(WAIT);
     let memory = cluster.process.memory()?;
     let shown = format!(
-        "{}, of which {} are not pages of the binary (before the last {}: {}; they were ready in {:.1} s)",
+        "{}, of which {} are not pages of the binary (before the last {rest}: {}; they were ready in {:.1} s)",
         mib(memory.now),
         mib(memory.own),
-        PODS - 30,
         mib(before),
         time / 1000.0
     );
