@@ -64,3 +64,14 @@ fn listeners_hear_what_is_there_and_what_comes() {
     view.keep(&BTreeSet::new());
     assert_eq!(*heard.lock().unwrap(), [(false, true), (true, true), (true, false)]);
 }
+
+#[test]
+fn an_answer_that_comes_after_the_watch_brings_nothing_back() {
+    let view = View::default();
+    view.saw(12);
+    view.forget(&object("a", "1", 12));
+    view.note(object("a", "1", 11));
+    assert_eq!(held(&view, "a"), None);
+    view.note(object("a", "2", 13));
+    assert_eq!(held(&view, "a"), Some(13));
+}
