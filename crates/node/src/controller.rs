@@ -5,11 +5,13 @@
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
 pub mod adopt;
+pub mod deployment;
 pub mod hash;
 pub mod owner;
 pub mod pods;
 pub mod replicaset;
 pub mod revision;
+pub mod share;
 pub mod status;
 pub mod write;
 
