@@ -99,9 +99,9 @@ fn has_made_room(change: &Change<Pod>, sets: &View<ReplicaSet>) -> Option<Key> {
     owner::key_of_controller::<Deployment>(&*set)
 }
 
-/// Oldest first, as they are looked at everywhere.
-fn by_age(sets: &mut [Arc<ReplicaSet>]) {
-    sets.sort_by_cached_key(|set| (set.metadata.creation_timestamp.as_ref().map(|time| time.0), set.name_any()));
+/// The order of ReplicaSets is that of their creation; names decide where times do not.
+fn age(set: &ReplicaSet) -> (Option<Timestamp>, String) {
+    (set.metadata.creation_timestamp.as_ref().map(|time| time.0), set.name_any())
 }
 
 #[cfg(test)]

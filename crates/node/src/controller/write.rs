@@ -11,6 +11,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::MANAGER;
 use crate::{
     error::{Error, Result},
     view::View,
@@ -31,9 +32,13 @@ fn api<K: Written>(client: &Client, object: &K) -> Api<K> {
     Api::namespaced(client.clone(), &object.namespace().unwrap_or_default())
 }
 
+fn in_our_name() -> PostParams {
+    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
+
 /// Creates it.
 pub async fn create<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<Arc<K>> {
-    let created = api(client, object).create(&PostParams::default(), object).await?;
+    let created = api(client, object).create(&in_our_name(), object).await?;
     Ok(view.note(created))
 }
 
@@ -42,31 +47,23 @@ pub async fn delete<K: Written>(client: &Client, view: &View<K>, object: &K) -> 
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
     let options = DeleteParams { preconditions, ..DeleteParams::default() };
     match api(client, object).delete(&object.name_any(), &options).await.map_err(Error::from) {
-        Ok(answer) => match answer.left().filter(remains) {
-            Some(left) => drop(view.note(left)),
-            None => view.forget(object),
-        },
+        Ok(answer) => view.deleted(object, answer.left()),
         Err(error) if error.is_not_found() => view.forget(object),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The answer to the deletion of something that goes at once looks like that of what only begins to go.
-fn remains<K: Resource>(object: &K) -> bool {
-    object.meta().deletion_grace_period_seconds != Some(0) || !object.finalizers().is_empty()
-}
-
 /// Merges this into it.
 pub async fn merge<K: Written>(client: &Client, view: &View<K>, object: &K, patch: &Value) -> Result<Arc<K>> {
-    let patch = Patch::Merge(patch);
-    let patched = api(client, object).patch(&object.name_any(), &PatchParams::default(), &patch).await?;
+    let options = PatchParams { field_manager: in_our_name().field_manager, ..PatchParams::default() };
+    let patched = api(client, object).patch(&object.name_any(), &options, &Patch::Merge(patch)).await?;
     Ok(view.note(patched))
 }
 
 /// Writes its status as it stands in `object`, unless somebody wrote the object since.
 pub async fn status<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<Arc<K>> {
-    let written = api(client, object).replace_status(&object.name_any(), &PostParams::default(), object).await?;
+    let written = api(client, object).replace_status(&object.name_any(), &in_our_name(), object).await?;
     Ok(view.note(written))
 }
 

@@ -1,4 +1,4 @@
-use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, PodCondition};
 use kube::{
     api::{DeleteParams, ListParams},
     runtime::wait::await_condition,
@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
+use crate::controller::nodes;
 
 /// A cluster with a scheduler and nothing else.
 struct World {
@@ -22,12 +23,17 @@ impl World {
         let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
         start(&client, &views, &mut tasks);
+        nodes::start(&client, &views, nodes::orphans::QUARANTINE, &mut tasks);
         Self { _server: server, client, _tasks: tasks }
     }
 
     async fn node(&self, name: &str, cpu: &str) {
         let capacity = json!({ "cpu": cpu, "memory": "1Gi", "pods": "10" });
-        let node = json!({ "metadata": { "name": name }, "status": { "allocatable": capacity, "capacity": capacity } });
+        let node = json!({ "metadata": { "name": name }, "status": {
+            "allocatable": capacity,
+            "capacity": capacity,
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        } });
         let node: Node = serde_json::from_value(node).unwrap();
         Api::all(self.client.clone()).create(&PostParams::default(), &node).await.unwrap();
     }
@@ -124,7 +130,9 @@ async fn many_pods_at_once_never_get_more_than_there_is() {
     for index in 0..10 {
         world.pod(&format!("p{index}"), "250m", json!({})).await;
     }
-    let settled = |pod: &Pod| node_of(pod).is_some() || pods::condition(pod, "PodScheduled").is_some();
+    let full =
+        |condition: &PodCondition| condition.message.as_deref() == Some("0/2 nodes are available: 2 Insufficient cpu.");
+    let settled = |pod: &Pod| node_of(pod).is_some() || pods::condition(pod, "PodScheduled").is_some_and(full);
     let mut on = std::collections::BTreeMap::new();
     for index in 0..10 {
         let pod = world.until(&format!("p{index}"), settled).await;

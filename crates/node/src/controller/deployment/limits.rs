@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 
-use crate::controller::share::{self, Round};
+use crate::controller::amount::{self, Rounding};
 
 /// Of one Deployment. Wide numbers: a surge of all of two thousand million is not an overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,15 @@ pub(super) struct Limits {
 impl Limits {
     pub fn of(deployment: &Deployment) -> Self {
         let spec = deployment.spec.clone().unwrap_or_default();
-        let replicas = i64::from(spec.replicas.unwrap_or(1).max(0));
+        let asked = spec.replicas.unwrap_or(1).max(0);
+        let replicas = i64::from(asked);
         let strategy = spec.strategy.unwrap_or_default();
         if strategy.type_.as_deref() == Some("Recreate") {
             return Self { replicas, surge: 0, unavailable: 0, is_rolling: false };
         }
         let rolling = strategy.rolling_update.unwrap_or_default();
-        let surge = rolling.max_surge.map_or(0, |value| share::of(&value, replicas, Round::Up));
-        let unavailable = rolling.max_unavailable.map_or(0, |value| share::of(&value, replicas, Round::Down));
+        let surge = rolling.max_surge.map_or(0, |given| amount::of(&given, asked, Rounding::Up).into());
+        let unavailable = rolling.max_unavailable.map_or(0, |given| amount::of(&given, asked, Rounding::Down).into());
         // Rounding may have left no way to go on.
         let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
         Self { replicas, surge, unavailable: unavailable.min(replicas), is_rolling: true }

@@ -11,7 +11,7 @@ use kube::{Api, Resource, ResourceExt, api::ObjectMeta};
 use serde_json::{Value, json};
 
 use super::{
-    by_age,
+    age,
     conditions::{self, CREATED, FOUND, NOT_CREATED, PAUSED, PROGRESSING, RESUMED, TIMED_OUT},
     limits::Limits,
     revision::{self, REVISION},
@@ -51,7 +51,7 @@ impl<'a> Rollout<'a> {
         mut sets: Vec<Arc<ReplicaSet>>,
         now: Timestamp,
     ) -> Self {
-        by_age(&mut sets);
+        sets.sort_by_cached_key(|set| age(set));
         let new = template::find(&template::current(deployment), &sets).cloned();
         sets.retain(|set| new.as_ref().is_none_or(|new| new.uid() != set.uid()));
         let limits = Limits::of(deployment);

@@ -5,6 +5,7 @@ use std::{cmp::Reverse, sync::Arc};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 
 use super::{
+    age,
     proportion::{self, Part},
     revision,
     rollout::Rollout,
@@ -29,7 +30,6 @@ impl Rollout<'_> {
 
     async fn scale_these(&self, old: &mut [Arc<ReplicaSet>], new: &mut Option<Arc<ReplicaSet>>) -> Result<()> {
         let is_saturated = new.as_ref().is_some_and(|new| self.is_saturated(new));
-        // Newest first.
         let mut all: Vec<&mut Arc<ReplicaSet>> = new.iter_mut().chain(old.iter_mut().rev()).collect();
         let active = all.iter().filter(|set| wanted(set) > 0).count();
         if active <= 1 {
@@ -49,11 +49,11 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// `sets` newest first.
     async fn scale_in_proportion(&self, mut sets: Vec<&mut Arc<ReplicaSet>>) -> Result<()> {
         let total: i64 = sets.iter().map(|set| i64::from(wanted(set))).sum();
-        if total > self.limits.most() || self.limits.replicas == 0 {
-            // Of two of the same size the older one gives first.
+        // Of two of the same size the newer one is first to grow, the older one to shrink.
+        sets.sort_by_cached_key(|set| age(set));
+        if total < self.limits.most() && self.limits.replicas > 0 {
             sets.reverse();
         }
         sets.sort_by_key(|set| Reverse(wanted(set)));

@@ -71,7 +71,12 @@ fn claim_name(template: &PersistentVolumeClaim, pod: &str) -> String {
 }
 
 /// It carries the labels of the set's pods too, by which people find it.
-fn claim(set: &StatefulSet, spec: &StatefulSetSpec, template: &PersistentVolumeClaim, pod: &str) -> PersistentVolumeClaim {
+fn claim(
+    set: &StatefulSet,
+    spec: &StatefulSetSpec,
+    template: &PersistentVolumeClaim,
+    pod: &str,
+) -> PersistentVolumeClaim {
     let mut labels = template.labels().clone();
     labels.extend(spec.selector.match_labels.clone().unwrap_or_default());
     let metadata = ObjectMeta {
