@@ -10,6 +10,7 @@ pub mod amount;
 pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
+pub mod deployment;
 pub mod hash;
 pub mod nodes;
 pub mod owner;
@@ -17,9 +18,9 @@ pub mod pods;
 pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
+pub mod status;
 #[cfg(test)]
 mod testing;
-pub mod status;
 pub mod write;
 
 use std::{future::Future, sync::Arc};
