@@ -10,6 +10,7 @@ pub mod amount;
 pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
+pub mod deployment;
 pub mod hash;
 pub mod nodes;
 pub mod owner;
