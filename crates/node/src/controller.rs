@@ -9,6 +9,7 @@ pub mod adopt;
 pub mod amount;
 pub mod claims;
 pub mod daemonset;
+pub mod endpoints;
 pub mod hash;
 pub mod nodes;
 pub mod owner;
