@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod adopt;
 pub mod amount;
+pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
 pub mod endpoints;
@@ -17,6 +18,8 @@ pub mod pods;
 pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
+#[cfg(test)]
+mod testing;
 pub mod status;
 pub mod write;
 

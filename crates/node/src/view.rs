@@ -121,6 +121,14 @@ impl<K: Resource> View<K> {
         object
     }
 
+    /// The API server has deleted `object`. If it answered with the object, that says whether it is gone or on its way.
+    pub fn deleted(&self, object: &K, answer: Option<K>) {
+        match answer.filter(is_kept) {
+            Some(marked) => drop(self.note(marked)),
+            None => self.forget(object),
+        }
+    }
+
     /// The object was removed at this version of itself. One that was made since stays.
     pub fn forget(&self, object: &K) {
         let key = Key::of(object);
@@ -198,6 +206,12 @@ where
             }
         }
     }
+}
+
+/// Whether something that was deleted is there for a while yet.
+fn is_kept(object: &impl ResourceExt) -> bool {
+    let meta = object.meta();
+    meta.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0) || !object.finalizers().is_empty()
 }
 
 /// 0 for what was never written.

@@ -14,10 +14,10 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::{
-    io::{Interest, unix::AsyncFd},
     net::unix::pipe::Receiver,
+    signal::unix::{self, SignalKind, signal},
 };
 
 use super::env::Launch;
@@ -25,10 +25,11 @@ use super::env::Launch;
 /// A running process.
 #[derive(Debug)]
 pub struct Process {
-    /// Not there once it is reaped.
+    /// Not there once it is reaped: then its id may be another's.
     child: Option<Child>,
-    pidfd: AsyncFd<OwnedFd>,
     group: Pid,
+    /// Some child of ours has ended.
+    ends: unix::Signal,
 }
 
 /// What it says.
@@ -69,8 +70,10 @@ pub fn start(launch: &Launch) -> Result<(Process, Output), StartError> {
     command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(&launch.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Before it starts, so that its end is not missed.
+    let ends = signal(SignalKind::child())?;
     let child = command.spawn().map_err(|error| StartError::Exec(launch.program.clone(), error))?;
-    Ok(Process::of(child)?)
+    Ok(Process::of(child, ends)?)
 }
 
 /// The file of the program. With a path, the system need not look for it, and starts it faster.
@@ -93,14 +96,12 @@ fn is_executable(path: &Path) -> bool {
 }
 
 impl Process {
-    fn of(mut child: Child) -> io::Result<(Self, Output)> {
+    fn of(mut child: Child, ends: unix::Signal) -> io::Result<(Self, Output)> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let group = group.ok_or_else(|| io::Error::other("a process has no id"))?;
-        let pidfd = pidfd_open(group, PidfdFlags::empty())?;
-        let pidfd = AsyncFd::with_interest(pidfd, Interest::READABLE)?;
         // From here on the process is killed if anything fails.
-        let process = Self { child: Some(child), pidfd, group };
+        let process = Self { child: Some(child), group, ends };
         let missing = || io::Error::other("a process has no output");
         let stdout = Receiver::from_owned_fd(OwnedFd::from(stdout.ok_or_else(missing)?))?;
         let stderr = Receiver::from_owned_fd(OwnedFd::from(stderr.ok_or_else(missing)?))?;
@@ -114,12 +115,20 @@ impl Process {
 
     /// Waits until it has ended; by then its group is gone too. It may be given up and called again.
     pub async fn ended(&mut self) -> io::Result<Exit> {
-        let _readable = self.pidfd.readable().await?;
+        while self.child.is_some() && !self.has_ended()? {
+            self.ends.recv().await;
+        }
         // It is not reaped yet, so the id is still its own.
         self.kill();
         let Some(mut child) = self.child.take() else { return Err(io::Error::other("it has ended before")) };
         // It has ended: this does not wait.
         child.wait().map(Exit::from)
+    }
+
+    /// Leaves it to be reaped.
+    fn has_ended(&self) -> io::Result<bool> {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(self.group), how)?.is_some())
     }
 
     /// Asks it, and not what it started, to end.
@@ -130,7 +139,7 @@ impl Process {
     /// Sends it a signal, if it is there.
     pub fn signal(&self, signal: Signal) {
         if self.child.is_some() {
-            let _ = pidfd_send_signal(self.pidfd.get_ref(), signal);
+            let _ = kill_process(self.group, signal);
         }
     }
 

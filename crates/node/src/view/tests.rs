@@ -75,3 +75,16 @@ fn an_answer_that_comes_after_the_watch_brings_nothing_back() {
     view.note(object("a", "2", 13));
     assert_eq!(held(&view, "a"), Some(13));
 }
+
+#[test]
+fn what_is_deleted_is_gone_unless_it_waits_for_something() {
+    let view = View::default();
+    let mut marked = object("a", "1", 2);
+    view.note(object("a", "1", 1));
+    marked.metadata.deletion_grace_period_seconds = Some(30);
+    view.deleted(&object("a", "1", 1), Some(marked.clone()));
+    assert_eq!(held(&view, "a"), Some(2));
+    marked.metadata.deletion_grace_period_seconds = Some(0);
+    view.deleted(&object("a", "1", 1), Some(marked));
+    assert_eq!(held(&view, "a"), None);
+}

@@ -7,7 +7,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -123,11 +123,6 @@ impl RunLog {
         let mut path = self.path.clone().into_os_string();
         path.push(".1");
         path.into()
-    }
-
-    #[cfg(test)]
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     fn file(&self) -> MutexGuard<'_, Option<File>> {
