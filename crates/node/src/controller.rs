@@ -7,8 +7,10 @@
 pub mod accounts;
 pub mod adopt;
 pub mod amount;
+pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
+pub mod deployment;
 pub mod hash;
 pub mod nodes;
 pub mod owner;
@@ -17,6 +19,8 @@ pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

@@ -19,7 +19,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::{
+    api::core::v1::{Node, Pod},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
@@ -211,7 +214,7 @@ impl Scheduler {
             "reason": "Unschedulable",
             "message": why,
             "lastProbeTime": null,
-            "lastTransitionTime": since.unwrap_or_else(Timestamp::now).strftime("%FT%TZ").to_string(),
+            "lastTransitionTime": Time(since.unwrap_or_else(Timestamp::now)),
             "observedGeneration": pod.metadata.generation,
         });
         let patch = json!({ "metadata": { "uid": pod.uid() }, "status": { "conditions": [condition] } });

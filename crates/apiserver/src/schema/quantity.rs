@@ -197,6 +197,11 @@ impl Quantity {
         Self { value: value.into(), scale, format: Format::Decimal }
     }
 
+    /// A whole number that is written with `Ki`, `Mi`, … where it can be.
+    pub fn bytes(value: i64) -> Self {
+        Self { value: value.into(), scale: 0, format: Format::Binary }
+    }
+
     /// How many units of ten to the power of `scale` it is, rounded away from zero. What is beyond the range is at its end.
     pub fn units(&self, scale: i32) -> i64 {
         let power = pow10(self.scale.saturating_sub(scale).unsigned_abs());

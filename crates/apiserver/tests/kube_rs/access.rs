@@ -1,5 +1,7 @@
 //! Who may do what: certificates, tokens of ServiceAccounts, roles and bindings.
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::{
     authentication::v1::{SelfSubjectReview, TokenRequest},
@@ -119,4 +121,30 @@ async fn a_request_for_a_certificate_names_who_asks_and_is_approved_by_whoever_m
     assert_eq!(approved.status.unwrap().conditions.unwrap()[0].type_, "Approved");
     let refusal = refused(approve("other").await);
     assert!(refusal.code == 403 && refusal.message.contains("user not permitted to approve"), "{refusal:?}");
+}
+
+#[tokio::test]
+async fn whoever_has_a_token_can_have_the_key_that_signed_it() {
+    let world = World::new().await;
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(world.client.clone());
+    let account = ServiceAccount { metadata: named("robot"), ..ServiceAccount::default() };
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let request: TokenRequest = serde_json::from_value(json!({ "metadata": {}, "spec": { "audiences": [] } })).unwrap();
+    let issued = accounts.create_token_request("robot", &PostParams::default(), &request).await.unwrap();
+    let token = issued.status.unwrap().token;
+    let client = world.server.client_with_token(&token).unwrap();
+    let get = |path: &'static str| {
+        let client = client.clone();
+        async move { client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await.ok() }
+    };
+    let document = until(|| get("/.well-known/openid-configuration")).await;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert!(document["jwks_uri"].as_str().unwrap().ends_with("/openid/v1/jwks"), "{document}");
+    let keys: serde_json::Value = serde_json::from_str(&until(|| get("/openid/v1/jwks")).await).unwrap();
+    let (signed, signature) = token.rsplit_once('.').unwrap();
+    let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+    let point = |name: &str| bytes(keys["keys"][0][name].as_str().unwrap());
+    let key = [vec![4], point("x"), point("y")].concat();
+    let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key);
+    key.verify(signed.as_bytes(), &bytes(signature)).unwrap();
 }

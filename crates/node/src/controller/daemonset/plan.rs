@@ -65,27 +65,18 @@ impl<'a> Scene<'a> {
         if self.max_surge() == 0 {
             return plan.delete.extend(running.into_iter().skip(1).cloned());
         }
-        if running.is_empty() && standing == Standing::Runs {
+        if alive().next().is_none() && standing == Standing::Runs {
             // The old pod may go on ending while the new one begins.
             return plan.make.push(node.to_owned());
         }
         let (new, old): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) = running.into_iter().partition(|pod| self.is_new(pod));
-        plan.delete.extend(
-            new.iter()
-                .chain(&old)
-                .filter(|pod| !is_first(pod, &new) && !is_first(pod, &old))
-                .map(|pod| Arc::clone(pod)),
-        );
+        plan.delete.extend(new.iter().skip(1).chain(old.iter().skip(1)).map(|pod| Arc::clone(pod)));
         if let (Some(new), Some(old)) = (new.first(), old.first())
             && (!pods::is_ready(old) || self.is_available(new))
         {
             plan.delete.push(Arc::clone(old));
         }
     }
-}
-
-fn is_first(pod: &Arc<Pod>, of: &[&Arc<Pod>]) -> bool {
-    of.first().is_some_and(|first| Arc::ptr_eq(first, pod))
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::{
+    api::core::v1::{Node, Pod},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -109,7 +112,7 @@ fn failed(pod: &Pod) -> serde_json::Value {
         "status": "True",
         "reason": "DeletionByPodGC",
         "message": "PodGC: node no longer exists",
-        "lastTransitionTime": Timestamp::now().strftime("%FT%TZ").to_string(),
+        "lastTransitionTime": Time(Timestamp::now()),
         "observedGeneration": pod.metadata.generation,
     });
     json!({ "metadata": { "uid": pod.uid() }, "status": { "phase": "Failed", "conditions": [condition] } })

@@ -5,15 +5,12 @@ use std::{cmp::Ordering, sync::Arc};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{DeleteParams, PostParams, Preconditions},
-};
+use kube::{Resource, ResourceExt};
 
 use super::rank;
 use crate::{
-    controller::{Context, MANAGER, owner, pods},
-    error::Error,
+    controller::{Context, owner, pods, write},
+    error::{Error, Result},
 };
 
 /// As many as one look makes or deletes; the rest follows in the next.
@@ -51,20 +48,12 @@ pub(super) async fn manage(context: &Context, set: &ReplicaSet, pods: Vec<Arc<Po
     }
 }
 
-/// One, then two, then four: after a failure no further batch is begun.
-async fn create(context: &Context, set: &ReplicaSet, count: usize) -> Result<(), Error> {
+async fn create(context: &Context, set: &ReplicaSet, count: usize) -> Result<()> {
     let pod = pod(set)?;
-    let (mut left, mut batch) = (count, 1);
-    while left > 0 {
-        let size = batch.min(left);
-        let outcomes = join_all((0..size).map(|_| create_one(context, set, &pod))).await;
-        outcomes.into_iter().collect::<Result<(), Error>>()?;
-        (left, batch) = (left - size, batch * 2);
-    }
-    Ok(())
+    write::slow_start(vec![&pod; count], |pod| create_one(context, set, pod)).await
 }
 
-fn pod(set: &ReplicaSet) -> Result<Pod, Error> {
+fn pod(set: &ReplicaSet) -> Result<Pod> {
     let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
     let template = template.ok_or_else(|| Error::Object("a ReplicaSet has no template".to_owned()))?;
     let mut pod = pods::from_template(template, set);
@@ -73,11 +62,9 @@ fn pod(set: &ReplicaSet) -> Result<Pod, Error> {
     Ok(pod)
 }
 
-async fn create_one(context: &Context, set: &ReplicaSet, pod: &Pod) -> Result<(), Error> {
-    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    match api(context, set).create(&params, pod).await.map_err(Error::from) {
+async fn create_one(context: &Context, set: &ReplicaSet, pod: &Pod) -> Result<()> {
+    match write::create(&context.client, &context.views.pods, pod).await {
         Ok(made) => {
-            let made = context.views.pods.note(made);
             context.events.normal(set.object_ref(&()), "SuccessfulCreate", format!("Created pod: {}", made.name_any()));
             Ok(())
         }
@@ -91,35 +78,24 @@ async fn create_one(context: &Context, set: &ReplicaSet, pod: &Pod) -> Result<()
 }
 
 /// All are tried before the first failure is reported.
-async fn delete(context: &Context, set: &ReplicaSet, pods: Vec<Arc<Pod>>) -> Result<(), Error> {
+async fn delete(context: &Context, set: &ReplicaSet, pods: Vec<Arc<Pod>>) -> Result<()> {
     let outcomes = join_all(pods.iter().map(|pod| delete_one(context, set, pod))).await;
     outcomes.into_iter().collect()
 }
 
-async fn delete_one(context: &Context, set: &ReplicaSet, pod: &Pod) -> Result<(), Error> {
-    let name = pod.name_any();
-    let preconditions = Some(Preconditions { uid: pod.uid(), resource_version: None });
-    let params = DeleteParams { preconditions, ..DeleteParams::default() };
-    match api(context, set).delete(&name, &params).await.map_err(Error::from) {
-        Ok(answer) => {
-            context.views.pods.deleted(pod, answer.left());
-            context.events.normal(set.object_ref(&()), "SuccessfulDelete", format!("Deleted pod: {name}"));
-            Ok(())
-        }
-        Err(error) if error.is_not_found() => {
-            context.views.pods.forget(pod);
-            Ok(())
+async fn delete_one(context: &Context, set: &ReplicaSet, pod: &Pod) -> Result<()> {
+    let outcome = write::delete(&context.client, &context.views.pods, pod).await;
+    match &outcome {
+        Ok(()) => {
+            let note = format!("Deleted pod: {}", pod.name_any());
+            context.events.normal(set.object_ref(&()), "SuccessfulDelete", note);
         }
         Err(error) => {
             let note = format!("Error deleting: {}", error.message());
             context.events.warning(set.object_ref(&()), "FailedDelete", note);
-            Err(error)
         }
     }
-}
-
-fn api(context: &Context, set: &ReplicaSet) -> Api<Pod> {
-    Api::namespaced(context.client.clone(), &set.namespace().unwrap_or_default())
+    outcome
 }
 
 /// The active pods of all ReplicaSets of the same Deployment, its own among them.

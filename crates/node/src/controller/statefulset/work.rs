@@ -203,6 +203,8 @@ impl Work<'_> {
                 self.context.events.normal(about, &reason("Successful"), note);
             }
             Err(error) if error.is_namespace_terminating() => return Ok(()),
+            // Somebody else's pod, or an earlier one that is not gone yet, has the name: it is tried again.
+            Err(error) if error.is_conflict() => {}
             Err(error) => {
                 let note = format!("{verb} Pod {pod} in StatefulSet {set} failed error: {}", error.message());
                 self.context.events.warning(about, &reason("Failed"), note);
