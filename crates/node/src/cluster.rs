@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use self::{directory::Directory, nodes::Nodes};
 use crate::{
     addresses::{self, Block},
-    controller,
+    controller::{self, autoscaler},
     error::Error,
     guard::Guard,
     images::Images,
@@ -57,8 +57,8 @@ pub struct Options {
     pub capacity: Capacity,
     /// How long containers that end wait before they run again.
     pub backoff: BackoffRules,
-    /// How often the autoscaler looks.
-    pub autoscaler_period: Duration,
+    /// How the autoscaler goes about it.
+    pub autoscaler: autoscaler::Settings,
     /// The size of a log file; there are two for each run of a container.
     pub log_bytes: u64,
 }
@@ -71,7 +71,7 @@ impl Default for Options {
             images: Images::default(),
             capacity: Capacity::of_this_machine(),
             backoff: BackoffRules::default(),
-            autoscaler_period: controller::autoscaler::PERIOD,
+            autoscaler: autoscaler::Settings::default(),
             log_bytes: LOG_BYTES,
         }
     }
@@ -138,7 +138,8 @@ impl EmbeddedCluster {
             ..options.api.clone()
         })
         .await?;
-        let mut starting = Starting { options: &options, directory: &directory, guard: &guard, api: &api, tasks: JoinSet::new() };
+        let mut starting =
+            Starting { options: &options, directory: &directory, guard: &guard, api: &api, tasks: JoinSet::new() };
         let views = starting.views().await?;
         starting.controllers(&views, &nodes)?;
         let kubelets = starting.nodes(&views, &block).await?;
@@ -195,7 +196,7 @@ impl Starting<'_> {
         let authority = self.api.kubeconfig().certificate_authority.unwrap_or_default();
         controller::accounts::start(client, views, authority, tasks);
         let usage = Arc::clone(nodes) as _;
-        controller::autoscaler::start(client, views, usage, self.options.autoscaler_period, tasks);
+        autoscaler::start(client, views, usage, self.options.autoscaler, tasks);
         scheduler::start(&self.client("kube-scheduler")?, views, &mut self.tasks);
         let client = self.client("kube-proxy")?;
         Proxy::start(&client, views, &mut self.tasks);

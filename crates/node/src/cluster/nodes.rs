@@ -6,16 +6,13 @@ use futures_util::{Stream, StreamExt};
 use http::StatusCode;
 use kubewake_apiserver::{
     api::Status,
-    nodes::{self, LogRequest, Output, Since},
+    nodes::{self, LogRequest, Output},
 };
 use tokio::sync::mpsc;
 
 use crate::{
     key::Key,
-    kubelet::{
-        Kubelet,
-        logs::{LogError, LogOptions},
-    },
+    kubelet::{Kubelet, logs::LogError},
     usage::{PodUsage, Usage},
 };
 
@@ -45,32 +42,14 @@ impl nodes::Nodes for Nodes {
                 let message = format!("node {:?} of pod {} does not answer", request.node, request.pod);
                 Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             })?;
-            let pod = Key::new(request.namespace, request.pod);
-            let log = kubelet.logs().open(&pod, &request.container, &options(request.options));
-            Ok(passed_on(log.map_err(refusal)?))
+            Ok(passed_on(kubelet.logs().open(&request).map_err(refusal)?))
         })
-    }
-}
-
-fn options(asked: nodes::LogOptions) -> LogOptions {
-    LogOptions {
-        follow: asked.follow,
-        previous: asked.previous,
-        timestamps: asked.timestamps,
-        since: asked.since.map(|since| match since {
-            Since::Seconds(seconds) => jiff::Timestamp::now() - std::time::Duration::from_secs(seconds),
-            Since::Time(time) => time,
-        }),
-        tail_lines: asked.tail_lines,
-        limit_bytes: asked.limit_bytes,
     }
 }
 
 fn refusal(error: LogError) -> Status {
     match error {
-        LogError::Read(_) => {
-            Status::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", error.to_string())
-        }
+        LogError::Read(_) => Status::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", error.to_string()),
         LogError::NotStarted { .. } | LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
     }
 }
