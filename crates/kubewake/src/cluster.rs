@@ -6,6 +6,7 @@ use anyhow::Context;
 use kubewake_node::{
     addresses,
     cluster::{EmbeddedCluster, Options},
+    controller::autoscaler::Settings,
     images::{Images, Program},
 };
 
@@ -45,7 +46,7 @@ impl Args {
             api: self.server.options(),
             nodes: self.nodes,
             images,
-            autoscaler_period: Duration::from_secs(self.autoscaler_period),
+            autoscaler: Settings { period: Duration::from_secs(self.autoscaler_period), ..Settings::default() },
             ..Options::default()
         })
     }

@@ -81,7 +81,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum StartError {
-    #[error("a cluster has 1 to {} nodes, not {0}", addresses::NODES)]
+    #[error("a cluster has 1 to {most} nodes, not {0}", most = addresses::NODES)]
     Nodes(u8),
     #[error("there are no addresses for the cluster")]
     Addresses(#[source] io::Error),

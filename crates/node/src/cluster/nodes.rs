@@ -2,22 +2,17 @@
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::OnceLock};
 
-use futures_util::{Stream, StreamExt};
 use http::StatusCode;
 use kubewake_apiserver::{
     api::Status,
     nodes::{self, LogRequest, Output},
 };
-use tokio::sync::mpsc;
 
 use crate::{
     key::Key,
-    kubelet::{Kubelet, logs::LogError},
+    kubelet::Kubelet,
     usage::{PodUsage, Usage},
 };
-
-/// Pieces of a log that are on their way to somebody.
-const AHEAD: usize = 4;
 
 /// The nodes of a cluster. There are none until they have started.
 #[derive(Debug, Default)]
@@ -42,35 +37,9 @@ impl nodes::Nodes for Nodes {
                 let message = format!("node {:?} of pod {} does not answer", request.node, request.pod);
                 Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             })?;
-            Ok(passed_on(kubelet.logs().open(&request).map_err(refusal)?))
+            kubelet.log(request)
         })
     }
-}
-
-fn refusal(error: LogError) -> Status {
-    match error {
-        LogError::Read(_) => Status::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", error.to_string()),
-        LogError::NotStarted { .. } | LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
-    }
-}
-
-/// Reads on as long as somebody listens.
-fn passed_on(log: impl Stream<Item = bytes::Bytes> + Send + 'static) -> Output {
-    let (sender, receiver) = mpsc::channel(AHEAD);
-    tokio::spawn(async move {
-        let mut log = std::pin::pin!(log);
-        loop {
-            let piece = tokio::select! {
-                piece = log.next() => piece,
-                () = sender.closed() => None,
-            };
-            let Some(piece) = piece else { break };
-            if sender.send(piece).await.is_err() {
-                break;
-            }
-        }
-    });
-    receiver
 }
 
 impl Usage for Nodes {
