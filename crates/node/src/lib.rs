@@ -18,6 +18,7 @@ pub mod controller;
 pub mod error;
 pub mod events;
 pub mod key;
+pub mod kubelet;
 pub mod queue;
 pub mod view;
 pub mod views;

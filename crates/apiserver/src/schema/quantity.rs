@@ -77,8 +77,14 @@ impl Quantity {
 
     /// The value as a whole number, rounded away from zero; none if it is too large.
     pub fn to_int(&self) -> Option<i64> {
-        let power = pow10(self.scale.unsigned_abs())?;
-        let whole = if self.scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };
+        self.scaled(0)
+    }
+
+    /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it is too large.
+    pub fn scaled(&self, scale: i32) -> Option<i64> {
+        let scale = self.scale.checked_sub(scale)?;
+        let power = pow10(scale.unsigned_abs())?;
+        let whole = if scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };
         i64::try_from(whole).ok()
     }
 
