@@ -184,7 +184,7 @@ impl Starting<'_> {
     }
 
     fn controllers(&mut self, views: &Views, nodes: &Arc<Nodes>) -> Result<(), StartError> {
-        let client = self.client("kube-controller-manager")?;
+        let (client, authority) = (self.client("kube-controller-manager")?, self.authority());
         let (client, tasks) = (&client, &mut self.tasks);
         controller::start::<controller::deployment::Deployments>(client, views, tasks);
         controller::start::<controller::replicaset::ReplicaSets>(client, views, tasks);
@@ -193,7 +193,6 @@ impl Starting<'_> {
         controller::start::<controller::claims::Claims>(client, views, tasks);
         controller::start::<controller::endpoints::Endpoints>(client, views, tasks);
         controller::nodes::start(client, views, QUARANTINE, tasks);
-        let authority = self.api.kubeconfig().certificate_authority.unwrap_or_default();
         controller::accounts::start(client, views, authority, tasks);
         let usage = Arc::clone(nodes) as _;
         autoscaler::start(client, views, usage, self.options.autoscaler, tasks);
@@ -212,7 +211,7 @@ impl Starting<'_> {
             let range = block.node(index.into()).ok_or(StartError::Nodes(self.options.nodes))?;
             let options = KubeletOptions {
                 dir: self.directory.run().join(&name),
-                claims: self.directory.claims().join(&name),
+                claims: self.directory.claims(),
                 name,
                 range,
                 capacity: self.options.capacity,
@@ -220,11 +219,16 @@ impl Starting<'_> {
                 mark: self.guard.mark().clone(),
                 backoff: self.options.backoff,
                 log_bytes: self.options.log_bytes,
-                api: self.api.kubeconfig(),
+                api_server: self.api.address(),
+                authority: self.authority(),
             };
             kubelets.push(Kubelet::start(options, client.clone(), views, &mut self.tasks).await?);
         }
         Ok(kubelets)
+    }
+
+    fn authority(&self) -> String {
+        self.api.kubeconfig().certificate_authority.unwrap_or_default()
     }
 
     /// Everybody is an administrator, and says who they are: managers of fields are called after them.
