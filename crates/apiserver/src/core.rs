@@ -14,6 +14,7 @@ use crate::{
     admission::Admission,
     api::{GroupResource, ObjectKey, identity, meta::Meta},
     metrics::Metrics,
+    nodes::Nodes,
     registry::Registry,
     store::{Store, Stored},
     trace::Tracer,
@@ -30,6 +31,8 @@ pub struct Core {
     pub access: Access,
     /// Webhooks.
     pub admission: Admission,
+    /// Whoever runs the pods.
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// Spans.
     pub tracer: Tracer,
     /// Counts of what happened.

@@ -1,14 +1,16 @@
 //! The whole server: sockets, store, controllers.
 
 mod bootstrap;
+mod claims;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod gates;
+mod own_service;
 mod services;
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, atomic::AtomicU16},
 };
@@ -32,8 +34,9 @@ use crate::{
     core::Core,
     handler::Front,
     http::Server,
-    kinds,
+    kinds::{self, Addresses},
     metrics::Metrics,
+    nodes::Nodes,
     registry::Registry,
     store::{self, Store},
     trace::{
@@ -46,6 +49,9 @@ pub use self::gates::FeatureGates;
 
 /// kube-apiserver's own limit of a request.
 const BODY_LIMIT: usize = 3 << 20;
+
+/// More than the clients of a cluster on one machine open. A connection with a watch takes some 40 KiB.
+const MAX_CONNECTIONS: usize = 10_000;
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -72,6 +78,12 @@ pub struct Options {
     pub feature_gates: FeatureGates,
     /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
     pub services: Option<Arc<dyn Services>>,
+    /// Services get their addresses from here: a network, and how many bits of it are fixed.
+    pub service_range: (Ipv4Addr, u8),
+    /// Has the output of pods; without it no pod has any.
+    pub nodes: Option<Arc<dyn Nodes>>,
+    /// How many connections are served at once; more are closed.
+    pub max_connections: usize,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
 }
@@ -90,6 +102,9 @@ impl Default for Options {
             tracing_config_file: None,
             feature_gates: FeatureGates::default(),
             services: None,
+            service_range: Addresses::DEFAULT,
+            nodes: None,
+            max_connections: MAX_CONNECTIONS,
             history_bytes: store::Options::default().history_bytes,
         }
     }
@@ -140,11 +155,14 @@ impl ApiServer {
         let core = core(&options, store)?;
         core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
+        if let Ok(address) = listener.local_addr() {
+            own_service::write(&core, options.service_range.0, address).await?;
+        }
         // What was there at the start is no news to anybody.
         core.store.forget_history();
         controller::definitions::restore(&core);
         let controllers = controller::start(&core);
-        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)))
+        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)), options.max_connections)
             .map_err(|source| StartError::Listen { address: options.listen, source })?;
         core.set_port(server.address().port());
         Ok(Self { core, server, certs, tracing, _controllers: controllers })
@@ -223,11 +241,15 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     };
     let access = Access::new(&store, files, options.anonymous)?;
     let admission = Admission::new(services(options, &store));
+    let (network, bits) = options.service_range;
+    let addresses = Arc::new(Addresses::new(network, bits));
+    addresses.ask(claims::holder(&store));
     Ok(Arc::new(Core {
         store,
-        registry: Registry::new(kinds::catalog()),
+        registry: Registry::new(kinds::catalog_with(&addresses)),
         access,
         admission,
+        nodes: options.nodes.clone(),
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,

@@ -1,5 +1,7 @@
 //! Why a step of a controller or of a node failed.
 
+use kube::core::Status;
+
 /// It is tried again: see [`queue`](crate::queue).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,8 +38,44 @@ impl Error {
         self.is_code(404)
     }
 
+    /// The API server does not take what was sent.
+    pub fn is_invalid(&self) -> bool {
+        self.is_code(422)
+    }
+
+    /// There is one of this name already.
+    pub fn already_exists(&self) -> bool {
+        self.status().is_some_and(|status| status.reason == "AlreadyExists")
+    }
+
+    /// Nothing new is made in a namespace that is going away.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
+    /// The namespace is going or gone: nothing can be made in it any more.
+    pub fn is_refused_by_namespace(&self) -> bool {
+        self.is_not_found() || self.is_namespace_terminating()
+    }
+
+    /// What the API server said, for people to read in an event or a condition.
+    pub fn message(&self) -> String {
+        self.status().map_or_else(|| self.to_string(), |status| status.message.clone())
+    }
+
     fn is_code(&self, code: u16) -> bool {
-        matches!(self, Self::Api(error) if matches!(&**error, kube::Error::Api(status) if status.code == code))
+        self.status().is_some_and(|status| status.code == code)
+    }
+
+    fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Api(error) => match &**error {
+                kube::Error::Api(status) => Some(status),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! *Guarantees.* Who writes an object and then [notes](View::note) the answer sees its own write: a controller never creates
 //! a second replica because the watch has not told it of the first. Listeners hear of every change in the order of the
-//! object's versions, though not of every version. *Assumes* that resource versions are numbers that grow, as Kubernetes says
-//! since 1.35.
+//! object's versions, though not of every version. An answer that comes later than the watch brings nothing back that is gone.
+//! *Assumes* that resource versions are numbers that grow, as Kubernetes says since 1.35.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Debug},
     pin::pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use futures_util::StreamExt;
@@ -43,16 +43,23 @@ impl<K> Change<K> {
 
 type Listener<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 
+struct Held<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    /// The watch has told everything up to this version.
+    seen: u64,
+}
+
 /// The objects of one kind.
 pub struct View<K> {
-    objects: RwLock<BTreeMap<Key, Arc<K>>>,
+    held: RwLock<Held<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
 }
 
 impl<K> Default for View<K> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), listeners: RwLock::default(), synced: watch::Sender::new(false) }
+        let held = RwLock::new(Held { objects: BTreeMap::new(), seen: 0 });
+        Self { held, listeners: RwLock::default(), synced: watch::Sender::new(false) }
     }
 }
 
@@ -63,20 +70,28 @@ impl<K> Debug for View<K> {
 }
 
 impl<K> View<K> {
+    fn read(&self) -> RwLockReadGuard<'_, Held<K>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Held<K>> {
+        self.held.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The object, if it is there.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.read().objects.get(key).cloned()
     }
 
     /// All there are, by namespace and name.
     pub fn all(&self) -> Vec<Arc<K>> {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.read().objects.values().cloned().collect()
     }
 
     /// Those of one namespace, by name.
     pub fn within(&self, namespace: &str) -> Vec<Arc<K>> {
-        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        let from = objects.range(Key::new(namespace, "")..);
+        let held = self.read();
+        let from = held.objects.range(Key::new(namespace, "")..);
         from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| Arc::clone(object)).collect()
     }
 
@@ -99,28 +114,29 @@ impl<K> View<K> {
 }
 
 impl<K: Resource> View<K> {
-    /// What the API server answered to a write. Older versions than the one that is there change nothing.
+    /// What the API server answered to a write. Nothing changes if the watch has told as much or more.
     pub fn note(&self, object: K) -> Arc<K> {
-        let (key, object) = (Key::of(&object), Arc::new(object));
-        let old = {
-            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-            if objects.get(&key).is_some_and(|held| version(&**held) >= version(&*object)) {
-                return object;
-            }
-            objects.insert(key, Arc::clone(&object))
-        };
-        self.tell(&Change { old, new: Some(Arc::clone(&object)) });
+        let object = Arc::new(object);
+        self.put(&object, |seen| version(&*object) > seen);
         object
+    }
+
+    /// The API server has deleted `object`. If it answered with the object, that says whether it is gone or on its way.
+    pub fn deleted(&self, object: &K, answer: Option<K>) {
+        match answer.filter(is_kept) {
+            Some(marked) => drop(self.note(marked)),
+            None => self.forget(object),
+        }
     }
 
     /// The object was removed at this version of itself. One that was made since stays.
     pub fn forget(&self, object: &K) {
         let key = Key::of(object);
         let old = {
-            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-            match objects.get(&key) {
-                Some(held) if version(&**held) <= version(object) || held.uid() == object.uid() => objects.remove(&key),
-                _ => None,
+            let mut held = self.write();
+            match held.objects.get(&key) {
+                Some(held) if version(&**held) > version(object) && held.uid() != object.uid() => None,
+                _ => held.objects.remove(&key),
             }
         };
         if let Some(old) = old {
@@ -128,11 +144,31 @@ impl<K: Resource> View<K> {
         }
     }
 
+    /// Older versions than the one that is there change nothing.
+    fn put(&self, object: &Arc<K>, is_news: impl FnOnce(u64) -> bool) {
+        let key = Key::of(&**object);
+        let old = {
+            let mut held = self.write();
+            let known = held.objects.get(&key).is_some_and(|held| version(&**held) >= version(&**object));
+            if known || !is_news(held.seen) {
+                return;
+            }
+            held.objects.insert(key, Arc::clone(object))
+        };
+        self.tell(&Change { old, new: Some(Arc::clone(object)) });
+    }
+
+    /// The watch has come so far.
+    fn saw(&self, version: u64) {
+        let mut held = self.write();
+        held.seen = held.seen.max(version);
+    }
+
     /// Forgets what a new list did not name.
     fn keep(&self, named: &BTreeSet<Key>) {
         let gone: Vec<_> = {
-            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-            objects.extract_if(.., |key, _| !named.contains(key)).collect()
+            let mut held = self.write();
+            held.objects.extract_if(.., |key, _| !named.contains(key)).collect()
         };
         gone.into_iter().for_each(|(_, old)| self.tell(&Change { old: Some(old), new: None }));
     }
@@ -152,20 +188,30 @@ where
                 Ok(Event::Init) => named.clear(),
                 Ok(Event::InitApply(object)) => {
                     named.insert(Key::of(&object));
-                    self.note(object);
+                    self.put(&Arc::new(object), |_| true);
                 }
                 Ok(Event::InitDone) => {
                     self.keep(&std::mem::take(&mut named));
                     self.synced.send_replace(true);
                 }
                 Ok(Event::Apply(object)) => {
-                    self.note(object);
+                    self.saw(version(&object));
+                    self.put(&Arc::new(object), |_| true);
                 }
-                Ok(Event::Delete(object)) => self.forget(&object),
+                Ok(Event::Delete(object)) => {
+                    self.saw(version(&object));
+                    self.forget(&object);
+                }
                 Err(error) => tracing::warn!(view = ?self, %error, "a watch broke; it is begun again"),
             }
         }
     }
+}
+
+/// Whether something that was deleted is there for a while yet.
+fn is_kept(object: &impl ResourceExt) -> bool {
+    let meta = object.meta();
+    meta.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0) || !object.finalizers().is_empty()
 }
 
 /// 0 for what was never written.

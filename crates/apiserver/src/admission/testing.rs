@@ -44,6 +44,7 @@ pub async fn core() -> Arc<Core> {
         registry: Registry::new(kinds::catalog()),
         access,
         admission: Admission::new(Arc::new(Nowhere)),
+        nodes: None,
         tracer: Tracer::default(),
         metrics: Metrics::default(),
         clock: Timestamp::now,

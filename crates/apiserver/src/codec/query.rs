@@ -5,6 +5,7 @@
 
 mod delete;
 mod list;
+mod log;
 mod token;
 mod write;
 
@@ -13,12 +14,12 @@ mod tests;
 
 use std::borrow::Cow;
 
-use super::go;
-use crate::api::{GroupKind, Status, field};
+use crate::api::{GroupKind, Status, field, go};
 
 pub use self::{
     delete::{DeleteOptions, Propagation},
     list::{GetOptions, ListOptions, VersionMatch},
+    log::{LogOptions, Since},
     token::Continue,
     write::{FieldValidation, WriteOptions},
 };

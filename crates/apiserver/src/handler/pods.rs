@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::{
     answer::{self, Answer},
@@ -16,9 +17,11 @@ use crate::{
     api::{GroupResource, Status, meta::Meta},
     codec::{
         Media,
-        query::{DeleteOptions, Query, WriteOptions},
+        query::{DeleteOptions, LogOptions, Query, WriteOptions},
     },
+    http::Body,
     kinds::pod::{self, Budget},
+    nodes::{LogRequest, Output},
     store::ListQuery,
 };
 
@@ -87,15 +90,43 @@ fn done() -> Answer {
 }
 
 /// The output of a pod, which its node has.
-pub fn log(on: On<'_>) -> Result<Answer, Status> {
+pub async fn log(on: On<'_>) -> Result<Answer, Status> {
     let pod = answer::value(on.resource, &*get::read(on)?);
     let query = Query::parse(&on.call.query);
-    container(&pod, query.get("container").unwrap_or_default())?;
-    if pod.pointer("/spec/nodeName").and_then(Value::as_str).is_none_or(str::is_empty) {
+    let options = LogOptions::from_query(&query, pod.name())?;
+    let container = container(&pod, query.get("container").unwrap_or_default())?;
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() {
         return Ok(Answer::Text(StatusCode::NO_CONTENT, "", Bytes::new()));
     }
-    let message = format!("the node of pod {} does not answer", pod.name());
-    Err(Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message))
+    let Some(nodes) = &on.core().nodes else {
+        let message = format!("pod {} is bound to node {node:?}, and this server has no nodes", pod.name());
+        return Err(Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message));
+    };
+    let (namespace, name, uid) = (on.namespace().to_owned(), pod.name().to_owned(), pod.uid().to_owned());
+    let request = LogRequest { node: node.to_owned(), namespace, pod: name, uid, container, options };
+    let output = nodes.logs(request).await?;
+    Ok(Answer::Stream(until_stopped(on, output)))
+}
+
+/// The output, which ends with the server: nobody who follows it holds that up.
+fn until_stopped(on: On<'_>, mut output: Output) -> Body {
+    let (sender, receiver) = mpsc::channel(1);
+    let mut stopped = on.core().stopped();
+    tokio::spawn(async move {
+        loop {
+            let piece = tokio::select! {
+                piece = output.recv() => piece,
+                () = sender.closed() => None,
+                () = stopped.wait() => None,
+            };
+            let Some(piece) = piece else { break };
+            if sender.send(piece).await.is_err() {
+                break;
+            }
+        }
+    });
+    Body::stream(receiver)
 }
 
 /// The container that is meant, which must be said if there are several.

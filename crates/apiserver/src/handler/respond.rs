@@ -41,6 +41,7 @@ pub fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
         Answer::Object(code, value) => (code, object(on, &form, answer::Shown::Value(value))?.into()),
         Answer::List(listing) => (StatusCode::OK, list(on, &form, listing)?),
         Answer::Watch(body) => return Ok(response(on.call, StatusCode::OK, form.chosen.content_type(true), body)),
+        Answer::Stream(body) => return Ok(response(on.call, StatusCode::OK, "text/plain", body)),
         Answer::Text(code, content_type, bytes) => return Ok(response(on.call, code, content_type, bytes.into())),
     };
     if on.call.info.verb != "list" {

@@ -7,6 +7,8 @@ mod parse;
 
 use std::{borrow::Cow, cmp::Ordering, fmt};
 
+use serde_json::Value;
+
 /// An amount: `1500m`, `2Gi`, `1e3`. Amounts compare by their value, however they are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
@@ -55,50 +57,33 @@ impl Quantity {
         parse::Parts::split(text)?.quantity()
     }
 
+    /// Reads an amount of an object, which may stand there as a number; none if it is something else.
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::parse(text).ok(),
+            Value::Number(number) => Self::parse(&number.to_string()).ok(),
+            _ => None,
+        }
+    }
+
     /// A whole number.
     pub fn from_int(value: i64) -> Self {
         Self { value: value.into(), scale: 0, format: Format::Decimal }
     }
 
     /// Whether it is nothing.
-    pub fn is_zero(&self) -> bool {
+    pub fn is_zero(self) -> bool {
         self.value == 0
     }
 
     /// Whether it is below zero.
-    pub fn is_negative(&self) -> bool {
+    pub fn is_negative(self) -> bool {
         self.value < 0
     }
 
     /// Whether it is a whole number.
-    pub fn is_integer(&self) -> bool {
+    pub fn is_integer(self) -> bool {
         self.scale >= 0 || pow10(self.scale.unsigned_abs()).is_some_and(|unit| self.value % unit == 0)
-    }
-
-    /// The value as a whole number, rounded away from zero; none if it is too large.
-    pub fn to_int(&self) -> Option<i64> {
-        self.scaled(0)
-    }
-
-    /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it is too large.
-    pub fn scaled(&self, scale: i32) -> Option<i64> {
-        let scale = self.scale.checked_sub(scale)?;
-        let power = pow10(scale.unsigned_abs())?;
-        let whole = if scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };
-        i64::try_from(whole).ok()
-    }
-
-    /// The sum, written as the first of the two that is not zero; none if it is too large.
-    pub fn checked_add(self, other: Self) -> Option<Self> {
-        if self.is_zero() {
-            return Some(other);
-        }
-        if other.is_zero() {
-            return Some(self);
-        }
-        let scale = self.scale.min(other.scale);
-        let value = self.at(scale)?.checked_add(other.at(scale)?)?;
-        Some(Self { value, scale, format: self.format })
     }
 
     /// The value in units of ten to the power of `scale`, which is not above its own.
@@ -202,6 +187,31 @@ impl Ord for Quantity {
             }
         });
         if self.is_negative() { larger.reverse() } else { larger }
+    }
+}
+
+/// To calculate with.
+impl Quantity {
+    /// So many units of ten to the power of `scale`, such as -3 for thousandths.
+    pub fn in_units(value: i64, scale: i32) -> Self {
+        Self { value: value.into(), scale, format: Format::Decimal }
+    }
+
+    /// A whole number that is written with `Ki`, `Mi`, … where it can be.
+    pub fn bytes(value: i64) -> Self {
+        Self { value: value.into(), scale: 0, format: Format::Binary }
+    }
+
+    /// How many units of ten to the power of `scale` it is, rounded away from zero. What is beyond the range is at its end.
+    pub fn units(&self, scale: i32) -> i64 {
+        let power = pow10(self.scale.saturating_sub(scale).unsigned_abs());
+        let whole = match power {
+            Some(power) if self.scale < scale => divide_up(self.value, power),
+            Some(power) => self.value.saturating_mul(power),
+            None if self.scale < scale => self.value.signum(),
+            None => self.value.signum().saturating_mul(i128::MAX),
+        };
+        i64::try_from(whole).unwrap_or(if self.is_negative() { i64::MIN } else { i64::MAX })
     }
 }
 

@@ -64,3 +64,27 @@ fn listeners_hear_what_is_there_and_what_comes() {
     view.keep(&BTreeSet::new());
     assert_eq!(*heard.lock().unwrap(), [(false, true), (true, true), (true, false)]);
 }
+
+#[test]
+fn an_answer_that_comes_after_the_watch_brings_nothing_back() {
+    let view = View::default();
+    view.saw(12);
+    view.forget(&object("a", "1", 12));
+    view.note(object("a", "1", 11));
+    assert_eq!(held(&view, "a"), None);
+    view.note(object("a", "2", 13));
+    assert_eq!(held(&view, "a"), Some(13));
+}
+
+#[test]
+fn what_is_deleted_is_gone_unless_it_waits_for_something() {
+    let view = View::default();
+    let mut marked = object("a", "1", 2);
+    view.note(object("a", "1", 1));
+    marked.metadata.deletion_grace_period_seconds = Some(30);
+    view.deleted(&object("a", "1", 1), Some(marked.clone()));
+    assert_eq!(held(&view, "a"), Some(2));
+    marked.metadata.deletion_grace_period_seconds = Some(0);
+    view.deleted(&object("a", "1", 1), Some(marked));
+    assert_eq!(held(&view, "a"), None);
+}

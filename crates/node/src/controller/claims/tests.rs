@@ -1,0 +1,44 @@
+use serde_json::json;
+
+use super::*;
+use crate::controller::testing::World;
+
+fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
+    claim.status.as_ref()?.phase.as_deref()
+}
+
+#[tokio::test]
+async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
+    let mut world = World::new().await;
+    world.start::<Claims>();
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}});
+    world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec})).await;
+    let claim: PersistentVolumeClaim = world.until("data", |claim| phase(claim) == Some("Bound")).await;
+    let status = claim.status.clone().unwrap();
+    assert_eq!(status.access_modes.unwrap(), ["ReadWriteOnce"]);
+    assert_eq!(status.capacity.unwrap()["storage"].0, "1Gi");
+
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let pod = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "volumes": volumes});
+    world.make::<Pod>(json!({"metadata": {"name": "user"}, "spec": pod})).await;
+    world.until::<Pod>("user", super::super::pods::is_ready).await;
+    world.delete::<PersistentVolumeClaim>("data").await;
+    let going: PersistentVolumeClaim = world.until("data", |claim| claim.metadata.deletion_timestamp.is_some()).await;
+    assert!(is_protected(&going));
+    world.delete::<Pod>("user").await;
+    world.until_gone::<PersistentVolumeClaim>("data").await;
+}
+
+#[tokio::test]
+async fn a_claim_that_grows_gets_more() {
+    let mut world = World::new().await;
+    world.start::<Claims>();
+    let spec = |size: &str| json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}});
+    world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec("1Gi")})).await;
+    world.until::<PersistentVolumeClaim>("data", |claim| phase(claim) == Some("Bound")).await;
+    world.patch::<PersistentVolumeClaim>("data", json!({"spec": spec("2Gi")})).await;
+    let has = |claim: &PersistentVolumeClaim| {
+        claim.status.as_ref()?.capacity.as_ref()?.get("storage").map(|size| size.0.clone())
+    };
+    world.until("data", |claim| has(claim).as_deref() == Some("2Gi")).await;
+}

@@ -1,0 +1,91 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn node() -> Node {
+    serde_json::from_value(json!({
+        "metadata": { "name": "one", "labels": { "disk": "ssd", "size": "8" } },
+        "spec": { "taints": [{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }] },
+    }))
+    .unwrap()
+}
+
+fn spec(mut spec: Value) -> PodSpec {
+    spec["containers"] = json!([]);
+    serde_json::from_value(spec).unwrap()
+}
+
+fn required(terms: Value) -> PodSpec {
+    let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } });
+    spec(json!({ "affinity": { "nodeAffinity": required } }))
+}
+
+fn wants(key: &str, operator: &str, values: &[&str]) -> bool {
+    let wanted = json!({ "key": key, "operator": operator, "values": values });
+    selects(&required(json!([{ "matchExpressions": [wanted] }])), &node())
+}
+
+#[test]
+fn labels_are_compared_as_each_operator_says() {
+    assert!(wants("disk", "In", &["hdd", "ssd"]) && !wants("disk", "In", &["hdd"]) && !wants("colour", "In", &["red"]));
+    assert!(
+        wants("disk", "NotIn", &["hdd"]) && !wants("disk", "NotIn", &["ssd"]) && wants("colour", "NotIn", &["red"])
+    );
+    assert!(wants("disk", "Exists", &[]) && !wants("colour", "Exists", &[]));
+    assert!(wants("colour", "DoesNotExist", &[]) && !wants("disk", "DoesNotExist", &[]));
+    assert!(wants("size", "Gt", &["7"]) && !wants("size", "Gt", &["8"]) && wants("size", "Lt", &["9"]));
+    assert!(!wants("disk", "Gt", &["1"]) && !wants("colour", "Lt", &["1"]));
+}
+
+#[test]
+fn one_term_is_enough_and_an_empty_one_selects_nothing() {
+    let hdd = json!({ "matchExpressions": [{ "key": "disk", "operator": "In", "values": ["hdd"] }] });
+    let name = json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["one"] }] });
+    assert!(selects(&required(json!([hdd, name])), &node()));
+    assert!(!selects(&required(json!([hdd])), &node()));
+    assert!(!selects(&required(json!([{}])), &node()));
+    assert!(!selects(&required(json!([])), &node()));
+    assert_eq!(named(&required(json!([name]))), Some(BTreeSet::from(["one"])));
+    assert_eq!(named(&required(json!([hdd, name]))), None);
+    assert_eq!(named(&spec(json!({}))), None);
+}
+
+#[test]
+fn the_node_selector_holds_as_a_whole() {
+    assert!(selects(&spec(json!({ "nodeSelector": { "disk": "ssd", "size": "8" } })), &node()));
+    assert!(!selects(&spec(json!({ "nodeSelector": { "disk": "ssd", "size": "9" } })), &node()));
+}
+
+#[test]
+fn taints_keep_away_who_does_not_tolerate_them() {
+    let stays_away = |tolerations: Value| {
+        let spec = spec(json!({ "tolerations": tolerations }));
+        untolerated(&spec, &node(), &["NoSchedule"]).count() == 1
+    };
+    assert!(stays_away(json!([])));
+    assert!(stays_away(json!([{ "key": "gpu", "value": "no" }])));
+    assert!(stays_away(json!([{ "key": "gpu", "operator": "Exists", "effect": "NoExecute" }])));
+    assert!(!stays_away(json!([{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }])));
+    assert!(!stays_away(json!([{ "key": "gpu", "operator": "Exists" }])));
+    assert!(!stays_away(json!([{ "operator": "Exists" }])));
+    assert_eq!(untolerated(&spec(json!({})), &node(), &["NoExecute"]).count(), 0);
+}
+
+#[test]
+fn a_cordoned_node_takes_only_who_tolerates_it() {
+    let mut node = node();
+    node.spec.as_mut().unwrap().unschedulable = Some(true);
+    assert!(is_cordoned(&spec(json!({})), &node));
+    assert!(!is_cordoned(&spec(json!({ "tolerations": [{ "key": UNSCHEDULABLE, "operator": "Exists" }] })), &node));
+}
+
+#[test]
+fn preferences_add_up() {
+    let prefers = |key, weight| {
+        let wanted = json!({ "matchExpressions": [{ "key": key, "operator": "Exists" }] });
+        json!({ "weight": weight, "preference": wanted })
+    };
+    let terms = json!([prefers("disk", 3), prefers("colour", 50), prefers("size", 4)]);
+    let preferred = json!({ "preferredDuringSchedulingIgnoredDuringExecution": terms });
+    assert_eq!(preference(&spec(json!({ "affinity": { "nodeAffinity": preferred } })), &node()), 7);
+}

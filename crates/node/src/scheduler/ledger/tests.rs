@@ -1,0 +1,49 @@
+use serde_json::json;
+
+use super::*;
+
+fn pod(uid: &str, node: &str, phase: &str) -> Arc<Pod> {
+    let metadata = json!({ "namespace": "here", "name": "web", "uid": uid });
+    let pod =
+        json!({ "metadata": metadata, "spec": { "nodeName": node, "containers": [] }, "status": { "phase": phase } });
+    Arc::new(serde_json::from_value(pod).unwrap())
+}
+
+fn key() -> Key {
+    Key::new("here", "web")
+}
+
+fn nodes(ledger: &Ledger) -> Vec<&str> {
+    ledger.all().map(|booking| booking.node.as_str()).collect()
+}
+
+#[test]
+fn an_assumption_holds_until_the_pod_is_seen_there_or_gone() {
+    let mut ledger = Ledger::default();
+    ledger.assume(key(), &pod("1", "", "Pending"), "one");
+    assert!(!ledger.see(&key(), Some(&pod("1", "", "Pending"))));
+    assert_eq!(nodes(&ledger), ["one"]);
+    assert!(!ledger.see(&key(), Some(&pod("1", "one", "Pending"))));
+    ledger.release(&key());
+    assert_eq!(nodes(&ledger), ["one"]);
+    assert!(ledger.see(&key(), None));
+    assert!(nodes(&ledger).is_empty());
+}
+
+#[test]
+fn an_assumption_that_failed_is_released() {
+    let mut ledger = Ledger::default();
+    ledger.assume(key(), &pod("1", "", "Pending"), "one");
+    ledger.release(&key());
+    assert!(nodes(&ledger).is_empty());
+}
+
+#[test]
+fn a_pod_that_ended_or_was_made_again_makes_room() {
+    let mut ledger = Ledger::default();
+    ledger.see(&key(), Some(&pod("1", "one", "Running")));
+    assert!(ledger.see(&key(), Some(&pod("1", "one", "Succeeded"))));
+    ledger.see(&key(), Some(&pod("1", "one", "Running")));
+    assert!(ledger.see(&key(), Some(&pod("2", "", "Pending"))));
+    assert!(nodes(&ledger).is_empty());
+}
