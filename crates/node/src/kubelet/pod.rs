@@ -12,12 +12,13 @@
 
 mod backoff;
 mod board;
+mod care;
 mod container;
 mod launch;
 mod report;
 mod run;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
@@ -129,7 +130,7 @@ impl Worker {
                 () = Arc::clone(&worker).live() => {}
             }
         }
-        worker.node.logs.forget(&worker.key, &worker.uid);
+        worker.node.logs.forget(&worker.uid);
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
@@ -313,6 +314,12 @@ impl Worker {
                 false
             }
         }
+    }
+
+    /// Its address; the node's as long as it has none.
+    fn ip(&self) -> Ipv4Addr {
+        let own = self.board.read(|facts| facts.ip.as_ref().and_then(|ip| ip.parse().ok()));
+        own.unwrap_or_else(|| self.node.options.range.address())
     }
 
     /// As it is now.
