@@ -11,6 +11,7 @@ pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
 pub mod deployment;
+pub mod endpoints;
 pub mod hash;
 pub mod nodes;
 pub mod owner;
