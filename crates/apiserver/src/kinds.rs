@@ -13,6 +13,7 @@ mod at;
 mod autoscaling;
 mod batch;
 mod catalog;
+mod certificates;
 mod config;
 mod daemonset;
 mod deployment;

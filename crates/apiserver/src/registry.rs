@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
+    auth::User,
     schema::Node,
     store::Stored,
 };
@@ -100,6 +101,9 @@ pub struct ScalePaths {
 pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// Fills in what the schema's own defaults cannot say. It runs after every decode, also of what is read from a patch.
     fn default(&self, _object: &mut Value) {}
+
+    /// Records in a new object who makes it, for kinds that say so.
+    fn record_author(&self, _object: &mut Value, _author: &User) {}
 
     /// Removes or sets what a creator may not choose (status, for kinds that have one).
     fn prepare_create(&self, _object: &mut Value) {}

@@ -5,6 +5,7 @@ mod claims;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod gates;
+mod own_service;
 mod services;
 
 use std::{
@@ -154,6 +155,9 @@ impl ApiServer {
         let core = core(&options, store)?;
         core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
+        if let Ok(address) = listener.local_addr() {
+            own_service::write(&core, options.service_range.0, address).await?;
+        }
         // What was there at the start is no news to anybody.
         core.store.forget_history();
         controller::definitions::restore(&core);

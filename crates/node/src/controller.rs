@@ -4,17 +4,24 @@
 //! what the object asks for with what is there, and writes the difference and the object's status. It keeps nothing
 //! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
 
+pub mod accounts;
 pub mod adopt;
 pub mod amount;
+pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
+pub mod deployment;
+pub mod endpoints;
 pub mod hash;
+pub mod nodes;
 pub mod owner;
 pub mod pods;
+pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
+pub mod status;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

@@ -54,6 +54,11 @@ impl Error {
         details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
 
+    /// The namespace is going or gone: nothing can be made in it any more.
+    pub fn is_refused_by_namespace(&self) -> bool {
+        self.is_not_found() || self.is_namespace_terminating()
+    }
+
     /// What the API server said, for people to read in an event or a condition.
     pub fn message(&self) -> String {
         self.status().map_or_else(|| self.to_string(), |status| status.message.clone())

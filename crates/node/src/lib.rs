@@ -14,10 +14,15 @@
 //! however it stops. *Assumes* Linux. *Not done*: container images, isolation of processes from one another, DNS, UDP, storage
 //! classes, Jobs: it exists for Kubewake, and is not another Kubernetes.
 
+pub mod addresses;
 pub mod controller;
 pub mod error;
 pub mod events;
+pub mod guard;
+pub mod images;
 pub mod key;
+pub mod kubelet;
+pub mod marks;
 pub mod queue;
 pub mod scheduler;
 pub mod usage;

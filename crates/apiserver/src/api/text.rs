@@ -20,8 +20,6 @@ and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '123
 '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
-alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
 for validation is '[0-9]+%')";
 const HTTP_HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
@@ -146,13 +144,6 @@ pub fn env_name(name: &str) -> Vec<String> {
     let good = name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
     let words = "a valid environment variable name must consist only of printable ASCII characters other than '='";
     if good { Vec::new() } else { vec![words.to_owned()] }
-}
-
-/// An identifier of C.
-pub fn c_identifier(name: &str) -> Vec<String> {
-    let first = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if first && rest { Vec::new() } else { vec![C_IDENTIFIER.to_owned()] }
 }
 
 /// The name of a port: at most fifteen lower case characters, with a letter among them.

@@ -90,6 +90,11 @@ pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, Refu
     }
 }
 
+/// Whether objects of a kind have a message here.
+pub fn knows(gv: &GroupVersion, kind: &str) -> bool {
+    Table::get().kind(&gv.to_string(), kind).is_some()
+}
+
 /// Writes an object or a list, byte by byte as kube-apiserver does. `None` if its kind has no message here.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let text = |name| object.get(name).and_then(Value::as_str);

@@ -76,6 +76,7 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
 
 async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Answer, Status> {
     metadata::stamp_new(&mut object, on.namespace(), &on.core().now());
+    on.shown().strategy.record_author(&mut object, &on.call.user);
     on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;

@@ -11,6 +11,7 @@ use crate::{
     codec::{
         Media,
         accept::{self, Chosen, Endpoint, Include},
+        protobuf,
         query::Query,
     },
     kinds::table,
@@ -29,10 +30,10 @@ pub struct Form {
 impl Form {
     /// What the caller accepts.
     pub fn of(on: On<'_>, answer: accept::Answer) -> Result<Self, Status> {
-        let endpoint = Endpoint { custom: on.resource.custom.is_some(), answer };
         let query = Query::parse(&on.call.query);
         let header = |name| Some(on.call.header(name)).filter(|text| !text.is_empty());
         let (accept, agent) = (header(http::header::ACCEPT), header(http::header::USER_AGENT));
+        let endpoint = Endpoint { custom: !has_protobuf(on, accept), answer };
         let chosen = accept::negotiate(accept, agent, &query, endpoint)?;
         Ok(Self { chosen, columns: true })
     }
@@ -139,6 +140,12 @@ impl Form {
         let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
         json!({ "kind": "Table", "apiVersion": api_version, "metadata": meta, "columnDefinitions": columns, "rows": rows })
     }
+}
+
+/// Whether there is a protobuf message of the kind. Whoever does not ask for it gets the usual answer: there is.
+fn has_protobuf(on: On<'_>, accept: Option<&str>) -> bool {
+    let asked = accept.is_some_and(|accept| accept.contains("protobuf"));
+    on.resource.custom.is_none() && (!asked || protobuf::knows(&on.shown().gv, &on.shown().kind))
 }
 
 fn copy_version(table: &mut Value, object: &Value) {

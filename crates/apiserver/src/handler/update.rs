@@ -159,6 +159,7 @@ async fn admit(
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
+    validate::signer(on, &object, live).await?;
     ask(on, options, &object, live).await?;
     keep_times(live, &mut object);
     Ok(object)

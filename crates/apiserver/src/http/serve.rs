@@ -132,7 +132,7 @@ async fn accept<S: Service>(
 
 /// Whether the server is full. That is logged once, until it is no longer so.
 fn refuses(full: bool, before: &mut bool, most: usize) -> bool {
-    if full && !std::mem::replace(before, full) {
+    if full && !*before {
         tracing::warn!(most, "too many connections: new ones are closed");
     }
     *before = full;

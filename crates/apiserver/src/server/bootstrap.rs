@@ -34,11 +34,16 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-async fn put(core: &Core, resource: GroupResource, mut object: Value) -> Result<(), WriteError> {
-    let key = ObjectKey::new(resource, object.namespace(), object.name());
+/// The object with what every stored one has.
+pub fn complete(core: &Core, mut object: Value) -> Value {
     set_meta(&mut object, "uid", identity::uid());
     set_meta(&mut object, "creationTimestamp", core.now());
-    match core.store.create(key, object).await {
+    object
+}
+
+async fn put(core: &Core, resource: GroupResource, object: Value) -> Result<(), WriteError> {
+    let key = ObjectKey::new(resource, object.namespace(), object.name());
+    match core.store.create(key, complete(core, object)).await {
         Ok(_) | Err(WriteError::Exists) => Ok(()),
         Err(error) => Err(error),
     }

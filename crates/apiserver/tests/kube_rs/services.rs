@@ -1,9 +1,15 @@
 //! The addresses and node ports of Services: what one has, no other gets.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, net::Ipv4Addr};
 
 use futures_util::future::join_all;
-use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::{
+    api::{
+        core::v1::{Service, ServicePort, ServiceSpec},
+        discovery::v1::EndpointSlice,
+    },
+    apimachinery::pkg::util::intstr::IntOrString,
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -86,7 +92,7 @@ async fn of_many_who_ask_for_an_address_one_gets_it() {
     let answers = soon(join_all(asking)).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     let left = api.list(&Default::default()).await.unwrap();
-    assert_eq!(left.items.len(), 1, "the others are not stored");
+    assert_eq!(left.items.len(), 2, "`kubernetes` and one: the others are not stored");
 }
 
 #[tokio::test]
@@ -104,4 +110,23 @@ async fn when_all_addresses_are_taken_the_next_is_refused_until_one_is_free() {
     let freed = ip_of(&api.get("s100").await.unwrap()).to_owned();
     api.delete("s100", &DeleteParams::default()).await.unwrap();
     assert_eq!(ip_of(&api.create(&create, &service("late", None)).await.unwrap()), freed);
+}
+
+#[tokio::test]
+async fn the_server_is_a_service_itself_wherever_it_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let range = (Ipv4Addr::new(127, 9, 240, 0), 20);
+    let options = || Options { data_dir: Some(folder.path().to_owned()), service_range: range, ..Options::default() };
+    for _ in 0..2 {
+        let world = World::with(options()).await;
+        let port = IntOrString::Int(world.server.address().port().into());
+        let own = services(&world).get("kubernetes").await.unwrap();
+        assert_eq!(ip_of(&own), "127.9.240.1");
+        assert_eq!(own.spec.unwrap().ports.unwrap()[0].target_port, Some(port.clone()));
+        let slices: Api<EndpointSlice> = Api::default_namespaced(world.client.clone());
+        let slice = slices.get("kubernetes").await.unwrap();
+        assert_eq!(slice.ports.unwrap()[0].port.map(IntOrString::Int), Some(port));
+        assert_eq!(slice.endpoints[0].addresses, ["127.0.0.1"]);
+        world.server.stop().await;
+    }
 }

@@ -3,7 +3,10 @@
 //! *Guarantees.* What belongs to another controller is never touched. Nothing is taken for an owner that is being deleted: before
 //! the first orphan is taken the API server is asked, since garbage collection may be orphaning its pods at this moment.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{
+    fmt::Debug,
+    sync::{Arc, Weak},
+};
 
 use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use kube::{
@@ -17,7 +20,8 @@ use serde_json::{Value, json};
 use super::{MANAGER, owner};
 use crate::{
     error::{Error, Result},
-    view::View,
+    key::Key,
+    view::{Change, View},
 };
 
 /// A selector, which is checked when it is read: the API server lets no wrong one in.
@@ -28,6 +32,30 @@ pub fn selector(of: &LabelSelector) -> Result<Selector> {
 /// Whether a selector that selects at all matches the object's labels: an empty one would take everything.
 pub fn selects(selector: &Selector, object: &impl ResourceExt) -> bool {
     !selector.selects_all() && selector.matches(object.labels())
+}
+
+/// The owners that a change of an object concerns: who controls it and who did, and, if it is an orphan that is new or has
+/// changed its labels, everyone who might take it.
+pub fn concerned<O, C>(change: &Change<C>, owners: &Weak<View<O>>, might_take: impl Fn(&O, &C) -> bool) -> Vec<Key>
+where
+    O: Resource<DynamicType = ()>,
+    C: ResourceExt,
+{
+    let controllers =
+        [&change.old, &change.new].map(|object| object.as_deref().and_then(owner::key_of_controller::<O>));
+    let mut keys: Vec<Key> = controllers.into_iter().flatten().collect();
+    keys.dedup();
+    if let Some(orphan) = change.new.as_deref().filter(|object| owner::controller_of(*object).is_none())
+        && change
+            .old
+            .as_deref()
+            .is_none_or(|old| old.labels() != orphan.labels() || owner::controller_of(old).is_some())
+        && let Some(owners) = owners.upgrade()
+    {
+        let owners = owners.within(&orphan.namespace().unwrap_or_default());
+        keys.extend(owners.iter().filter(|owner| might_take(owner, orphan)).map(|owner| Key::of(&**owner)));
+    }
+    keys
 }
 
 /// Takes and releases on behalf of one owner.

@@ -31,6 +31,9 @@ use crate::{
 
 pub(crate) const NAMESPACE: &str = "default";
 
+/// Pods of this image do not get ready.
+pub(crate) const SICK: &str = "sick";
+
 /// A kind in a namespace.
 pub(crate) trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -244,7 +247,7 @@ impl FakeNode {
         if pods::is_ready(pod) || matches!(pods::phase(pod), "Failed" | "Succeeded") {
             return Ok(());
         }
-        let sick = self.sick.lock().unwrap().contains(&key.name);
+        let sick = self.sick.lock().unwrap().contains(&key.name) || image(pod) == Some(SICK);
         if sick && pods::phase(pod) == "Running" {
             return Ok(());
         }
@@ -254,4 +257,8 @@ impl FakeNode {
         self.api(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok(())
     }
+}
+
+fn image(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.containers.first()?.image.as_deref()
 }

@@ -125,4 +125,5 @@ fn amounts_count_in_units() {
     assert_eq!([units("8E", -9), units("-8E", -9), units("0", -9)], [i64::MAX, i64::MIN, 0]);
     assert_eq!(Quantity::in_units(1500, -3).to_string(), "1500m");
     assert_eq!(Quantity::in_units(2_000_000, -3).to_string(), "2k");
+    assert_eq!([Quantity::bytes(3 << 20).to_string(), Quantity::bytes(1025).to_string()], ["3Mi", "1025"]);
 }

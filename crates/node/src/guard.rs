@@ -1,0 +1,83 @@
+//! Who cleans up when the cluster is gone, however it went.
+//!
+//! A small shell, started before anything else, waits for the end of a pipe that the cluster holds. It comes when the cluster ends in
+//! any way, `kill -9` included. Then the guard kills every process that carries the cluster's [mark](crate::marks), until none is left,
+//! and removes the cluster's directory. An orderly stop goes the same way, so that there is only one.
+//!
+//! *Guarantees.* Nothing is killed that does not carry the mark or is not in a process group that one who carries it leads.
+//! *Assumes* `/bin/sh`, `grep`, `cut` and `rm`. *Not done*: if somebody kills the guard itself, nobody cleans up after a crash.
+
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use crate::marks::{CLUSTER, Mark};
+
+/// Its arguments are the mark and the directory. It sees neither the terminal's Ctrl-C, being in a group of its own, nor the
+/// signals that a service manager sends to all.
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+while read -r _; do :; done
+marked() { grep -lsaFe "$1" /proc/[0-9]*/environ; }
+tries=0
+while [ $tries -lt 200 ]; do
+    tries=$((tries + 1))
+    found=
+    for file in $(marked "$1"); do
+        pid=${file#/proc/}
+        pid=${pid%/environ}
+        # A process that has ended keeps its place until somebody reaps it, but has no environment.
+        read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+        found=1
+        # After the name in parentheses: state, parent, group.
+        set -- "$1" "$2" ${stat##*) }
+        if [ "$5" = "$pid" ]; then kill -9 "-$pid"; else kill -9 "$pid"; fi
+    done
+    [ -z "$found" ] && break
+    sleep 0.02
+done
+rm -rf -- "$2"
+"#;
+
+/// The guard of a cluster. Dropped, it starts to clean up, and nobody waits for it.
+#[derive(Debug)]
+pub struct Guard {
+    mark: Mark,
+    child: Child,
+}
+
+impl Guard {
+    /// Starts one, that removes this directory in the end.
+    ///
+    /// # Errors
+    /// If there is no shell, or if the system starts no process.
+    pub fn start(directory: &Path) -> io::Result<Self> {
+        let mark = Mark::new(CLUSTER);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", SCRIPT, "kubewake-guard", &mark.to_string()]).arg(std::path::absolute(directory)?);
+        // Its own environment must not carry the mark, nor anything else.
+        command.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { mark, child: command.spawn()? })
+    }
+
+    /// What every process of the cluster has to carry.
+    pub fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    /// Cleans up, and returns when all is gone. It blocks for a moment.
+    ///
+    /// # Errors
+    /// If nobody knows what became of the guard.
+    pub fn stop(mut self) -> io::Result<()> {
+        drop(self.child.stdin.take());
+        self.child.wait().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

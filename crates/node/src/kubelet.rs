@@ -1,0 +1,293 @@
+//! A node: it runs the pods that are bound to it, as processes of this machine.
+//!
+//! One [worker](pod) looks after each pod. The node is told of pods by the view that everybody shares, and tells of them by
+//! their status. *Guarantees.* What was bound to a node runs there, whether it was bound before or after the node started.
+
+pub mod downward;
+pub mod env;
+pub mod facts;
+pub mod logs;
+mod node;
+mod pod;
+pub mod probe;
+pub mod process;
+pub mod sources;
+pub mod status;
+pub mod tokens;
+pub mod volumes;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::SocketAddr,
+    path::PathBuf,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, ResourceExt};
+use kubewake_apiserver::{
+    api::Status,
+    nodes::{self, LogRequest},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::{JoinHandle, JoinSet},
+    time::Instant,
+};
+
+use self::{
+    facts::NodeFacts,
+    logs::{LogError, Logs},
+    pod::{Told, Worker},
+    probe::Checker,
+    sources::Sources,
+};
+pub use self::{node::Capacity, pod::BackoffRules};
+use crate::{
+    addresses::NodeRange, error::Result, events::Events, images::Images, key::Key, marks::Mark, view::Change, views::Views,
+};
+
+/// One of the two files that a run of a container may fill with its output.
+pub const LOG_BYTES: u64 = 10 << 20;
+
+/// Pieces of a log that may wait for who reads it; each is 64 KiB at most.
+const LOG_PIECES: usize = 4;
+
+/// How to run a node.
+#[derive(Clone, Debug)]
+pub struct KubeletOptions {
+    /// Its name, and that of its Node.
+    pub name: String,
+    /// The addresses of the node and its pods.
+    pub range: NodeRange,
+    /// What it has to give.
+    pub capacity: Capacity,
+    /// Where its pods have their files. Nobody else uses it.
+    pub dir: PathBuf,
+    /// The directories of persistent volume claims. Nodes of one cluster may share it.
+    pub claims: PathBuf,
+    /// Where pods reach the API server.
+    pub api_server: SocketAddr,
+    /// The certificates by which they trust it, in PEM.
+    pub authority: String,
+    /// The programs that it can run.
+    pub images: Arc<Images>,
+    /// What every process carries.
+    pub mark: Mark,
+    /// How long containers that end wait before they run again.
+    pub backoff: BackoffRules,
+    /// The size of a log file; there are two for each run of a container.
+    pub log_bytes: u64,
+}
+
+/// What all parts of a node share.
+pub(crate) struct Node {
+    options: KubeletOptions,
+    client: Client,
+    views: Views,
+    events: Events,
+    logs: Logs,
+    checker: Checker,
+    /// What its pods are told of it.
+    facts: Arc<NodeFacts>,
+    sources: Arc<Sources>,
+    /// When everything has to have ended, once the node stops.
+    stopping: watch::Sender<Option<Instant>>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.options.name)
+    }
+}
+
+impl Node {
+    fn is_stopping(&self) -> bool {
+        self.stopping.borrow().is_some()
+    }
+
+    fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
+        let pieces = self.logs.open(&request).map_err(|error| match error {
+            LogError::Read(error) => {
+                tracing::warn!(pod = request.pod, container = request.container, %error, "its log cannot be read");
+                Status::internal("the log of the container cannot be read")
+            }
+            LogError::NotStarted { pod, container, .. } => {
+                let reason = self.waits_for(&request).unwrap_or_else(|| "ContainerCreating".to_owned());
+                Status::bad_request(LogError::NotStarted { pod, container, reason }.to_string())
+            }
+            LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
+        })?;
+        let (sender, output) = mpsc::channel(LOG_PIECES);
+        tokio::spawn(async move {
+            let mut pieces = pin!(pieces);
+            while let Some(piece) = tokio::select! {
+                piece = pieces.next() => piece,
+                () = sender.closed() => None,
+            } {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(output)
+    }
+
+    /// The reason that the pod gives.
+    fn waits_for(&self, request: &LogRequest) -> Option<String> {
+        let pod = self.views.pods.get(&Key::new(&request.namespace, &request.pod))?;
+        let status = pod.status.as_ref()?;
+        let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+        let container = all.find(|one| one.name == request.container)?;
+        container.state.as_ref()?.waiting.as_ref()?.reason.clone()
+    }
+}
+
+/// A running node. Clones are the same; when the last is dropped, its processes are killed.
+#[derive(Clone, Debug)]
+pub struct Kubelet {
+    node: Arc<Node>,
+    workers: Arc<Workers>,
+}
+
+impl Kubelet {
+    /// Registers the node and runs what is bound to it. `tasks` keeps it alive in the API.
+    ///
+    /// # Errors
+    /// If the API server takes no Node of this name.
+    pub async fn start(
+        options: KubeletOptions,
+        client: Client,
+        views: &Views,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Self> {
+        let node = Arc::new(Node {
+            events: Events::new(client.clone(), "kubelet", Some(&options.name)),
+            logs: Logs::default(),
+            checker: Checker::default(),
+            facts: Arc::new(facts(&options)),
+            sources: Sources::new(client.clone(), views),
+            stopping: watch::Sender::new(None),
+            options,
+            client,
+            views: views.clone(),
+        });
+        node.register().await?;
+        let workers = Arc::new(Workers::new(Arc::clone(&node)));
+        let told = Arc::downgrade(&workers);
+        views.pods.on_change(move |change| {
+            if let Some(workers) = told.upgrade() {
+                workers.tell(&told, change);
+            }
+        });
+        let alive = Arc::clone(&node);
+        tasks.spawn(async move { alive.live().await });
+        Ok(Self { node, workers })
+    }
+
+    /// What a container of this node said, as its API server asks for it.
+    ///
+    /// # Errors
+    /// With the kubelet's words, if there is nothing to read.
+    pub fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
+        self.node.log(request)
+    }
+
+    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay as they are in
+    /// the API: a node that starts again runs them again.
+    pub async fn stop(&self, grace: Duration) {
+        self.node.stopping.send_replace(Some(Instant::now() + grace));
+        let mut count = self.workers.count.subscribe();
+        // The sender is ours.
+        let _ = count.wait_for(|count| *count == 0).await;
+    }
+}
+
+fn facts(options: &KubeletOptions) -> NodeFacts {
+    NodeFacts {
+        name: options.name.clone(),
+        address: options.range.address().into(),
+        api_server: options.api_server,
+        authority: options.authority.clone(),
+        allocatable: options.capacity.quantities(),
+        claims: options.claims.clone(),
+        environment: facts::inherited(),
+    }
+}
+
+/// Who looks after the pods, by uid.
+#[derive(Debug)]
+struct Workers {
+    node: Arc<Node>,
+    all: Mutex<HashMap<String, Handle>>,
+    count: watch::Sender<usize>,
+    runtime: tokio::runtime::Handle,
+}
+
+#[derive(Debug)]
+struct Handle {
+    told: watch::Sender<Told>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Workers {
+    fn new(node: Arc<Node>) -> Self {
+        let runtime = tokio::runtime::Handle::current();
+        Self { node, all: Mutex::default(), count: watch::Sender::new(0), runtime }
+    }
+
+    /// A pod came, changed or went. One that was made again under its name is another.
+    fn tell(&self, me: &Weak<Self>, change: &Change<Pod>) {
+        let uid = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.uid());
+        if let Some(old) = &change.old
+            && uid(&change.old) != uid(&change.new)
+        {
+            self.tell_one(me, old, true);
+        }
+        if let Some(new) = &change.new {
+            self.tell_one(me, new, false);
+        }
+    }
+
+    fn tell_one(&self, me: &Weak<Self>, pod: &Arc<Pod>, gone: bool) {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let Some(uid) = pod.uid().filter(|_| node == Some(&self.node.options.name)) else { return };
+        let told = Told { pod: Arc::clone(pod), gone };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = all.get(&uid) {
+            worker.told.send_replace(told);
+        } else if !gone && !self.node.is_stopping() {
+            let (sender, receiver) = watch::channel(told);
+            let worker = Worker::new(Arc::clone(&self.node), receiver);
+            let (me, mine) = (me.clone(), uid.clone());
+            let task = self.runtime.spawn(async move {
+                worker.run().await;
+                if let Some(workers) = me.upgrade() {
+                    workers.done(&mine);
+                }
+            });
+            all.insert(uid, Handle { told: sender, task });
+            self.count.send_replace(all.len());
+        }
+    }
+
+    fn done(&self, uid: &str) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is the task itself that says so: aborting it changes nothing.
+        all.remove(uid);
+        self.count.send_replace(all.len());
+    }
+}
+
+#[cfg(test)]
+mod tests;

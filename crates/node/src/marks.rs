@@ -1,0 +1,82 @@
+//! Marks by which the processes of a cluster, and of one container, are known, whatever became of their parents.
+//!
+//! A mark is a variable in the environment that a process was started with, which it hands on to what it starts. The value is
+//! random, so that nothing else has it. *Not done*: a program that starts another with a new environment hides it, unless it stays in
+//! the process group of somebody who is known.
+
+use std::{fmt, fs};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Marks every process of a cluster.
+pub const CLUSTER: &str = "KUBEWAKE_CLUSTER";
+/// Marks every process of one run of a container.
+pub const CONTAINER: &str = "KUBEWAKE_CONTAINER";
+
+/// A variable with a value that nobody else has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    name: &'static str,
+    value: String,
+}
+
+impl Mark {
+    /// A new one.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, value: random() }
+    }
+
+    /// The random part.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// As a variable.
+    pub fn variable(&self) -> (String, String) {
+        (self.name.to_owned(), self.value.clone())
+    }
+
+    /// Kills every process that carries it, until none is left or it was tried often enough. It reads all of /proc: call it where
+    /// one may block.
+    pub fn kill_all(&self) {
+        // A process may start another while it is looked for; that one is found the next time.
+        for _ in 0..100 {
+            if !self.kill_once() {
+                return;
+            }
+        }
+    }
+
+    /// Whether there was any.
+    fn kill_once(&self) -> bool {
+        let Ok(entries) = fs::read_dir("/proc") else { return false };
+        let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter_map(Pid::from_raw).fold(false, |any, pid| self.kill_if_marked(pid) || any)
+    }
+
+    /// The descriptor comes first: if the process ends and its id goes to another, that one is not hit.
+    fn kill_if_marked(&self, pid: Pid) -> bool {
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+        self.is_on(pid) && pidfd_send_signal(pidfd, Signal::KILL).is_ok()
+    }
+
+    fn is_on(&self, pid: Pid) -> bool {
+        let wanted = self.to_string();
+        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+        environment.is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes()))
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+/// 128 bits in hexadecimal digits.
+fn random() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+#[cfg(test)]
+mod tests;
