@@ -296,4 +296,6 @@ impl Workers {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

@@ -23,12 +23,9 @@ use super::{
     sources::{Kind, Ref, Sources},
     volumes::{MountError, Volumes},
 };
-use crate::error::Error;
+use crate::{error::Error, images::Program};
 
-pub use self::{
-    command::Program,
-    variables::{TooLong, Variables},
-};
+pub use self::variables::{TooLong, Variables};
 
 /// The variable that names a container's root.
 pub const ROOT: &str = "KUBEWAKE_ROOT";
@@ -43,7 +40,7 @@ pub struct Inputs<'a> {
     /// One of its containers.
     pub container: &'a Container,
     /// What the container's image stands for.
-    pub program: Program<'a>,
+    pub program: &'a Program,
     /// The node that it runs on.
     pub node: &'a NodeFacts,
     /// The pod's address.
@@ -67,8 +64,6 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Its working directory.
     pub dir: PathBuf,
-    /// The container's root.
-    pub root: PathBuf,
 }
 
 impl fmt::Debug for Launch {
@@ -126,7 +121,7 @@ pub async fn resolve(inputs: &Inputs<'_>) -> Result<Launch, ConfigError> {
     let mut env = beneath(inputs);
     env.extend(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
     values::check(&env)?;
-    Ok(Launch { program, args, env: env.into_iter().collect(), dir, root })
+    Ok(Launch { program, args, env: env.into_iter().collect(), dir })
 }
 
 /// What is there before the pod says anything. It is not expanded in arguments: that is the kubelet's rule for what an image brings.
