@@ -31,6 +31,7 @@ use crate::{
     addresses::{self, Block},
     controller::{self, autoscaler},
     error::Error,
+    events::Events,
     guard::Guard,
     images::Images,
     kubelet::{BackoffRules, Capacity, Kubelet, KubeletOptions, LOG_BYTES},
@@ -197,8 +198,8 @@ impl Starting<'_> {
         let usage = Arc::clone(nodes) as _;
         autoscaler::start(client, views, usage, self.options.autoscaler, tasks);
         scheduler::start(&self.client("kube-scheduler")?, views, &mut self.tasks);
-        let client = self.client("kube-proxy")?;
-        Proxy::start(&client, views, &mut self.tasks);
+        let events = Events::new(self.client("kube-proxy")?, "kube-proxy", None);
+        Proxy::start(views, events, &mut self.tasks);
         Ok(())
     }
 
