@@ -48,6 +48,8 @@ use crate::{
 
 /// As pods name it, and as it names itself.
 pub const NAME: &str = "default-scheduler";
+/// In whose name the fields are that it writes.
+const MANAGER: &str = "kube-scheduler";
 /// Bindings under way at once.
 const AT_ONCE: usize = 16;
 /// A pod that fits nowhere is tried again and says so again after this, as with kube-scheduler, even if nothing changed.
@@ -182,8 +184,8 @@ impl Scheduler {
             "target": { "apiVersion": "v1", "kind": "Node", "name": node },
         });
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let bound: Result<Status, _> =
-            pods.create_subresource("binding", &key.name, &PostParams::default(), &binding).await;
+        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let bound: Result<Status, _> = pods.create_subresource("binding", &key.name, &params, &binding).await;
         match bound.map_err(Error::from) {
             Ok(_) => {
                 let note = format!("Successfully assigned {key} to {node}");
@@ -219,7 +221,8 @@ impl Scheduler {
         });
         let patch = json!({ "metadata": { "uid": pod.uid() }, "status": { "conditions": [condition] } });
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        match pods.patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await {
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        match pods.patch_status(&key.name, &params, &Patch::Strategic(patch)).await {
             Ok(pod) => drop(self.views.pods.note(pod)),
             Err(error) => match Error::from(error) {
                 // Somebody deleted it or made it again: the watch tells.
