@@ -21,7 +21,7 @@ pub mod revision;
 pub mod statefulset;
 pub mod status;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

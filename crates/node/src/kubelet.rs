@@ -19,6 +19,7 @@ pub mod volumes;
 use std::{
     collections::HashMap,
     fmt,
+    net::SocketAddr,
     path::PathBuf,
     pin::pin,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -39,9 +40,11 @@ use tokio::{
 };
 
 use self::{
+    facts::NodeFacts,
     logs::{LogError, Logs},
     pod::{Told, Worker},
     probe::Checker,
+    sources::Sources,
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
@@ -66,6 +69,12 @@ pub struct KubeletOptions {
     pub capacity: Capacity,
     /// Where its pods have their files. Nobody else uses it.
     pub dir: PathBuf,
+    /// The directories of persistent volume claims. Nodes of one cluster may share it.
+    pub claims: PathBuf,
+    /// Where pods reach the API server.
+    pub api_server: SocketAddr,
+    /// The certificates by which they trust it, in PEM.
+    pub authority: String,
     /// The programs that it can run.
     pub images: Arc<Images>,
     /// What every process carries.
@@ -84,6 +93,9 @@ pub(crate) struct Node {
     events: Events,
     logs: Logs,
     checker: Checker,
+    /// What its pods are told of it.
+    facts: Arc<NodeFacts>,
+    sources: Arc<Sources>,
     /// When everything has to have ended, once the node stops.
     stopping: watch::Sender<Option<Instant>>,
 }
@@ -156,12 +168,14 @@ impl Kubelet {
     ) -> Result<Self> {
         let node = Arc::new(Node {
             events: Events::new(client.clone(), "kubelet", Some(&options.name)),
+            logs: Logs::default(),
+            checker: Checker::default(),
+            facts: Arc::new(facts(&options)),
+            sources: Sources::new(client.clone(), views),
+            stopping: watch::Sender::new(None),
             options,
             client,
             views: views.clone(),
-            logs: Logs::default(),
-            checker: Checker::default(),
-            stopping: watch::Sender::new(None),
         });
         node.register().await?;
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
@@ -191,6 +205,18 @@ impl Kubelet {
         let mut count = self.workers.count.subscribe();
         // The sender is ours.
         let _ = count.wait_for(|count| *count == 0).await;
+    }
+}
+
+fn facts(options: &KubeletOptions) -> NodeFacts {
+    NodeFacts {
+        name: options.name.clone(),
+        address: options.range.address().into(),
+        api_server: options.api_server,
+        authority: options.authority.clone(),
+        allocatable: options.capacity.quantities(),
+        claims: options.claims.clone(),
+        environment: facts::inherited(),
     }
 }
 

@@ -37,6 +37,8 @@ impl Fixture {
         let client = server.client().unwrap();
         let (views, mut tasks) = (Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
+        let authority = server.kubeconfig().certificate_authority.unwrap();
+        crate::controller::accounts::start(&client, &views, authority.clone(), &mut tasks);
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::start(dir.path()).unwrap();
         let short = Duration::from_millis(20);
@@ -45,6 +47,9 @@ impl Fixture {
             range: Block::take(None).unwrap().node(0).unwrap(),
             capacity: Capacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
+            claims: dir.path().join("claims"),
+            api_server: server.address(),
+            authority,
             images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },

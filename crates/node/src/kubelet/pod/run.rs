@@ -1,19 +1,25 @@
 //! One run of a container: from the start of its process to its end.
 
-use std::{io, time::Duration};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStateRunning, ContainerStateTerminated};
 use rustix::process::Signal;
 use tokio::{task::JoinHandle, time::Instant};
 
-use super::{Orders, Worker, care::Trouble, container::Kind};
+use super::{Worker, care::Trouble, container::Kind, orders::Orders};
 use crate::{
     kubelet::{
         env::Launch,
         logs::{Run as LogRun, RunOutput},
         process::{self, Exit, Process, StartError},
         status::time,
+        volumes::within,
     },
     marks::{CONTAINER, Mark},
 };
@@ -24,6 +30,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Lines and bytes of the log that are shown as last words: the kubelet's numbers.
 const LAST_WORDS: (u64, usize) = (80, 2048);
 
+/// As much of a message is read: the kubelet's number.
+const MESSAGE: u64 = 4096;
 /// What a container has after its hook at least: the kubelet's number.
 const LEAST: Duration = Duration::from_secs(2);
 
@@ -192,11 +200,23 @@ impl<'a> Run<'a> {
     }
 
     /// What the program wrote for this purpose; else, if it failed, the last that it said.
+    ///
+    /// The kubelet shows last words only where a container asks for it. A person in front of a laptop always wants to see them.
     fn message(&self, log: &RunOutput, code: i32) -> String {
-        if code == 0 {
-            return String::new();
+        let written = self.written().unwrap_or_default();
+        match (written.is_empty(), code) {
+            (false, _) => written,
+            (true, 0) => String::new(),
+            (true, _) => log.last_words(LAST_WORDS.0, LAST_WORDS.1),
         }
-        log.last_words(LAST_WORDS.0, LAST_WORDS.1)
+    }
+
+    fn written(&self) -> io::Result<String> {
+        let path = self.container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
+        let file = File::open(self.launch.root.join(within(Path::new(path))))?;
+        let mut bytes = Vec::new();
+        file.take(MESSAGE).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
