@@ -42,6 +42,12 @@ pub async fn create<K: Written>(client: &Client, view: &View<K>, object: &K) -> 
     Ok(view.note(created))
 }
 
+/// Writes it as it stands in `object`, unless somebody wrote it since.
+pub async fn replace<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<Arc<K>> {
+    let written = api(client, object).replace(&object.name_any(), &in_our_name(), object).await?;
+    Ok(view.note(written))
+}
+
 /// Deletes it, and nothing that took its name since. What is gone already is well.
 pub async fn delete<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<()> {
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
@@ -52,6 +58,11 @@ pub async fn delete<K: Written>(client: &Client, view: &View<K>, object: &K) -> 
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// What has the object's name now, whatever the watch has told so far.
+pub async fn fresh<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<Option<Arc<K>>> {
+    Ok(api(client, object).get_opt(&object.name_any()).await?.map(|found| view.note(found)))
 }
 
 /// Merges this into it.
