@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn set(name: &str, selector: Value) -> ReplicaSet {
-    let metadata = json!({"name": name, "namespace": "default", "uid": name});
+    let metadata = json!({"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"});
     serde_json::from_value(json!({"metadata": metadata, "spec": {"selector": selector}})).unwrap()
 }
 

@@ -14,6 +14,8 @@ const NAME: &str = "web";
 async fn world() -> World {
     let mut world = World::new().await.with_scheduler().await;
     world.add_node("n1", json!({})).await;
+    // New nodes are not ready until somebody says so.
+    world.patch_node("n1", json!({"spec": {"taints": null}})).await;
     world.start::<Deployments>();
     world.start::<ReplicaSets>();
     world
