@@ -54,11 +54,14 @@ where
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (shared, busy) = (shared.clone(), busy.begin());
-        async move {
+        // Boxed where it is made: it is large, and hyper moves it several times before it is polled.
+        Box::pin(async move {
             let (peer, live, taker) = &*shared;
-            let response: Response<Reply> = call::handle(request, peer, &live.load_full(), taker, busy).await;
+            // Not a count of holders that all threads write to.
+            let live = live.load();
+            let response: Response<Reply> = call::handle(request, peer, &live, taker, busy).await;
             Ok::<_, Infallible>(response)
-        }
+        })
     });
     let streams = InTask::default();
     let connection = builder(&settings, streams.clone()).serve_connection(TokioIo::new(io), service);
@@ -89,6 +92,8 @@ fn builder(settings: &GrpcServer, streams: InTask) -> http2::Builder<InTask> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
+        // No server of gRPC sends a date, and no client asks for one.
+        .auto_date_header(false)
         .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
         // Without it TCP's own keepalive finds out about peers that are gone, at no cost for each request.
         .keep_alive_interval(settings.keepalive.time)

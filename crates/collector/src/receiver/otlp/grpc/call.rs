@@ -55,7 +55,7 @@ pub(super) async fn handle(
         return response;
     }
     let (signal, began) = (signal(request.uri().path()), Instant::now());
-    let (response, code) = match route(request, peer, live, taker, busy).await {
+    let (response, code) = match route(request, signal, peer, live, taker, busy).await {
         Ok(response) => (response, Code::Ok),
         Err(refusal) => (refused(&refusal), refusal.code),
     };
@@ -65,6 +65,7 @@ pub(super) async fn handle(
 
 async fn route(
     request: Request<Incoming>,
+    signal: Option<Signal>,
     peer: &Peer,
     live: &Live<GrpcServer>,
     taker: &Taker,
@@ -78,7 +79,7 @@ async fn route(
         })?,
     };
     let path = request.uri().path();
-    match signal(path) {
+    match signal {
         Some(signal) if taker.serves(signal) => {
             let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
             let read = read(request, signal, live, taker).await;
