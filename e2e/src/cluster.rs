@@ -1,7 +1,8 @@
 //! A Kubernetes API to tell stories on: the embedded API server, or any cluster.
 //!
-//! With `KUBEWAKE_E2E_CLUSTER=1` it is the cluster of `$KUBECONFIG`, on which a story then leaves nothing behind but what a failure kept
-//! it from removing. The second variable is there because many people have `KUBECONFIG` set to a cluster that is not for tests.
+//! `KUBEWAKE_E2E_KUBECONFIG` names another cluster, as `cargo xtask test --cluster` does. There a story works in a namespace of its own and
+//! leaves nothing behind but what a failure kept it from removing. It is not `KUBECONFIG`, since for many people that is set to a
+//! cluster that is not for tests.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,6 +12,9 @@ use std::{
 use tempfile::TempDir;
 
 use crate::process::{Process, kubewake};
+
+/// Names the cluster to tell stories on.
+pub const KUBECONFIG: &str = "KUBEWAKE_E2E_KUBECONFIG";
 
 /// A cluster that answers.
 pub struct Cluster {
@@ -23,9 +27,8 @@ impl Cluster {
     /// Starts an API server of its own, or takes the cluster that was named.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        if std::env::var("KUBEWAKE_E2E_CLUSTER").is_ok_and(|chosen| chosen == "1") {
-            let kubeconfig = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster").into();
-            return Self { kubeconfig, folder, server: None };
+        if let Some(kubeconfig) = std::env::var_os(KUBECONFIG) {
+            return Self { kubeconfig: kubeconfig.into(), folder, server: None };
         }
         let kubeconfig = folder.path().join("kubeconfig");
         let mut command = kubewake();

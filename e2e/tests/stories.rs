@@ -8,6 +8,7 @@
 )]
 
 mod stories {
+    mod any_cluster;
     mod apiserver_tracing;
     mod backpressure;
     mod bad_input;

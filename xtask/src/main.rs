@@ -23,7 +23,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Installs what the tests need and runs every test
-    Test,
+    Test(test::Args),
     /// Measures the collector beside a relay that does nothing, and under stress
     Bench(bench::Args),
     /// Checks the rules of the tree that no other tool knows
@@ -38,7 +38,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
-        Task::Test => test::run(),
+        Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
         Task::Protobuf(args) => protobuf::run(&args),

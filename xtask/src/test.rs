@@ -3,14 +3,46 @@
 mod packages;
 mod python;
 
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
 use crate::{
     steps::{Steps, cargo, run as run_command},
     target, tidy,
 };
 
+/// Stories that make sense on any cluster: what clients do. The others start servers of their own.
+const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
+
+/// Arguments of `cargo xtask test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Tells only the stories that make sense on any cluster, and on this one: that of the kubeconfig, or of $KUBECONFIG
+    #[arg(long, value_name = "KUBECONFIG", num_args = 0..=1)]
+    cluster: Option<Option<PathBuf>>,
+}
+
 /// Installs what is needed, builds, tests.
-pub(crate) fn run() -> anyhow::Result<()> {
-    run_in(&mut Steps::default())
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let Some(cluster) = &args.cluster else { return run_in(&mut Steps::default()) };
+    let kubeconfig = cluster.clone().or_else(|| std::env::var_os("KUBECONFIG").map(PathBuf::from));
+    let kubeconfig = kubeconfig.context("no cluster is named: write --cluster FILE, or set KUBECONFIG")?;
+    // Tests run in folders of their own.
+    let kubeconfig = kubeconfig.canonicalize().with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    on_cluster(&mut Steps::default(), &kubeconfig)
+}
+
+fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
+    steps.step("Debian packages", packages::install)?;
+    let python = steps.step("Python packages", python::install)?;
+    println!("SKIPPED: every story but {}: they start servers of their own", ON_ANY_CLUSTER.join(" and "));
+    steps.step("stories", || {
+        let mut test = cargo();
+        test.args(["test", "--package", "kubewake-e2e", "--test", "stories", "--"]).args(ON_ANY_CLUSTER);
+        test.env("KUBEWAKE_E2E_KUBECONFIG", kubeconfig).env("KUBEWAKE_PYTHON", &python);
+        run_command(&mut test)
+    })
 }
 
 /// The same, as steps among others.

@@ -6,7 +6,6 @@
 pub mod accept;
 pub mod body;
 pub mod content_type;
-pub mod go;
 pub mod json;
 pub mod protobuf;
 pub mod query;

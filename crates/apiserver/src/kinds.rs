@@ -13,6 +13,7 @@ mod at;
 mod autoscaling;
 mod batch;
 mod catalog;
+mod certificates;
 mod config;
 mod daemonset;
 mod deployment;
@@ -25,7 +26,6 @@ mod network;
 pub mod node;
 mod object;
 pub mod pod;
-pub mod quantity;
 mod rbac;
 mod replicaset;
 mod rules;
@@ -44,7 +44,7 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 
 pub use self::{
-    addresses::{Addresses, Claim, Taken},
+    addresses::{Addresses, Claim, Holder},
     at::At,
     rules::Simple,
 };

@@ -5,7 +5,6 @@
 //! - The result is not checked against the schema. The caller decodes it as it decodes a PUT.
 //! - No patch makes an object deeper than [`MAX_DEPTH`], so that whatever is stored can be read again.
 
-pub(crate) mod go;
 mod merge;
 mod operations;
 mod order;
@@ -18,7 +17,7 @@ pub use self::{
     operations::{Failure, Operations},
     strategic::strategic,
 };
-use crate::api::{Status, status::Details};
+use crate::api::{Status, go, status::Details};
 
 /// The deepest object that a patch may make. JSON text is read to a depth of 127.
 pub const MAX_DEPTH: usize = 127;

@@ -11,7 +11,9 @@ use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
+    auth::User,
     schema::Node,
+    store::Stored,
 };
 
 /// One resource of one group and version, as it is served.
@@ -100,6 +102,9 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// Fills in what the schema's own defaults cannot say. It runs after every decode, also of what is read from a patch.
     fn default(&self, _object: &mut Value) {}
 
+    /// Records in a new object who makes it, for kinds that say so.
+    fn record_author(&self, _object: &mut Value, _author: &User) {}
+
     /// Removes or sets what a creator may not choose (status, for kinds that have one).
     fn prepare_create(&self, _object: &mut Value) {}
 
@@ -114,6 +119,9 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
 
     /// What is wrong with a change, beyond its metadata.
     fn validate_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut field::Errors) {}
+
+    /// What is wrong with a new object that is stored already, as others were stored at the same moment. It is taken back then.
+    fn validate_stored(&self, _stored: &Stored, _errors: &mut field::Errors) {}
 
     /// What to tell the writer although it is allowed.
     fn warnings(&self, _object: &Value) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The whole server: sockets, store, controllers.
 
 mod bootstrap;
+mod claims;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod gates;
@@ -32,7 +33,7 @@ use crate::{
     core::Core,
     handler::Front,
     http::Server,
-    kinds,
+    kinds::{self, Addresses},
     metrics::Metrics,
     registry::Registry,
     store::{self, Store},
@@ -46,6 +47,9 @@ pub use self::gates::FeatureGates;
 
 /// kube-apiserver's own limit of a request.
 const BODY_LIMIT: usize = 3 << 20;
+
+/// More than the clients of a cluster on one machine open. A connection with a watch takes some 40 KiB.
+const MAX_CONNECTIONS: usize = 10_000;
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -72,6 +76,8 @@ pub struct Options {
     pub feature_gates: FeatureGates,
     /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
     pub services: Option<Arc<dyn Services>>,
+    /// How many connections are served at once; more are closed.
+    pub max_connections: usize,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
 }
@@ -90,6 +96,7 @@ impl Default for Options {
             tracing_config_file: None,
             feature_gates: FeatureGates::default(),
             services: None,
+            max_connections: MAX_CONNECTIONS,
             history_bytes: store::Options::default().history_bytes,
         }
     }
@@ -144,7 +151,7 @@ impl ApiServer {
         core.store.forget_history();
         controller::definitions::restore(&core);
         let controllers = controller::start(&core);
-        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)))
+        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)), options.max_connections)
             .map_err(|source| StartError::Listen { address: options.listen, source })?;
         core.set_port(server.address().port());
         Ok(Self { core, server, certs, tracing, _controllers: controllers })
@@ -223,9 +230,11 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
     };
     let access = Access::new(&store, files, options.anonymous)?;
     let admission = Admission::new(services(options, &store));
+    let addresses = Arc::new(Addresses::default());
+    addresses.ask(claims::holder(&store));
     Ok(Arc::new(Core {
         store,
-        registry: Registry::new(kinds::catalog()),
+        registry: Registry::new(kinds::catalog_with(&addresses)),
         access,
         admission,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },

@@ -18,10 +18,14 @@ mod leader;
 mod objects;
 #[path = "kube_rs/pods.rs"]
 mod pods;
+#[path = "kube_rs/protobuf.rs"]
+mod protobuf;
 #[path = "kube_rs/races.rs"]
 mod races;
 #[path = "support/raw.rs"]
 mod raw;
+#[path = "kube_rs/services.rs"]
+mod services;
 #[path = "kube_rs/support.rs"]
 mod support;
 #[path = "kube_rs/watchers.rs"]

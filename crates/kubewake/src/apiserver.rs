@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Another name that clients use for the server; may be given more than once
     #[arg(long = "tls-name", value_name = "NAME")]
     names: Vec<String>,
+    /// How many connections are served at once; more are closed
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_connections)]
+    max_connections: usize,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
@@ -62,6 +65,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         access_webhook: args.authorization_webhook_config_file,
         tracing_config_file: args.tracing_config_file.or(args.opentelemetry_config_file),
         feature_gates: args.feature_gates,
+        max_connections: args.max_connections,
         ..Options::default()
     };
     let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Sort;
 use crate::{
-    api::Status,
+    api::{Status, go},
     codec::{Media, body},
 };
 
@@ -102,7 +102,7 @@ fn check_v1(answer: &Value, sort: Sort, uid: &str, has_patch: bool) -> Result<()
 }
 
 fn wrong_type(found: &Value, field: &str, wanted: &str) -> String {
-    let found = body::type_name(found);
+    let found = go::json_kind(found);
     format!("json: cannot unmarshal {found} into Go struct field AdmissionResponse.response.{field} of type {wanted}")
 }
 

@@ -11,9 +11,8 @@ use super::{
     review::{self, Shown},
 };
 use crate::{
-    api::{Status, meta},
+    api::{Status, go, meta},
     apply,
-    codec::body,
     patch::Operations,
     registry::Resource,
     schema::{builtin, decode, defaults, prune},
@@ -120,7 +119,7 @@ fn operations(patch: &[u8]) -> Result<Option<Operations>, String> {
             Ok(Some(operations))
         }
         Ok(other) => {
-            let found = body::type_name(&other);
+            let found = go::json_kind(&other);
             Err(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"))
         }
     }

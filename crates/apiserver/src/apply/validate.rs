@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::shape::{self, Place};
 use crate::{
-    patch::go,
+    api::go,
     schema::{ListType, Scalar, Schema, Shape},
 };
 

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use crate::api::text::{SUBDOMAIN_MAX, is_label, is_subdomain};
+
 /// May do everything.
 pub const MASTERS: &str = "system:masters";
 /// Everyone with credentials is in it.
@@ -127,15 +129,8 @@ pub fn account_groups(namespace: &str) -> [String; 2] {
 /// The namespace and name of a ServiceAccount, if the user's name is that of one.
 pub fn split_account_name(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
-    let valid = is_label(namespace) && !name.is_empty() && name.len() <= 253 && name.split('.').all(is_label);
+    let valid = is_label(namespace) && name.len() <= SUBDOMAIN_MAX && is_subdomain(name);
     valid.then_some((namespace, name))
-}
-
-/// DNS-1123. In a subdomain, labels may be as long as the whole.
-fn is_label(text: &str) -> bool {
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    edge(text.as_bytes().first()) && edge(text.as_bytes().last()) && text.bytes().all(inner)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub enum Answer {
     Object,
     /// A list, from a path that can also be watched.
     List,
-    /// A stream of events, which is in JSON only.
+    /// A stream of events, which is never in YAML.
     Watch,
 }
 
@@ -131,7 +131,7 @@ pub fn negotiate(
         route(accept, endpoint.answer)?;
     }
     let (media, form, pretty) = choose(accept, |media, clause| form(media, clause, endpoint))
-        .filter(|(media, ..)| endpoint.answer != Answer::Watch || *media == Media::Json)
+        .filter(|(media, ..)| endpoint.answer != Answer::Watch || *media != Media::Yaml)
         .ok_or_else(|| not_acceptable(endpoint.answer))?;
     let form = match form {
         Form::Table { version, .. } => Form::Table { version, include: include(query)? },
@@ -167,10 +167,6 @@ fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Op
 
 /// The form of objects that a clause asks for, if it can be given in this media type.
 fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
-    // Unlike kube-apiserver, which streams protobuf too. Clients that ask for it take JSON as well.
-    if endpoint.answer == Answer::Watch && media == Media::Protobuf {
-        return None;
-    }
     if !clause.transforms() {
         return (!endpoint.custom || media != Media::Protobuf).then_some(Form::Object);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Media, go, json, protobuf, yaml};
-use crate::api::{GroupVersion, Status};
+use super::{Media, json, protobuf, yaml};
+use crate::api::{GroupVersion, Status, go};
 
 /// So much of a body is shown when it cannot be read.
 const SUMMARY: usize = 30;
@@ -154,31 +154,19 @@ fn check_kind(value: &Value) -> Result<(), String> {
         Value::Null => return Ok(()),
         other => {
             let fields = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-            return Err(format!("json: cannot unmarshal {} into Go value of type {fields}", type_name(other)));
+            return Err(format!("json: cannot unmarshal {} into Go value of type {fields}", go::json_kind(other)));
         }
     };
     for field in ["apiVersion", "kind"] {
         match object.get(field) {
             None | Some(Value::Null | Value::String(_)) => {}
             Some(other) => {
-                let found = type_name(other);
+                let found = go::json_kind(other);
                 return Err(format!("json: cannot unmarshal {found} into Go struct field .{field} of type string"));
             }
         }
     }
     Ok(())
-}
-
-/// As Go's encoding/json names what it found.
-pub fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn summary(bytes: &[u8]) -> String {

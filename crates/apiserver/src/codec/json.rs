@@ -17,7 +17,7 @@ use std::fmt;
 use serde_json::{Map, Number, Value, map::Entry};
 
 use self::scan::Scanner;
-use super::go;
+use crate::api::go;
 
 pub use self::{
     encode::{encode, encode_pretty, write},

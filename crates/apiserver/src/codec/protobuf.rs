@@ -2,7 +2,8 @@
 //!
 //! An object travels as four bytes of magic and a `runtime.Unknown`, which names its kind and holds its message. A value is what Go's
 //! JSON of the same object would be, without nulls. Every length is checked, depth is bounded as in JSON, fields that the table
-//! does not know are skipped. Not done: kinds of other versions than the stable ones, custom resources (which have no messages).
+//! does not know are skipped. In a watch, each event is a frame: its length in four bytes, and a `WatchEvent` without magic, in which the
+//! object has it. Not done: kinds of other versions than the stable ones, custom resources (which have no messages).
 
 mod read;
 mod special;
@@ -51,7 +52,7 @@ pub enum Error {
     Time,
     #[error(transparent)]
     Json(#[from] super::json::Error),
-    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", super::go::quote(.kind), super::go::quote(.version))]
+    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", crate::api::go::quote(.kind), crate::api::go::quote(.version))]
     Kind { kind: String, version: String },
 }
 
@@ -87,6 +88,11 @@ pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, Refu
         }
         Err(error) => Err(Refused { error, kind: Some((version, kind)) }),
     }
+}
+
+/// Whether objects of a kind have a message here.
+pub fn knows(gv: &GroupVersion, kind: &str) -> bool {
+    Table::get().kind(&gv.to_string(), kind).is_some()
 }
 
 /// Writes an object or a list, byte by byte as kube-apiserver does. `None` if its kind has no message here.

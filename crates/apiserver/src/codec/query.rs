@@ -13,8 +13,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use super::go;
-use crate::api::{GroupKind, Status, field};
+use crate::api::{GroupKind, Status, field, go};
 
 pub use self::{
     delete::{DeleteOptions, Propagation},

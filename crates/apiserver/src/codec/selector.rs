@@ -5,7 +5,6 @@
 mod field;
 mod label;
 mod lexer;
-pub mod names;
 mod parser;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::api::GroupVersion;
+use crate::api::{GroupVersion, go};
 
 use super::{
     body::{cannot_be_handled, strict_error, warnings},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     api::GroupResource,
-    store::{EventKind, Store, Stored, Watch, WatchError, WatchFrom},
+    store::{Event, EventKind, Store, Stored, Watch, WatchFrom},
 };
 
 /// What happened.
@@ -35,20 +35,34 @@ impl Feed {
     /// The next change, as soon as there is one.
     pub async fn next(&mut self) -> Change {
         loop {
-            let Some(watch) = &mut self.watch else {
-                match self.store.watch(&self.resource, WatchFrom::Start) {
-                    Ok(watch) => self.watch = Some(watch),
-                    // The start is never too old.
-                    Err(WatchError::TooOld { .. }) => tokio::task::yield_now().await,
-                }
-                return Change::Reset;
-            };
+            let Some(watch) = &mut self.watch else { return self.begin() };
             match watch.next().await {
-                Ok(event) if event.kind == EventKind::Deleted => return Change::Gone(Arc::clone(&event.object)),
-                Ok(event) => return Change::Set(Arc::clone(&event.object)),
+                Ok(event) => return Change::of(&event),
                 // It was too slow: from the start again.
                 Err(_) => self.watch = None,
             }
         }
+    }
+
+    /// The next change, if there is one.
+    pub fn try_next(&mut self) -> Option<Change> {
+        let Some(watch) = &mut self.watch else { return Some(self.begin()) };
+        match watch.try_next() {
+            Ok(event) => event.map(|event| Change::of(&event)),
+            Err(_) => Some(self.begin()),
+        }
+    }
+
+    fn begin(&mut self) -> Change {
+        // The start is never too old.
+        self.watch = self.store.watch(&self.resource, WatchFrom::Start).ok();
+        Change::Reset
+    }
+}
+
+impl Change {
+    fn of(event: &Event) -> Self {
+        let object = Arc::clone(&event.object);
+        if event.kind == EventKind::Deleted { Self::Gone(object) } else { Self::Set(object) }
     }
 }

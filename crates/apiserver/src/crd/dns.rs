@@ -1,20 +1,20 @@
 //! Names as CRDs need them: all that is wrong with one, in one text.
 
-use crate::kinds::names;
+use crate::api::text;
 
 /// Why a text is no DNS-1035 label.
-pub(crate) fn label(text: &str) -> Option<String> {
-    joined(names::label_1035(text))
+pub(crate) fn label(name: &str) -> Option<String> {
+    joined(text::label_1035(name))
 }
 
 /// Why a text is no DNS-1123 subdomain.
-pub(crate) fn subdomain(text: &str) -> Option<String> {
-    joined(names::subdomain(text))
+pub(crate) fn subdomain(name: &str) -> Option<String> {
+    joined(text::subdomain(name))
 }
 
 /// Why a text is no kind.
-pub(crate) fn kind(text: &str) -> Option<String> {
-    label(&text.to_lowercase()).map(|why| format!("may have mixed case, but should otherwise match: {why}"))
+pub(crate) fn kind(name: &str) -> Option<String> {
+    label(&name.to_lowercase()).map(|why| format!("may have mixed case, but should otherwise match: {why}"))
 }
 
 fn joined(reasons: Vec<String>) -> Option<String> {

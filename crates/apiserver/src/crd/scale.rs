@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     api::{
         field::{Error, Errors},
+        go,
         meta::Meta,
     },
     registry::ScalePaths,
@@ -114,15 +115,7 @@ fn int(object: &Value, path: &str) -> Result<Option<i64>, String> {
 }
 
 fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
-    let is = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
+    let is = if value.is_null() { "<nil>" } else { go::type_name(value) };
     let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     format!("{path} accessor error: {shown} is of the type {is}, expected {wanted}")
 }

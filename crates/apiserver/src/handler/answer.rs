@@ -124,19 +124,19 @@ pub fn list_meta(resource: &Resource, listing: &Listing) -> Value {
 
 /// One event of a watch, as a line of JSON.
 pub fn event(bytes: &mut BytesMut, kind: &str, head: &str, stored: &Stored) {
-    bytes.extend_from_slice(br#"{"type":""#);
-    bytes.extend_from_slice(kind.as_bytes());
-    bytes.extend_from_slice(br#"","object":"#);
-    put_object(bytes, head, stored);
-    bytes.extend_from_slice(b"}\n");
+    put_event(bytes, kind, |bytes| put_object(bytes, head, stored));
 }
 
 /// One event of a watch about what is not stored in this form.
 pub fn event_value(bytes: &mut BytesMut, kind: &str, object: &Value) {
+    put_event(bytes, kind, |bytes| bytes.extend_from_slice(object.to_string().as_bytes()));
+}
+
+fn put_event(bytes: &mut BytesMut, kind: &str, put: impl FnOnce(&mut BytesMut)) {
     bytes.extend_from_slice(br#"{"type":""#);
     bytes.extend_from_slice(kind.as_bytes());
     bytes.extend_from_slice(br#"","object":"#);
-    bytes.extend_from_slice(object.to_string().as_bytes());
+    put(bytes);
     bytes.extend_from_slice(b"}\n");
 }
 
@@ -153,11 +153,16 @@ fn after_brace(stored: &Stored) -> &[u8] {
 /// A stored object as a whole value.
 pub fn value(resource: &Resource, stored: &Stored) -> Value {
     let mut value = stored.value();
-    if let Some(object) = value.as_object_mut() {
+    stamp(resource, &mut value);
+    value
+}
+
+/// Says in an object what it is.
+pub fn stamp(resource: &Resource, object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
         object.insert("apiVersion".into(), resource.gv.to_string().into());
         object.insert("kind".into(), (*resource.kind).into());
     }
-    value
 }
 
 /// An object to be shown: as it is stored, or made for this answer.

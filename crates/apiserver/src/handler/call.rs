@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
+use super::answer::stamp;
 use crate::{
     admission::{self, Operation},
     api::{GroupResource, GroupVersion, ObjectKey, Status},
@@ -241,13 +242,6 @@ impl<'a> On<'a> {
         'a: 'o,
     {
         admission::Request { operation: Operation::Delete, on: *self, options: admission::Options::Delete(options) }
-    }
-}
-
-fn stamp(resource: &Resource, object: &mut Value) {
-    if let Some(object) = object.as_object_mut() {
-        object.insert("apiVersion".into(), resource.gv.to_string().into());
-        object.insert("kind".into(), (*resource.kind).into());
     }
 }
 

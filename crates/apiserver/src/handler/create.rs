@@ -5,7 +5,13 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{answer::Answer, call::On, decode, metadata, validate};
+use super::{
+    answer::Answer,
+    call::On,
+    decode, get, metadata,
+    spans::{READ, WRITE},
+    validate,
+};
 use crate::{
     admission::Operation,
     api::{
@@ -16,7 +22,6 @@ use crate::{
     codec::query::WriteOptions,
     registry::Custom,
     store::{Encoded, Stored, WriteError},
-    trace::{Kind, Scope},
 };
 
 /// kube-apiserver tries so often to find a generated name that is free.
@@ -24,21 +29,14 @@ const GENERATED_TRIES: usize = 8;
 
 /// Creates the object of a request's body.
 pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
-    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.note_body(body);
     on.span.event("About to convert to expected version");
     let object = decode::object(on, body, options)?;
     on.span.event("Conversion done");
     check_place(on, &object)?;
     on.span.event("About to store object in database");
     let created = insert(on, object, options, true).await;
-    let length = body.len().into();
-    match &created {
-        Ok(_) => on.span.event_with("Write to database call succeeded", &[("len", length)]),
-        Err(status) => {
-            let error = status.message.as_str().into();
-            on.span.event_with("Write to database call failed", &[("err", error), ("len", length)]);
-        }
-    }
+    on.note_write(body, &created);
     created
 }
 
@@ -78,6 +76,7 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
 
 async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Answer, Status> {
     metadata::stamp_new(&mut object, on.namespace(), &on.core().now());
+    on.shown().strategy.record_author(&mut object, &on.call.user);
     on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;
@@ -86,8 +85,8 @@ async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Resul
         return dry_run(on, object);
     }
     let stored = store(on, object).await?;
-    if let Err(status) = check_home(on, &stored.key.name) {
-        // Nobody would find it. If somebody has changed it already, the sweep of its home finds it.
+    if let Err(status) = check_home(on, &stored.key.name).and_then(|()| validate::stored(on, &stored)) {
+        // Nobody would find it, or it has what another has. If somebody has changed it already, the sweep of its home finds it.
         let _ = on.core().store.delete(&stored.key, stored.revision, None).await;
         return Err(status);
     }
@@ -108,7 +107,7 @@ fn check_home(on: On<'_>, name: &str) -> Result<(), Status> {
 /// A dry run answers as a create would, without a resourceVersion.
 fn dry_run(on: On<'_>, object: Value) -> Result<Answer, Status> {
     if on.core().store.get(&on.key(object.name())).is_some() {
-        return Err(exists(on, &object));
+        return Err(exists(on, object.name()));
     }
     Ok(Answer::Object(StatusCode::CREATED, object))
 }
@@ -119,8 +118,7 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
     let change = on.call.info.verb != "create";
     let span = on.storage_span(if change { "GuaranteedUpdate etcd3" } else { "Create etcd3" }, &name, true);
     if change {
-        let lookup = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
-        on.describe_transaction(&lookup, "etcdserverpb.KV/Range");
+        on.transaction(&span, READ).end();
         span.event("initial value restored");
     }
     span.event("About to Encode");
@@ -130,8 +128,7 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
     if change {
         span.event("Transaction prepared");
     }
-    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
-    on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
+    let transaction = on.transaction(&span, WRITE);
     let created = on.core().store.insert(&on.key(&name), encoded).await;
     transaction.end();
     span.event(if change { "Txn call completed" } else { "Txn call succeeded" });
@@ -143,29 +140,15 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
             span.event_with("Decode succeeded", &[("len", stored.body.len().into())]);
             Ok(stored)
         }
-        Err(WriteError::Exists) => Err(exists_by_name(on, &name)),
+        Err(WriteError::Exists) => Err(exists(on, &name)),
         Err(error) => Err(Status::internal(error)),
     }
 }
 
-fn exists(on: On<'_>, object: &Value) -> Status {
-    exists_by_name(on, object.name())
-}
-
 /// The object is there already, perhaps only until its finalizers are done.
-fn exists_by_name(on: On<'_>, name: &str) -> Status {
+fn exists(on: On<'_>, name: &str) -> Status {
     let mut status = Status::already_exists(&on.collection(), name);
-    let span = on.storage_span("Get etcd3", name, false);
-    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
-    on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
-    let live = on.core().store.get(&on.key(name));
-    transaction.end();
-    span.event("Get call succeeded");
-    if let Some(live) = &live {
-        span.event("TransformFromStorage succeeded");
-        span.event_with("Decode succeeded", &[("len", live.body.len().into())]);
-    }
-    if live.is_some_and(|live| live.deleting) {
+    if get::find(on, name).is_some_and(|live| live.deleting) {
         status.message = format!("object is being deleted: {}", status.message);
     }
     status

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::On;
 use crate::{
-    api::{GroupKind, Status, field, meta::set_meta},
+    api::{GroupKind, Status, field, go, meta::set_meta},
     codec::{
         Media, body,
         content_type::{self, PatchType},
@@ -144,23 +144,7 @@ fn wrong_kind(on: On<'_>, kind: &str, version: &str) -> Status {
 
 /// A patch as Go prints a map.
 fn shown_map(patch: &[u8]) -> String {
-    fn show(value: &Value) -> String {
-        match value {
-            Value::Object(members) => {
-                let members: Vec<String> =
-                    members.iter().map(|(key, value)| format!("{key}:{}", show(value))).collect();
-                format!("map[{}]", members.join(" "))
-            }
-            Value::Array(items) => {
-                let items: Vec<String> = items.iter().map(show).collect();
-                format!("[{}]", items.join(" "))
-            }
-            Value::String(text) => text.clone(),
-            Value::Null => "<nil>".to_owned(),
-            other => other.to_string(),
-        }
-    }
-    serde_json::from_slice::<Value>(patch).map_or_else(|_| String::new(), |value| show(&value))
+    serde_json::from_slice(patch).map_or_else(|_| String::new(), |patch| go::printed(&patch))
 }
 
 /// Whether the writer asks for an end of the bookkeeping about managers: by an empty list, or a list of one empty entry. Both would

@@ -10,13 +10,13 @@ use super::{
     call::On,
     filter::Filter,
     get, metadata,
+    spans::WRITE,
 };
 use crate::{
     api::{Status, meta::Meta, status::Details},
     codec::query::{DeleteOptions, ListOptions, Propagation},
     core::has_namespace_finalizers,
     store::WriteError,
-    trace::{Kind, Scope},
 };
 
 /// As for updates.
@@ -27,7 +27,7 @@ const ORPHAN: &str = "orphan";
 
 /// Deletes the object of the path.
 pub async fn delete(on: On<'_>, body: &[u8], options: &DeleteOptions) -> Result<Answer, Status> {
-    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.note_body(body);
     on.span.event("About to delete object from database");
     let deleted = remove(on, options).await?;
     on.span.event("Object deleted from database");
@@ -89,8 +89,7 @@ async fn admit(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), 
 
 /// Writes it, and gives back what was written.
 async fn write_outcome(on: On<'_>, stored: &crate::store::Stored, outcome: Deleted) -> Result<Deleted, WriteError> {
-    let transaction = on.span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
-    on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
+    let _transaction = on.transaction(on.span, WRITE);
     match outcome {
         Deleted::Gone(object) => {
             let gone = on.core().store.delete(&stored.key, stored.revision, Some(object)).await?;

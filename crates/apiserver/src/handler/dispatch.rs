@@ -80,7 +80,7 @@ pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         "deletecollection" => {
             let media = content_type::object(on.content_type())?;
             let options = DeleteOptions::read(&query, media, body)?;
-            on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+            on.note_body(body);
             delete::delete_collection(on, &ListOptions::from_query(&query)?, &options).await
         }
         _ => Err(Status::method_not_allowed()),
@@ -115,8 +115,9 @@ fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), 
     if subresource.verbs.contains(&call.info.verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
 }
 
-/// Whether a resource has a verb. One that is on its way out no longer lists `create`, but its handler says so better.
+/// Whether a resource has a verb. One that is on its way out lists none that write, but its objects can still be changed, or their
+/// finalizers would keep them for ever; and why nothing can be created its handler says better.
 fn serves(resource: &Resource, verb: &str) -> bool {
     let going = resource.custom.as_ref().is_some_and(|custom| custom.terminating);
-    resource.verbs.contains(&verb) || (going && verb == "create")
+    resource.verbs.contains(&verb) || (going && matches!(verb, "create" | "update" | "patch"))
 }

@@ -9,12 +9,13 @@ use super::{
 use crate::{
     api::Status,
     codec::{
+        Media,
         accept::{self, Chosen, Endpoint, Include},
+        protobuf,
         query::Query,
     },
     kinds::table,
     registry::Resource,
-    store::Stored,
 };
 
 /// What the caller of a watch or a list wants to see.
@@ -29,10 +30,10 @@ pub struct Form {
 impl Form {
     /// What the caller accepts.
     pub fn of(on: On<'_>, answer: accept::Answer) -> Result<Self, Status> {
-        let endpoint = Endpoint { custom: on.resource.custom.is_some(), answer };
         let query = Query::parse(&on.call.query);
         let header = |name| Some(on.call.header(name)).filter(|text| !text.is_empty());
         let (accept, agent) = (header(http::header::ACCEPT), header(http::header::USER_AGENT));
+        let endpoint = Endpoint { custom: !has_protobuf(on, accept), answer };
         let chosen = accept::negotiate(accept, agent, &query, endpoint)?;
         Ok(Self { chosen, columns: true })
     }
@@ -84,12 +85,14 @@ impl Form {
         }
     }
 
+    /// Whether an event shows an object as it is, in JSON.
+    pub fn is_plain(&self) -> bool {
+        self.chosen.form == accept::Form::Object && self.chosen.media == Media::Json
+    }
+
     /// The object of an event in this form; none if it is shown as it is.
-    pub fn event(&mut self, resource: &Resource, stored: &Stored) -> Option<Value> {
-        if self.chosen.form == accept::Form::Object {
-            return None;
-        }
-        let shown = self.object(resource, &answer::value(resource, stored));
+    pub fn event(&mut self, resource: &Resource, object: &Value) -> Option<Value> {
+        let shown = self.object(resource, object);
         self.columns = false;
         shown
     }
@@ -137,6 +140,12 @@ impl Form {
         let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
         json!({ "kind": "Table", "apiVersion": api_version, "metadata": meta, "columnDefinitions": columns, "rows": rows })
     }
+}
+
+/// Whether there is a protobuf message of the kind. Whoever does not ask for it gets the usual answer: there is.
+fn has_protobuf(on: On<'_>, accept: Option<&str>) -> bool {
+    let asked = accept.is_some_and(|accept| accept.contains("protobuf"));
+    on.resource.custom.is_none() && (!asked || protobuf::knows(&on.shown().gv, &on.shown().kind))
 }
 
 fn copy_version(table: &mut Value, object: &Value) {

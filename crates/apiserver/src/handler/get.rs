@@ -8,6 +8,7 @@ use super::{
     answer::{Answer, Listing},
     call::On,
     filter::Filter,
+    spans::READ,
 };
 use crate::{
     api::{
@@ -16,7 +17,6 @@ use crate::{
     },
     codec::query::{Continue, ListOptions, VersionMatch},
     store::{At, ListError, ListQuery, Listed, Stored},
-    trace::{Kind, Scope},
 };
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new \
@@ -35,16 +35,21 @@ pub fn get(on: On<'_>) -> Result<Answer, Status> {
 
 /// The object of the path.
 pub fn read(on: On<'_>) -> Result<Arc<Stored>, Status> {
-    let span = on.storage_span("Get etcd3", &on.path.name, false);
-    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
-    on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
-    let stored = on.core().store.get(&on.key(&on.path.name));
+    find(on, &on.path.name).ok_or_else(|| on.not_found())
+}
+
+/// An object of the resource.
+pub fn find(on: On<'_>, name: &str) -> Option<Arc<Stored>> {
+    let span = on.storage_span("Get etcd3", name, false);
+    let transaction = on.transaction(&span, READ);
+    let stored = on.core().store.get(&on.key(name));
     transaction.end();
     span.event("Get call succeeded");
-    let stored = stored.ok_or_else(|| on.not_found())?;
-    span.event("TransformFromStorage succeeded");
-    span.event_with("Decode succeeded", &[("len", stored.body.len().into())]);
-    Ok(stored)
+    if let Some(stored) = &stored {
+        span.event("TransformFromStorage succeeded");
+        span.event_with("Decode succeeded", &[("len", stored.body.len().into())]);
+    }
+    stored
 }
 
 /// Reads a page of a collection.
@@ -60,8 +65,7 @@ pub fn traced_page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result
     if span.is_recording() {
         span.set("audit-id", &on.call.audit_id);
         span.set("type", on.collection().to_string().as_str());
-        let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Range");
-        on.describe_transaction(&transaction, "etcdserverpb.KV/Range");
+        on.transaction(&span, READ).end();
     }
     let listed = page(on, options, filter)?;
     describe(&span, &listed);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{call::Call, respond};
 use crate::{api::Status, discovery, http::Body, openapi, trace::Span};
@@ -26,6 +26,8 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
         "" => respond::plain(call, StatusCode::OK, JSON, roots(call)),
         "/version" => respond::plain(call, StatusCode::OK, JSON, version()),
         "/metrics" => respond::plain(call, StatusCode::OK, METRICS, metrics(call)),
+        "/.well-known/openid-configuration" => issuer(call, JSON, &call.core.access.tokens.openid_configuration()),
+        "/openid/v1/jwks" => issuer(call, "application/jwk-set+json", &call.core.access.tokens.jwks()),
         _ => health(call, path).unwrap_or_else(|| not_found(call)),
     }
 }
@@ -47,6 +49,13 @@ fn described(call: &Call, span: &Span) -> Option<Response<Body>> {
         }
     }
     Some(response)
+}
+
+/// What others need to check tokens of ServiceAccounts. It seldom changes.
+fn issuer(call: &Call, content_type: &str, document: &Value) -> Response<Body> {
+    let mut response = respond::plain(call, StatusCode::OK, content_type, document.to_string().into());
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
 }
 
 /// Nobody serves this path, not even to refuse it as an API would.
@@ -79,6 +88,7 @@ pub fn version() -> Bytes {
 
 fn roots(call: &Call) -> Bytes {
     let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
@@ -87,6 +97,7 @@ fn roots(call: &Call) -> Bytes {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ]

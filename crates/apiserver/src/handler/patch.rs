@@ -17,7 +17,7 @@ use crate::{
 
 /// Patches the object of the path; an apply creates it if it is not there.
 pub async fn patch(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchType) -> Result<Answer, Status> {
-    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.note_body(body);
     on.span.event("Recorded the audit event");
     on.span.event("About to apply patch");
     let answer = match form {

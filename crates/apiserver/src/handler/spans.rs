@@ -1,11 +1,15 @@
 //! The spans of a request, with the names and attributes that kube-apiserver gives them.
 
-use super::call::{Call, On};
+use super::{
+    answer::Answer,
+    call::{Call, On},
+};
 use crate::{
+    api::Status,
     codec::content_type::{self, PatchType},
     http::ResourcePath,
     registry::Resource,
-    trace::Span,
+    trace::{Kind, Scope, Span},
 };
 
 /// The span of a handler.
@@ -69,6 +73,11 @@ fn is_apply(call: &Call, resource: &Resource) -> bool {
     content_type::patch(Some(media), resource.custom.is_some()) == Ok(PatchType::Apply)
 }
 
+/// What the store's transactions are called in traces.
+pub const READ: &str = "etcdserverpb.KV/Range";
+/// The same, of one that writes.
+pub const WRITE: &str = "etcdserverpb.KV/Txn";
+
 impl On<'_> {
     /// A span of the store about one object.
     pub fn storage_span(&self, name: &str, object: &str, typed: bool) -> Span {
@@ -85,14 +94,33 @@ impl On<'_> {
         span
     }
 
-    /// What is said of a transaction of the store: it stands where kube-apiserver calls etcd.
-    pub fn describe_transaction(&self, span: &Span, method: &str) {
+    /// The span of a transaction of the store: it stands where kube-apiserver calls etcd.
+    pub fn transaction(&self, parent: &Span, method: &str) -> Span {
+        let span = parent.child(Scope::Store, Kind::Client, method);
         if span.is_recording() {
             span.set("rpc.method", method);
             span.set("rpc.response.status_code", "OK");
             span.set("rpc.system.name", "grpc");
             span.set("server.address", "127.0.0.1");
             span.set("server.port", i64::from(self.core().port()));
+        }
+        span
+    }
+
+    /// Says that the body was read.
+    pub fn note_body(&self, body: &[u8]) {
+        self.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    }
+
+    /// Says what became of a write.
+    pub fn note_write(&self, body: &[u8], written: &Result<Answer, Status>) {
+        let length = body.len().into();
+        match written {
+            Ok(_) => self.span.event_with("Write to database call succeeded", &[("len", length)]),
+            Err(status) => {
+                let error = status.message.as_str().into();
+                self.span.event_with("Write to database call failed", &[("err", error), ("len", length)]);
+            }
         }
     }
 

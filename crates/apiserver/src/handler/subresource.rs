@@ -16,9 +16,10 @@ const TOKEN_SECONDS: i64 = 3600;
 /// Answers a request about one.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     match (on.path.resource.as_str(), on.path.subresource.as_str()) {
-        (_, "status") | ("namespaces", "finalize") | ("pods", "ephemeralcontainers" | "resize") => {
-            dispatch::main(on, body).await
-        }
+        (_, "status")
+        | ("namespaces", "finalize")
+        | ("pods", "ephemeralcontainers" | "resize")
+        | ("certificatesigningrequests", "approval") => dispatch::main(on, body).await,
         (_, "scale") => scale::answer(on, body).await,
         ("pods", "binding") => pods::bind(on, body).await,
         ("pods", "eviction") => pods::evict(on, body).await,

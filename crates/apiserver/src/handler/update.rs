@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, scale, validate,
+    decode, scale,
+    spans::WRITE,
+    validate,
 };
 use crate::{
     admission::Operation,
@@ -22,7 +24,7 @@ use crate::{
     core::is_gone,
     kinds::metadata,
     store::{Stored, WriteError},
-    trace::{Kind, Scope, Span},
+    trace::Span,
 };
 
 /// Writers that meet take turns; more than this many losses in a row means that something is wrong.
@@ -42,7 +44,7 @@ pub type Changed = (Value, Managers);
 
 /// Replaces an object by the one in the request's body.
 pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
-    on.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    on.note_body(body);
     on.span.event("About to convert to expected version");
     let object = decode::object(on, body, options)?;
     on.span.event("Conversion done");
@@ -54,14 +56,7 @@ pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
     } else {
         change(on, options, Precondition::of(&object), &|_| Ok((object.clone(), Managers::Update))).await
     };
-    let length = body.len().into();
-    match &updated {
-        Ok(_) => on.span.event_with("Write to database call succeeded", &[("len", length)]),
-        Err(status) => {
-            let error = status.message.as_str().into();
-            on.span.event_with("Write to database call failed", &[("err", error), ("len", length)]);
-        }
-    }
+    on.note_write(body, &updated);
     updated
 }
 
@@ -164,6 +159,7 @@ async fn admit(
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
+    validate::signer(on, &object, live).await?;
     ask(on, options, &object, live).await?;
     keep_times(live, &mut object);
     Ok(object)
@@ -202,8 +198,7 @@ async fn write(
     span.event_with("Encode succeeded", &[("len", length.into())]);
     span.event("TransformToStorage succeeded");
     span.event("Transaction prepared");
-    let transaction = span.child(Scope::Store, Kind::Client, "etcdserverpb.KV/Txn");
-    on.describe_transaction(&transaction, "etcdserverpb.KV/Txn");
+    let transaction = on.transaction(span, WRITE);
     let written = if is_gone(&object) {
         // The last finalizer went: so does the object. The answer is what it was last.
         on.core().store.delete(&stored.key, stored.revision, None).await?;

@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::call::On;
 use crate::{
-    api::{Status, meta::Meta},
-    auth::escalation,
+    api::{GroupResource, Status, meta::Meta},
+    auth::{Attributes, escalation},
     kinds::metadata::{self, MetaRules},
+    store::Stored,
 };
 
 /// A new object.
@@ -16,6 +17,16 @@ pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     on.shown().strategy.validate_create(object, &mut errors);
     warn(on, object);
     answer(on, object, &errors)
+}
+
+/// A new object that is stored already.
+pub fn stored(on: On<'_>, stored: &Stored) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    on.shown().strategy.validate_stored(stored, &mut errors);
+    match errors.as_slice() {
+        [] => Ok(()),
+        errors => Err(Status::invalid(&on.resource.group_kind(), &stored.key.name, errors)),
+    }
 }
 
 /// Nobody grants more than they hold.
@@ -29,6 +40,29 @@ pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Res
         old: live,
     };
     escalation::check(&write, &on.core().access.rbac, &on.core().access.authorizers).await
+}
+
+/// Whoever may write to a path of a signing request may not therefore decide for every signer.
+pub async fn signer(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
+    if on.collection() != GroupResource::new("certificates.k8s.io", "certificatesigningrequests") {
+        return Ok(());
+    }
+    let certificate = |object: &Value| object.pointer("/status/certificate").cloned();
+    let verb = match on.path.subresource.as_str() {
+        "approval" => "approve",
+        "status" if certificate(object) != certificate(live) => "sign",
+        _ => return Ok(()),
+    };
+    let name = live.pointer("/spec/signerName").and_then(Value::as_str).unwrap_or_default();
+    let all = format!("{}/*", name.split('/').next().unwrap_or_default());
+    for signers in [name, &all] {
+        let asked = Attributes::resource(&on.call.user, verb, "certificates.k8s.io", "signers").name(signers);
+        if on.core().access.authorizers.check(&asked).await.is_ok() {
+            return Ok(());
+        }
+    }
+    let why = format!("user not permitted to {verb} requests with signerName {name:?}");
+    Err(Status::forbidden(&on.collection(), &on.path.name, &why))
 }
 
 /// A changed object.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     api::{Status, meta::set_meta},
-    codec::{accept, query::ListOptions},
+    codec::{Media, accept, protobuf, query::ListOptions},
     core::Core,
     http::Body,
     registry::Resource,
@@ -187,14 +187,24 @@ impl Stream {
         if let (EventKind::Modified, "DELETED") = (event.kind, kind) {
             return self.put_left(bytes, event);
         }
-        if self.stored.is_some() {
-            let value = self.value(object);
-            let shown = self.form.object(&self.resource, &value).unwrap_or(value);
-            return answer::event_value(bytes, kind, &shown);
+        if self.form.is_plain() && self.stored.is_none() {
+            return answer::event(bytes, kind, &self.head, object);
         }
-        match self.form.event(&self.resource, object) {
-            Some(value) => answer::event_value(bytes, kind, &value),
-            None => answer::event(bytes, kind, &self.head, object),
+        let value = self.value(object);
+        self.put_object(bytes, kind, value);
+    }
+
+    /// An event about an object that is not shown as it is stored.
+    fn put_object(&mut self, bytes: &mut BytesMut, kind: &str, object: Value) {
+        let shown = self.form.event(&self.resource, &object).unwrap_or(object);
+        self.put_value(bytes, kind, &shown);
+    }
+
+    fn put_value(&self, bytes: &mut BytesMut, kind: &str, object: &Value) {
+        match self.form.chosen.media {
+            // Every kind that is watched in this form has a message.
+            Media::Protobuf => bytes.extend_from_slice(&protobuf::encode_event(kind, object).unwrap_or_default()),
+            _ => answer::event_value(bytes, kind, object),
         }
     }
 
@@ -212,8 +222,7 @@ impl Stream {
         let Some(previous) = &event.previous else { return };
         let mut object = self.value(previous);
         set_meta(&mut object, "resourceVersion", event.revision.to_string());
-        let shown = self.form.object(&self.resource, &object).unwrap_or(object);
-        answer::event_value(bytes, "DELETED", &shown);
+        self.put_object(bytes, "DELETED", object);
     }
 
     /// What an event is to somebody who sees only what fits the selector.
@@ -248,7 +257,8 @@ impl Stream {
         }
         let object =
             json!({ "kind": &*self.resource.kind, "apiVersion": self.resource.gv.to_string(), "metadata": meta });
-        answer::event_value(bytes, "BOOKMARK", &self.form.bookmark(object, &self.resource));
+        let shown = self.form.bookmark(object, &self.resource);
+        self.put_value(bytes, "BOOKMARK", &shown);
     }
 
     fn next_bookmark(&self) -> Instant {
@@ -259,7 +269,7 @@ impl Stream {
 
     async fn fail(&self, status: &Status) {
         let mut bytes = BytesMut::new();
-        answer::event_value(&mut bytes, "ERROR", &status.to_value());
+        self.put_value(&mut bytes, "ERROR", &status.to_value());
         // Whoever has gone does not need to know.
         self.send(bytes).await;
     }

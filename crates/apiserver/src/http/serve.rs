@@ -25,8 +25,9 @@ const HEADERS: Duration = Duration::from_secs(30);
 const STREAMS: u32 = 250;
 /// Room for the largest request (3 MiB) in few window updates.
 const WINDOW: u32 = 1 << 20;
-/// Go's limit of all headers: a long selector is part of them.
-const HEADER_BYTES: u32 = 1 << 20;
+/// All headers of a request over HTTP/2, the path among them. No longer path can be read, so that one is answered (431) rather than
+/// reset; over HTTP/1.1 it is 414.
+const HEADER_BYTES: u32 = 64 << 10;
 /// What waits on one stream for a client that does not read.
 const SEND_BUFFER: usize = 128 << 10;
 /// A client that has gone without a word is missed after this time, so that its watches end.
@@ -65,10 +66,17 @@ pub struct Server {
 
 impl Server {
     /// Begins to serve on a socket that is bound already.
-    pub fn start<S: Service>(listener: TcpListener, tls: Arc<ServerConfig>, service: Arc<S>) -> io::Result<Self> {
+    ///
+    /// At most so many connections are served at once; one more is closed at once.
+    pub fn start<S: Service>(
+        listener: TcpListener,
+        tls: Arc<ServerConfig>,
+        service: Arc<S>,
+        connections: usize,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), service, stopped));
+        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), service, connections, stopped));
         Ok(Self { address, stop, task })
     }
 
@@ -92,13 +100,20 @@ async fn accept<S: Service>(
     listener: TcpListener,
     tls: TlsAcceptor,
     service: Arc<S>,
+    most: usize,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
+    let mut full = false;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
+                    // Those that have ended count no longer.
+                    while connections.try_join_next().is_some() {}
+                    if refuses(connections.len() >= most, &mut full, most) {
+                        continue;
+                    }
                     let connection = connect(stream, address, tls.clone(), Arc::clone(&service), stopped.clone());
                     connections.spawn(connection);
                 }
@@ -113,6 +128,15 @@ async fn accept<S: Service>(
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// Whether the server is full. That is logged once, until it is no longer so.
+fn refuses(full: bool, before: &mut bool, most: usize) -> bool {
+    if full && !*before {
+        tracing::warn!(most, "too many connections: new ones are closed");
+    }
+    *before = full;
+    full
 }
 
 async fn connect<S: Service>(

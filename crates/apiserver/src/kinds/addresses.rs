@@ -1,9 +1,12 @@
 //! The addresses and node ports of Services.
 //!
-//! Numbers are handed out in turn, so that two Services made at the same time never get the same one; what is taken is asked of
-//! whoever keeps the Services, so that nothing has to be given back. The first address of the range is for `default/kubernetes`.
+//! Numbers are handed out in turn, so that two Services made at the same time are not given the same one; what is taken is asked of
+//! whoever keeps the Services, so that nothing has to be given back. Who asks for a number may meet another who asks for it at the
+//! same time: of Services that are created, the one that is stored first has it. The first address of the range is for
+//! `default/kubernetes`.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     net::Ipv4Addr,
     sync::{
@@ -12,16 +15,33 @@ use std::{
     },
 };
 
-/// Whether a Service has this address or this node port.
-pub type Taken = Box<dyn Fn(&Claim) -> bool + Send + Sync>;
+use serde_json::Value;
+
+use super::object::list_at;
+use crate::api::ObjectKey;
+
+/// The Service that has this address or this node port, the first one if there are more.
+pub type Holder = Box<dyn Fn(&Claim) -> Option<ObjectKey> + Send + Sync>;
 
 /// What a Service can have for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Claim {
     /// A cluster IP.
     Ip(Ipv4Addr),
     /// A node port.
     NodePort(u16),
+}
+
+impl Claim {
+    /// All that a Service has.
+    pub fn all_of(service: &Value) -> BTreeSet<Self> {
+        let ips = list_at(service, &["spec", "clusterIPs"]).iter();
+        let ips = ips.filter_map(|ip| ip.as_str()?.parse().ok()).map(Self::Ip);
+        let ports = list_at(service, &["spec", "ports"]).iter().filter_map(|port| port.get("nodePort"));
+        let health = service.pointer("/spec/healthCheckNodePort");
+        let ports = ports.chain(health).filter_map(Value::as_u64).filter(|port| *port != 0);
+        ips.chain(ports.filter_map(|port| u16::try_from(port).ok()).map(Self::NodePort)).collect()
+    }
 }
 
 /// Hands out addresses and node ports.
@@ -30,7 +50,7 @@ pub struct Addresses {
     bits: u8,
     next_ip: AtomicU32,
     next_port: AtomicU32,
-    taken: OnceLock<Taken>,
+    holder: OnceLock<Holder>,
 }
 
 /// kube-apiserver's default range of node ports.
@@ -42,12 +62,12 @@ impl Addresses {
         let bits = bits.min(30);
         let first = u32::from(network) & (u32::MAX << (32 - u32::from(bits)));
         let (next_ip, next_port) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { first, bits, next_ip, next_port, taken: OnceLock::new() }
+        Self { first, bits, next_ip, next_port, holder: OnceLock::new() }
     }
 
-    /// Says how to find out what is taken. Only the first answer counts; without one nothing is.
-    pub fn ask(&self, taken: Taken) {
-        let _ = self.taken.set(taken);
+    /// Says how to find out who has what. Only the first answer counts; without one nobody has anything.
+    pub fn ask(&self, holder: Holder) {
+        let _ = self.holder.set(holder);
     }
 
     /// A free address, or none when all are taken.
@@ -66,9 +86,9 @@ impl Addresses {
             .and_then(|claim| if let Claim::NodePort(port) = claim { Some(port) } else { None })
     }
 
-    /// Whether a Service has it.
-    pub fn is_taken(&self, claim: &Claim) -> bool {
-        self.taken.get().is_some_and(|taken| taken(claim))
+    /// The Service that has it.
+    pub fn holder(&self, claim: &Claim) -> Option<ObjectKey> {
+        self.holder.get().and_then(|holder| holder(claim))
     }
 
     /// Whether an address is of the range.
@@ -83,7 +103,9 @@ impl Addresses {
     }
 
     fn turn(&self, next: &AtomicU32, count: u32, claim: impl Fn(u32) -> Claim) -> Option<Claim> {
-        (0..count).map(|_| claim(next.fetch_add(1, Ordering::Relaxed) % count)).find(|claim| !self.is_taken(claim))
+        (0..count)
+            .map(|_| claim(next.fetch_add(1, Ordering::Relaxed) % count))
+            .find(|claim| self.holder(claim).is_none())
     }
 }
 

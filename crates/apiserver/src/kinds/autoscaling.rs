@@ -8,10 +8,9 @@ pub use self::v1::AutoscalerV1;
 use super::{
     at::At,
     names,
-    object::{Object, fill, keep, keep_all_but_status, made, set, sub},
-    quantity::Quantity,
+    object::{Object, fill, keep_status_apart, made, set, sub},
 };
-use crate::{api::field::Errors, registry::Strategy};
+use crate::{api::field::Errors, registry::Strategy, schema::quantity::Quantity};
 
 /// What a pod may use of its cpu before there are more of them, in percent.
 const CPU_PERCENT: i64 = 80;
@@ -41,10 +40,7 @@ impl Strategy for Autoscaler {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => keep_all_but_status(new, old),
-            _ => keep(new, old, "status"),
-        }
+        keep_status_apart(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::{
-    Addresses, autoscaling, batch, config, daemonset, deployment, event, namespace, network, node, pod, rbac,
-    replicaset, rules::Simple, service, small, statefulset, storage, webhook,
+    Addresses, autoscaling, batch, certificates, config, daemonset, deployment, event, namespace, network, node, pod,
+    rbac, replicaset, rules::Simple, service, small, statefulset, storage, webhook,
 };
 use crate::{
     api::GroupVersion,
@@ -154,7 +154,7 @@ const TABLE: &[(&str, &[Row])] = &[
         ns("jobs", "Job", |_| Arc::new(batch::Job)).in_all().sub(&[STATUS]).select(&["status.successful"]),
     ]),
     ("certificates.k8s.io/v1", &[
-        cluster("certificatesigningrequests", "CertificateSigningRequest", |_| Simple::new().status().boxed()).short(&["csr"])
+        cluster("certificatesigningrequests", "CertificateSigningRequest", |_| Arc::new(certificates::SigningRequest)).short(&["csr"])
             .select(&["spec.signerName"]).sub(&[("approval", "", "", READ_WRITE), STATUS]),
     ]),
     ("coordination.k8s.io/v1", &[

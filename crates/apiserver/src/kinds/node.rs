@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::{
     at::At,
     metadata, names,
-    object::{Object, at, each, fill, keep, keep_all_but_status, list_at, made, sub, text_at},
-    quantity::Quantity,
+    object::{Object, at, each, fill, keep_status_apart, list_at, made, sub, text_at},
 };
 use crate::{
     api::field::{Error, Errors},
     registry::Strategy,
+    schema::quantity::Quantity,
 };
 
 const INFO: [&str; 10] = [
@@ -50,10 +50,7 @@ impl Strategy for Node {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => keep_all_but_status(new, old),
-            _ => keep(new, old, "status"),
-        }
+        keep_status_apart(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

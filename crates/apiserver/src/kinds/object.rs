@@ -102,6 +102,22 @@ pub fn keep_all_but_status(new: &mut Value, old: &Value) {
     metadata::restore(new, old, "generation");
 }
 
+/// What a write leaves as it was: the status on the main path, and all else on the path of the status.
+pub fn keep_status_apart(new: &mut Value, old: &Value, subresource: &str) {
+    match subresource {
+        "status" => keep_all_but_status(new, old),
+        _ => keep(new, old, "status"),
+    }
+}
+
+/// The same, and counts one up when anything beside metadata and status has changed.
+pub fn keep_status_apart_and_count(new: &mut Value, old: &Value, subresource: &str) {
+    keep_status_apart(new, old, subresource);
+    if subresource != "status" {
+        next_generation_of_all(new, old);
+    }
+}
+
 /// Begins counting.
 pub fn first_generation(object: &mut Value) {
     set_meta(object, "generation", 1);

@@ -26,7 +26,6 @@ use super::{
         Object, at, fill, first_generation, keep, keep_all_but_status, list_at, made, next_generation, number_at, part,
         set, text_at,
     },
-    quantity::Quantity,
 };
 use crate::{
     api::{
@@ -34,6 +33,7 @@ use crate::{
         meta::{Meta, remove_meta},
     },
     registry::Strategy,
+    schema::quantity::Quantity,
 };
 
 /// Rules of Pod.

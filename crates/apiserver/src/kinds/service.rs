@@ -16,6 +16,7 @@ use super::{
 use crate::{
     api::field::Errors,
     registry::{NameRule, Strategy},
+    store::Stored,
 };
 
 /// Rules of Service.
@@ -78,7 +79,11 @@ impl Strategy for Service {
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {
         validate::service(object, errors);
-        validate::claims(object, None, &self.addresses, errors);
+        validate::claims(object, None, None, &self.addresses, errors);
+    }
+
+    fn validate_stored(&self, stored: &Stored, errors: &mut Errors) {
+        validate::claims(&stored.value(), None, Some(&stored.key), &self.addresses, errors);
     }
 
     fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
@@ -87,7 +92,7 @@ impl Strategy for Service {
         }
         validate::change(new, old, errors);
         validate::service(new, errors);
-        validate::claims(new, Some(old), &self.addresses, errors);
+        validate::claims(new, Some(old), None, &self.addresses, errors);
     }
 
     fn names(&self) -> NameRule {

@@ -7,7 +7,7 @@ use super::{
     at::At,
     metadata, names,
     object::{
-        each, fill, fill_text, first_generation, keep, keep_all_but_status, made, next_generation_of_all, set, sub,
+        each, fill, fill_text, first_generation, keep_status_apart_and_count, made, next_generation_of_all, set, sub,
         text,
     },
     pod, selector,
@@ -229,11 +229,7 @@ impl Strategy for DisruptionBudget {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        if subresource == "status" {
-            return keep_all_but_status(new, old);
-        }
-        keep(new, old, "status");
-        next_generation_of_all(new, old);
+        keep_status_apart_and_count(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

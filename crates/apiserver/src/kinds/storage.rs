@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::{
     at::At,
     names,
-    object::{Object, fill, fill_text, keep, keep_all_but_status, made, sub, text_at},
-    quantity::Quantity,
+    object::{Object, fill, fill_text, keep_status_apart, made, sub, text_at},
     selector,
 };
 use crate::{
     api::field::{Error, Errors},
     registry::Strategy,
+    schema::quantity::Quantity,
 };
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -59,10 +59,7 @@ impl Strategy for Claim {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => keep_all_but_status(new, old),
-            _ => keep(new, old, "status"),
-        }
+        keep_status_apart(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {
@@ -151,10 +148,7 @@ impl Strategy for Volume {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => keep_all_but_status(new, old),
-            _ => keep(new, old, "status"),
-        }
+        keep_status_apart(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{MAX_DEPTH, go};
-use crate::api::Status;
+use super::MAX_DEPTH;
+use crate::api::{Status, go};
 
 /// As in kube-apiserver.
 const MAX_OPERATIONS: usize = 10_000;

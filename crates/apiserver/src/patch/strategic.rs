@@ -8,9 +8,9 @@ use std::{
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{go, merge::drop_nulls, order::ordered, rejected};
+use super::{merge::drop_nulls, order::ordered, rejected};
 use crate::{
-    api::Status,
+    api::{Status, go},
     schema::{PatchStrategy, Schema, Shape},
 };
 

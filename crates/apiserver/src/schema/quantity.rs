@@ -7,6 +7,8 @@ mod parse;
 
 use std::{borrow::Cow, cmp::Ordering, fmt};
 
+use serde_json::Value;
+
 /// An amount: `1500m`, `2Gi`, `1e3`. Amounts compare by their value, however they are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
@@ -55,44 +57,33 @@ impl Quantity {
         parse::Parts::split(text)?.quantity()
     }
 
+    /// Reads an amount of an object, which may stand there as a number; none if it is something else.
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::parse(text).ok(),
+            Value::Number(number) => Self::parse(&number.to_string()).ok(),
+            _ => None,
+        }
+    }
+
     /// A whole number.
     pub fn from_int(value: i64) -> Self {
         Self { value: value.into(), scale: 0, format: Format::Decimal }
     }
 
     /// Whether it is nothing.
-    pub fn is_zero(&self) -> bool {
+    pub fn is_zero(self) -> bool {
         self.value == 0
     }
 
     /// Whether it is below zero.
-    pub fn is_negative(&self) -> bool {
+    pub fn is_negative(self) -> bool {
         self.value < 0
     }
 
     /// Whether it is a whole number.
-    pub fn is_integer(&self) -> bool {
+    pub fn is_integer(self) -> bool {
         self.scale >= 0 || pow10(self.scale.unsigned_abs()).is_some_and(|unit| self.value % unit == 0)
-    }
-
-    /// The value as a whole number, rounded away from zero; none if it is too large.
-    pub fn to_int(&self) -> Option<i64> {
-        let power = pow10(self.scale.unsigned_abs())?;
-        let whole = if self.scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };
-        i64::try_from(whole).ok()
-    }
-
-    /// The sum, written as the first of the two that is not zero; none if it is too large.
-    pub fn checked_add(self, other: Self) -> Option<Self> {
-        if self.is_zero() {
-            return Some(other);
-        }
-        if other.is_zero() {
-            return Some(self);
-        }
-        let scale = self.scale.min(other.scale);
-        let value = self.at(scale)?.checked_add(other.at(scale)?)?;
-        Some(Self { value, scale, format: self.format })
     }
 
     /// The value in units of ten to the power of `scale`, which is not above its own.

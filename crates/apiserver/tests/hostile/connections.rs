@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use kubewake_apiserver::server::Options;
+use kubewake_apiserver::server::{ApiServer, Options};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -41,6 +41,31 @@ async fn idle_and_half_open_connections_keep_nobody_out() {
     }
     victim.ends_well().await;
     drop((open, half));
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_are_closed_until_others_end() {
+    let server = ApiServer::start(Options { max_connections: 2, ..Options::default() }).await.unwrap();
+    let (first, second) = (Http2::new(&server).await, Http2::new(&server).await);
+    let mut third = TcpStream::connect(server.address()).await.unwrap();
+    let _ = third.write_all(b"\x16\x03\x01").await;
+    // Closed, or reset since it had said something.
+    assert_eq!(soon(third.read(&mut [0; 1])).await.unwrap_or(0), 0);
+    assert_eq!(soon(first.call("GET", "/readyz", "", "")).await.0, 200);
+    drop(second);
+    // The server learns that in its own time.
+    soon(async {
+        loop {
+            let mut next = TcpStream::connect(server.address()).await.unwrap();
+            let greeting = tokio::time::timeout(Duration::from_millis(100), next.read(&mut [0; 1])).await;
+            // Whoever is let in hears nothing before they speak.
+            if greeting.is_err() {
+                return;
+            }
+        }
+    })
+    .await;
+    soon(server.stop()).await;
 }
 
 #[tokio::test]
@@ -93,7 +118,7 @@ fn memory() -> u64 {
 #[tokio::test]
 async fn watchers_that_do_not_read_cost_little_and_are_told_that_they_are_late() {
     let options = Options { history_bytes: 2 << 20, ..Options::default() };
-    let server = kubewake_apiserver::server::ApiServer::start(options).await.unwrap();
+    let server = ApiServer::start(options).await.unwrap();
     let writer = Http2::new(&server).await;
     let deaf = Http2::new(&server).await;
     let mut watches = Vec::new();

@@ -21,7 +21,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, value_of};
+use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, until, value_of};
 
 #[tokio::test]
 async fn a_typed_object_is_created_read_replaced_patched_and_deleted() {
@@ -306,6 +306,24 @@ async fn a_deleted_definition_takes_its_objects_along_and_can_come_back() {
     assert!(seen.iter().any(|event| matches!(event, Ok(WatchEvent::Deleted(_)))), "{seen:?}");
     define_gardens(&world.client).await;
     assert_eq!(world.gardens().list(&ListParams::default()).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test]
+async fn a_deleted_definition_waits_for_the_finalizers_of_its_objects() {
+    let world = World::with_gardens().await;
+    let gardens = world.gardens();
+    let mut held = garden("held", 1);
+    held.metadata.finalizers = Some(vec!["example.com/hold".into()]);
+    gardens.create(&PostParams::default(), &held).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let name = Garden::crd_name();
+    let uid = definitions.get(name).await.unwrap().uid().unwrap();
+    definitions.delete(name, &DeleteParams::default()).await.unwrap();
+    until(|| async { gardens.get("held").await.unwrap().metadata.deletion_timestamp }).await;
+    assert_eq!(refused(gardens.create(&PostParams::default(), &garden("late", 1)).await).code, 403);
+    let release = json!({ "metadata": { "finalizers": null } });
+    gardens.patch("held", &PatchParams::default(), &Patch::Merge(release)).await.unwrap();
+    soon(await_condition(definitions, name, is_deleted(&uid))).await.unwrap();
 }
 
 #[tokio::test]

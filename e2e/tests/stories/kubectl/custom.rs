@@ -1,5 +1,7 @@
 //! Kinds of one's own.
 
+use std::sync::{Mutex, PoisonError};
+
 use kubewake_e2e::Kubectl;
 
 /// The definition of a kind whose group is in nobody else's way.
@@ -58,14 +60,29 @@ metadata: {name: ida}
 spec: {crew: 3, cargo: [{name: tea, tons: 2}]}
 ";
 
-/// Defines the kind, and takes it away again.
+/// Defines the kind, and takes it away again, whatever comes of the story.
 fn with_boats(tell: impl FnOnce(&Kubectl, &str)) {
+    /// On a cluster that stories share, `boats` would be those of any.
+    static TURN: Mutex<()> = Mutex::new(());
     let Some(kubectl) = Kubectl::start() else { return };
+    let _turn = (!kubectl.cluster().is_embedded()).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
     let group = format!("{}.example.com", kubectl.namespace());
+    let _defined = Defined { kubectl: &kubectl, group: &group };
     kubectl.ok_with("apply -f -", &definition(&group));
     kubectl.ok(&format!("wait --for=condition=Established crd/boats.{group} --timeout=60s"));
     tell(&kubectl, &group);
-    kubectl.ok(&format!("delete crd boats.{group}"));
+}
+
+/// A kind that goes with this.
+struct Defined<'a> {
+    kubectl: &'a Kubectl,
+    group: &'a str,
+}
+
+impl Drop for Defined<'_> {
+    fn drop(&mut self) {
+        self.kubectl.run(&format!("delete crd boats.{} --ignore-not-found", self.group), "");
+    }
 }
 
 #[test]

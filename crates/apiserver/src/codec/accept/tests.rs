@@ -93,15 +93,19 @@ fn media_types_are_chosen_by_quality_and_order() {
 }
 
 #[test]
-fn streams_are_json() {
+fn streams_are_json_or_protobuf() {
     assert_eq!(media("application/json;stream=watch", WATCH), Media::Json);
     assert!(ask("application/yaml", WATCH).expect_err("a refusal").message.ends_with("protobuf;stream=watch"));
     assert!(ask("application/json;stream=other", LIST).is_err());
     assert_eq!(
         media("application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch", WATCH),
-        Media::Json
+        Media::Protobuf
     );
-    assert!(ask("application/vnd.kubernetes.protobuf", WATCH).is_err());
+    let protobuf = ask("application/vnd.kubernetes.protobuf,application/json", WATCH).expect("a stream");
+    assert_eq!(protobuf.content_type(true), "application/vnd.kubernetes.protobuf;stream=watch");
+    let custom = Endpoint { custom: true, ..WATCH };
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), Media::Json);
+    assert!(ask("application/vnd.kubernetes.protobuf", custom).is_err());
 }
 
 #[test]

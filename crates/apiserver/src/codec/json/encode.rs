@@ -8,7 +8,7 @@ use serde_json::{
     ser::{CompactFormatter, Formatter, PrettyFormatter},
 };
 
-use crate::codec::go;
+use crate::api::go;
 
 /// One line with an end, as kube-apiserver sends objects.
 pub fn encode(value: &Value) -> Vec<u8> {

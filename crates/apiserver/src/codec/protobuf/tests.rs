@@ -4,6 +4,13 @@ use serde_json::json;
 
 use super::*;
 
+#[test]
+fn every_built_in_kind_but_one_has_a_message() {
+    let catalog = crate::kinds::catalog();
+    let without = catalog.all().filter(|resource| !knows(&resource.gv, &resource.kind));
+    assert_eq!(without.map(|resource| &*resource.kind).collect::<Vec<_>>(), ["APIService"]);
+}
+
 /// Bodies as kubectl sends them, with what they hold.
 fn bodies() -> Vec<(&'static str, Value)> {
     vec![

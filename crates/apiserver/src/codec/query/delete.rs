@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{Query, check, check_dry_run};
 use crate::{
-    api::{Status, field},
-    codec::{Media, body, go},
+    api::{Status, field, go},
+    codec::{Media, body},
 };
 
 /// The scheme that kube-apiserver looks up options in; it is part of a message.
@@ -141,7 +141,7 @@ impl<'o> Reader<'o> {
     fn get<T>(&self, name: &str, go_type: &str, read: impl Fn(&'o Value) -> Option<T>) -> Result<Option<T>, Status> {
         let Some(value) = self.at.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| {
-            let (found, path) = (body::type_name(value), self.path);
+            let (found, path) = (go::json_kind(value), self.path);
             Status::bad_request(format!(
                 "json: cannot unmarshal {found} into Go struct field {path}.{name} of type {go_type}"
             ))

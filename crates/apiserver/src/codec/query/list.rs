@@ -2,11 +2,8 @@
 
 use super::{Query, check};
 use crate::{
-    api::{Status, field},
-    codec::{
-        go,
-        selector::{FieldSelector, LabelSelector},
-    },
+    api::{Status, field, go},
+    codec::selector::{FieldSelector, LabelSelector},
 };
 
 /// Options of list and watch.

@@ -1,10 +1,7 @@
 //! Options of create, update and patch.
 
 use super::{Query, check, check_dry_run};
-use crate::{
-    api::{Status, field},
-    codec::go,
-};
+use crate::api::{Status, field, go};
 
 /// Names of managers may be this long.
 const MANAGER_MAX: usize = 128;

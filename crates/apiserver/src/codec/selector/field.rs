@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{api::Status, codec::go, registry::Resource};
+use crate::{
+    api::{Status, go},
+    registry::Resource,
+};
 
 /// All terms must hold. Without any, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,11 +2,8 @@
 
 use serde_json::Value;
 
-use super::{names, parser};
-use crate::{
-    api::{Status, field},
-    codec::go,
-};
+use super::parser;
+use crate::api::{Status, field, go, text};
 
 /// All requirements must hold. Without any, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +94,7 @@ impl Requirement {
     /// A requirement whose parts fit together.
     pub(super) fn new(key: String, operator: Operator, values: Vec<String>) -> Result<Self, String> {
         let mut wrong = Vec::new();
-        let bad_key = names::qualified_name(&key);
+        let bad_key = text::qualified(&key);
         if !bad_key.is_empty() {
             wrong.push(field::Error::invalid("key", &Value::from(key.as_str()), &bad_key.join("; ")));
         }
@@ -162,7 +159,7 @@ fn check_value(operator: Operator, key: &str, index: usize, value: &str) -> Vec<
         let why = "for 'Gt', 'Lt' operators, the value must be an integer";
         wrong.push(field::Error::invalid(format!("values[{index}]"), &shown, why));
     }
-    let bad = names::label_value(value);
+    let bad = text::label_value(value);
     if !bad.is_empty() {
         wrong.push(field::Error::invalid(format!("values[{index}][{key}]"), &shown, &bad.join("; ")));
     }

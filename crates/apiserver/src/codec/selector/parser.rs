@@ -7,9 +7,8 @@ use serde_json::Value;
 use super::{
     label::{Operator, Requirement},
     lexer::{Token, tokens},
-    names,
 };
-use crate::api::field;
+use crate::api::{field, text};
 
 /// The requirements of a text, in the order of their keys.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
@@ -54,7 +53,7 @@ impl Parser {
         if token != Token::Identifier {
             return Err(format!("found '{key}', expected: identifier"));
         }
-        let bad = names::qualified_name(&key);
+        let bad = text::qualified(&key);
         if !bad.is_empty() {
             let shown = Value::from(key.as_str());
             return Err(field::Error::invalid("<nil>", &shown, &bad.join("; ")).to_string());

@@ -160,16 +160,6 @@ fn field_selectors_select() {
     assert_eq!(selector.exact("metadata.name"), Some("x"));
 }
 
-#[test]
-fn label_keys_are_checked() {
-    assert!(names::qualified_name("example.com/a_b.c").is_empty());
-    assert_eq!(names::qualified_name("/a"), ["prefix part must be non-empty"]);
-    assert_eq!(names::qualified_name("a/b/c").len(), 1);
-    assert_eq!(names::qualified_name(&"a".repeat(64)), ["name part must be no more than 63 bytes"]);
-    assert_eq!(names::qualified_name("").len(), 2);
-    assert_eq!(names::qualified_name("A.b/c").len(), 1);
-}
-
 proptest! {
     #[test]
     fn no_text_makes_selectors_panic(text in r#"[a-c!=(),<> inot\\.\x00é]{0,24}"#) {

@@ -9,7 +9,7 @@ use super::{
     resolve::{self, Scalar},
     scalar::{self, Style, Writer},
 };
-use crate::codec::go;
+use crate::api::go;
 
 /// A key longer than this, or of several lines, is written with `?`.
 const SIMPLE_KEY: usize = 128;

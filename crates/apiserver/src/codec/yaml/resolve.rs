@@ -5,7 +5,7 @@ use saphyr_parser::Tag;
 use serde_json::Value;
 
 use super::Error;
-use crate::codec::go;
+use crate::api::go;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar {

@@ -11,7 +11,8 @@ use crate::{
         at::At,
         names,
         object::{
-            fill, fill_text, first_generation, keep, keep_all_but_status, made, next_generation_of_all, part, set, sub,
+            fill, fill_text, first_generation, keep_status_apart_and_count, made, next_generation_of_all, part, set,
+            sub,
         },
     },
     registry::Strategy,
@@ -39,11 +40,7 @@ impl Strategy for Ingress {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        if subresource == "status" {
-            return keep_all_but_status(new, old);
-        }
-        keep(new, old, "status");
-        next_generation_of_all(new, old);
+        keep_status_apart_and_count(new, old, subresource);
     }
 
     fn validate_create(&self, object: &Value, errors: &mut Errors) {

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     api::field::{Error, Errors},
-    kinds::{at::At, names, quantity::Quantity},
+    kinds::{at::At, names},
+    schema::quantity::Quantity,
 };
 
 /// Resources that are not asked for by a name with a domain.

@@ -5,7 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use serde_json::{Value, json};
 
 use crate::{
-    api::field::{Error, Errors},
+    api::{
+        ObjectKey,
+        field::{Error, Errors, Kind},
+    },
     kinds::{
         addresses::{Addresses, Claim},
         at::At,
@@ -236,15 +239,26 @@ pub(super) fn change(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a writer asked for by number must be of the range and free.
-pub(super) fn claims(new: &Value, old: Option<&Value>, addresses: &Addresses, errors: &mut Errors) {
+/// What a writer asked for by number must be of the range and free, or its own already.
+pub(super) fn claims(
+    new: &Value,
+    old: Option<&Value>,
+    own: Option<&ObjectKey>,
+    addresses: &Addresses,
+    errors: &mut Errors,
+) {
+    let taken = |claim: &Claim| addresses.holder(claim).is_some_and(|holder| own != Some(&holder));
     let ips = list_at(new, &["spec", "clusterIPs"]);
+    if ips.is_empty() && text_at(new, &["spec", "type"]) != "ExternalName" {
+        let message = "Internal error: failed to allocate a serviceIP: range is full";
+        errors.push(Error::of("spec.clusterIPs", Kind::Internal, message));
+    }
     let kept = old.map_or(&[][..], |old| list_at(old, &["spec", "clusterIPs"]));
     for ip in ips.iter().filter(|ip| !kept.contains(ip)) {
         let Some(ip) = ip.as_str().and_then(|ip| ip.parse::<Ipv4Addr>().ok()) else { continue };
         let why = if !addresses.contains(ip) {
             format!("the provided IP ({ip}) is not in the valid range. The range of valid IPs is {addresses}")
-        } else if addresses.is_taken(&Claim::Ip(ip)) {
+        } else if taken(&Claim::Ip(ip)) {
             "provided IP is already allocated".to_owned()
         } else {
             continue;
@@ -259,7 +273,7 @@ pub(super) fn claims(new: &Value, old: Option<&Value>, addresses: &Addresses, er
         let Some(number) = port.get("nodePort").and_then(Value::as_i64).filter(|number| *number != 0) else { continue };
         let why = if !Addresses::contains_port(number) {
             "provided port is not in the valid range. The range of valid ports is 30000-32767"
-        } else if !had(number) && u16::try_from(number).is_ok_and(|port| addresses.is_taken(&Claim::NodePort(port))) {
+        } else if !had(number) && u16::try_from(number).is_ok_and(|port| taken(&Claim::NodePort(port))) {
             "provided port is already allocated"
         } else {
             continue;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    AGE, CREATED, Column, NAME, Row, boolean,
+    AGE, CREATED, Column, NAME, Row, age, boolean,
     core::{self, balancers, first_three, none_if_empty},
     integer, text, wide, words,
 };
@@ -20,6 +20,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [Column]> {
         ("admissionregistration.k8s.io", _) => WEBHOOKS,
         ("apiextensions.k8s.io", _) => DEFINITION,
         ("autoscaling", _) => AUTOSCALER,
+        ("certificates.k8s.io", _) => SIGNING_REQUEST,
         ("coordination.k8s.io", "Lease") => LEASE,
         ("discovery.k8s.io", _) => SLICE,
         ("events.k8s.io", _) => core::EVENT,
@@ -33,6 +34,33 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [Column]> {
         ("storage.k8s.io", "StorageClass") => STORAGE_CLASS,
         _ => return None,
     })
+}
+
+const SIGNING_REQUEST: &[Column] = &[
+    NAME,
+    AGE,
+    text("SignerName", "Who is asked to sign.", |row| row.or(&["spec", "signerName"], "<none>")),
+    text("Requestor", "Who asks.", |row| row.text(&["spec", "username"]).into()),
+    text("RequestedDuration", "How long the certificate is to be good for.", |row| {
+        match row.number(&["spec", "expirationSeconds"]) {
+            0 => "<none>".into(),
+            seconds => age::human(seconds).into(),
+        }
+    }),
+    text("Condition", "What has been decided.", |row| decided(row).into()),
+];
+
+fn decided(row: &Row<'_>) -> String {
+    let conditions = row.list(&["status", "conditions"]);
+    let says = |kind: &str| conditions.iter().any(|one| text_at(one, &["type"]) == kind);
+    let decision = match (says("Denied"), says("Approved")) {
+        (true, _) => "Denied",
+        (false, true) => "Approved",
+        (false, false) => "Pending",
+    };
+    let failed = if says("Failed") { ",Failed" } else { "" };
+    let issued = if row.text(&["status", "certificate"]).is_empty() { "" } else { ",Issued" };
+    format!("{decision}{failed}{issued}")
 }
 
 const LEASE: &[Column] =

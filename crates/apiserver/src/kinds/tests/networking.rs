@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{bare, create, patch};
 use crate::{
-    api::GroupVersion,
+    api::{GroupResource, GroupVersion, ObjectKey},
     kinds::{Addresses, Claim, catalog_with},
 };
 
@@ -39,7 +39,9 @@ fn an_external_name_has_nothing_else() {
 #[test]
 fn addresses_are_given_in_turn_and_stay() {
     let addresses = Arc::new(Addresses::new(Ipv4Addr::new(10, 1, 2, 0), 29));
-    addresses.ask(Box::new(|claim| *claim == Claim::Ip(Ipv4Addr::new(10, 1, 2, 3))));
+    let other = ObjectKey::new(GroupResource::new("", "services"), "default", "other");
+    let taken = Claim::Ip(Ipv4Addr::new(10, 1, 2, 3));
+    addresses.ask(Box::new(move |claim| (*claim == taken).then(|| other.clone())));
     let given: Vec<_> = (0..6).map(|_| addresses.ip().unwrap().octets()[3]).collect();
     assert_eq!(given, [2, 4, 5, 6, 2, 4], "neither the first, nor what is taken, nor the last");
     let catalog = catalog_with(&addresses);

@@ -148,3 +148,34 @@ fn a_claim_asks_for_storage() {
     let less = json!({"spec": {"resources": {"requests": {"storage": "1Mi"}}}});
     assert_eq!(patch("v1", "PersistentVolumeClaim", &old, &less).unwrap_err().len(), 2);
 }
+
+#[test]
+fn a_signing_request_is_decided_on_its_own_path_alone() {
+    let (version, kind) = ("certificates.k8s.io/v1", "CertificateSigningRequest");
+    let spec =
+        json!({"request": "eA==", "signerName": "example.com/s", "usages": ["client auth"], "expirationSeconds": 600});
+    let wrong = json!({"request": "eA==", "signerName": "s", "expirationSeconds": 1});
+    let refused = create(version, kind, json!({"metadata": {"name": "c"}, "spec": wrong})).unwrap_err();
+    assert!(refused.len() == 3 && refused[0] == "spec.usages: Required value", "{refused:?}");
+    let old =
+        create(version, kind, json!({"metadata": {"name": "c"}, "spec": spec, "status": {"certificate": "eA=="}}));
+    let old = old.unwrap();
+    assert_eq!(old["status"], json!({}), "nobody signs for himself");
+    let approve = json!({"status": {"conditions": [{"type": "Approved", "status": "True"}], "certificate": "eA=="}});
+    let unmoved =
+        patch(version, kind, &old, &json!({"spec": {"signerName": "x/y"}, "status": approve["status"]})).unwrap();
+    assert_eq!((&unmoved["spec"], &unmoved["status"]), (&old["spec"], &old["status"]));
+    let signed = patch_part(version, kind, "status", &old, &approve).unwrap();
+    assert_eq!(signed["status"], json!({"certificate": "eA=="}), "a signer does not decide");
+    let approved = patch_part(version, kind, "approval", &old, &approve).unwrap();
+    assert_eq!(approved["status"], json!({"conditions": [{"type": "Approved", "status": "True"}]}));
+    let back = patch_part(version, kind, "approval", &approved, &json!({"status": {"conditions": null}})).unwrap_err();
+    assert_eq!(back, ["status.conditions: Forbidden: updates may not remove a condition of type \"Approved\""]);
+    let failed = json!({"status": {"conditions": [{"type": "Failed", "status": "True"}]}});
+    let failed = patch_part(version, kind, "status", &approved, &failed).unwrap();
+    assert_eq!(failed["status"]["conditions"].as_array().unwrap().len(), 2);
+    let denied = json!({"type": "Denied", "status": "True"});
+    let both = json!({"status": {"conditions": [approved["status"]["conditions"][0], denied]}});
+    let both = patch_part(version, kind, "approval", &approved, &both).unwrap_err();
+    assert!(both[0].contains("mutually exclusive"), "{both:?}");
+}

@@ -1,25 +1,9 @@
-//! Small languages: quantities, selectors, paths, names.
+//! Small languages: selectors, paths, names.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::kinds::{jsonpath, names, quantity::Quantity, selector};
-
-#[test]
-fn quantities_compare_by_amount() {
-    let of = |text: &str| Quantity::parse(text).unwrap();
-    assert_eq!(of("1.5"), of("1500m"));
-    assert_eq!(of("1e9"), of("1G"));
-    assert_eq!(of("1Ki"), of("1024"));
-    assert_eq!(of("0.5Gi"), of("512Mi"));
-    assert_eq!(of("1e-3"), of("1m"));
-    assert!(of("1Gi") > of("1G"));
-    assert!(of("-1").is_negative() && !of("0").is_negative());
-    assert!(!of("1m").is_integer());
-    for bad in ["", "abc", "1x", ".", "1.2.3", "--1", "1e", "é"] {
-        assert_eq!(Quantity::parse(bad), None, "{bad}");
-    }
-}
+use crate::kinds::{jsonpath, names, selector};
 
 #[test]
 fn selectors_match_and_show() {
@@ -56,21 +40,24 @@ fn paths_find_the_first_value() {
     }
 }
 
+#[test]
+fn label_keys_are_checked() {
+    assert!(names::qualified("example.com/a_b.c").is_empty());
+    assert_eq!(names::qualified("/a"), ["prefix part must be non-empty"]);
+    assert_eq!(names::qualified("a/b/c").len(), 1);
+    assert_eq!(names::qualified(&"a".repeat(64)), ["name part must be no more than 63 bytes"]);
+    assert_eq!(names::qualified("").len(), 2);
+    assert_eq!(names::qualified("A.b/c").len(), 1);
+}
+
 proptest! {
     #[test]
     fn no_text_breaks_a_reader(text in ".{0,40}") {
         let value = json!({"a": [{"b": text.clone()}]});
-        let _ = (jsonpath::first(&value, &text), Quantity::parse(&text), names::qualified(&text));
+        let _ = (jsonpath::first(&value, &text), names::qualified(&text));
         let _ = (names::port_name(&text), names::config_key(&text), names::subdomain(&text));
         let key = Value::from(text.as_str());
         let _ = selector::line(&json!({"matchExpressions": [{"key": key, "operator": key, "values": [key]}]}));
-    }
-
-    #[test]
-    fn whole_numbers_are_themselves(number in any::<i64>()) {
-        let quantity = Quantity::parse(&number.to_string()).unwrap();
-        prop_assert!(quantity.is_integer());
-        prop_assert_eq!(quantity.is_negative(), number < 0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::super::{Scalar, Schema, Shape};
+use crate::api::go;
 
 /// Why an object is not of its type. Its text is what kube-apiserver says after `… cannot be handled as a …: `.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,19 +70,7 @@ impl DecodeError {
 
 /// A value that is not what the schema wants.
 pub(super) fn wrong_type(value: &Value, schema: &Schema) -> DecodeError {
-    DecodeError::wrong(json_type(value), go_type(schema))
-}
-
-/// Go's words for what stands in JSON.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    DecodeError::wrong(go::json_kind(value), go_type(schema))
 }
 
 /// `io.k8s.api.core.v1.Container` is `Container`.

@@ -7,9 +7,10 @@ use serde_json::{Number, Value, json};
 use super::{
     super::{Scalar, Shape, quantity},
     base64,
-    error::{DecodeError, go_scalar, json_type},
+    error::{DecodeError, go_scalar},
     time,
 };
+use crate::api::go;
 
 /// Checks a value, and puts it into the form that Go prints.
 pub(super) fn check(scalar: Scalar, value: &mut Value) -> Result<(), DecodeError> {
@@ -28,7 +29,7 @@ pub(super) fn check(scalar: Scalar, value: &mut Value) -> Result<(), DecodeError
         (Scalar::Time, _) => moment(value, time::Precision::Seconds),
         (Scalar::MicroTime, _) => moment(value, time::Precision::Micros),
         (Scalar::Quantity, _) => amount(value),
-        (_, other) => Err(DecodeError::wrong(json_type(other), go_scalar(scalar))),
+        (_, other) => Err(DecodeError::wrong(go::json_kind(other), go_scalar(scalar))),
     }
 }
 
@@ -86,7 +87,7 @@ fn replace<E: ToString>(
 /// A time. The zero time is null, as Go has no other word for it.
 fn moment(value: &mut Value, precision: time::Precision) -> Result<(), DecodeError> {
     let Value::String(text) = &*value else {
-        return Err(DecodeError::wrong(json_type(value), go_scalar(Scalar::Time)));
+        return Err(DecodeError::wrong(go::json_kind(value), go_scalar(Scalar::Time)));
     };
     let normal = time::normal(text, precision).map_err(DecodeError::text)?;
     if normal.as_ref().unwrap_or(text).starts_with(time::ZERO) {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::go;
+
 /// What is wrong with a document so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
@@ -106,22 +108,11 @@ impl Fields {
     ) -> Option<T> {
         let value = self.map.remove(key).filter(|value| !value.is_null())?;
         let refuse = |value: Value| {
-            let (kind, path, found) = (self.kind, self.path(key), name(&value));
+            // The values themselves may be secret.
+            let (kind, path, found) = (self.kind, self.path(key), go::json_kind(&value));
             let why = format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}");
             problems.other.push(undecodable(&why));
         };
         read(value).map_err(refuse).ok()
-    }
-}
-
-/// As encoding/json names what it found. The values themselves may be secret.
-fn name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     api::field,
-    codec::{go, json, yaml},
+    api::go,
+    codec::{json, yaml},
 };
 
 const GROUP: &str = "apiserver.config.k8s.io";

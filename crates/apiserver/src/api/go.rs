@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 /// A text in quotes, as `%q` writes it.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -14,7 +16,7 @@ pub fn quote(text: &str) -> String {
 }
 
 /// A byte in single quotes, as encoding/json writes it.
-pub(super) fn quote_byte(byte: u8) -> String {
+pub fn quote_byte(byte: u8) -> String {
     let mut quoted = String::from("'");
     match byte {
         b'"' => quoted.push('"'),
@@ -111,4 +113,59 @@ pub fn float_g(number: f64) -> String {
         return number.to_string();
     }
     format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+}
+
+/// The sort of a JSON value, as Go's JSON decoder names it.
+pub fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The Go type that a JSON value is read into.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// As `%v` prints it.
+pub fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", printed(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        plain => plain.to_string(),
+    }
+}
+
+/// As `%#v` prints it.
+pub fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{key:?}:{}", syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        plain => plain.to_string(),
+    }
 }
