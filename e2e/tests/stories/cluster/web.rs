@@ -25,13 +25,10 @@ fn a_service_reaches_every_replica_and_they_serve_new_content() {
                 .len()
     });
 
-    kubectl.ok_with(
-        "apply -f -",
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: content}, data: {index.html: second words}}",
-    );
+    kubectl.ok("patch configmap content -p {\"data\":{\"index.html\":\"second_words\"}}");
     for ip in &ips {
         let pod = format!("{ip}:8080").parse().unwrap();
-        eventually("the new words are served by every pod", || page(pod).as_deref() == Some("second words"));
+        eventually("the new words are served by every pod", || page(pod).as_deref() == Some("second_words"));
     }
     assert!(
         kubectl
@@ -60,6 +57,7 @@ fn a_pod_that_is_deleted_is_replaced_while_the_service_goes_on() {
 fn it_is_scaled_and_described() {
     let Some(kubectl) = web() else { return };
     let watch = kubectl.follow("get pods -w");
+    eventually("a watcher sees what is there", || watch.stdout().contains("Running"));
     kubectl.ok("scale deployment web --replicas=5");
     kubectl.ok("rollout status deployment/web --timeout=60s");
     assert_eq!(kubectl.field("deployment web", ".status.availableReplicas"), "5");
@@ -67,7 +65,9 @@ fn it_is_scaled_and_described() {
     eventually("four are gone", || kubectl.ok("get pods -o name").lines().count() == 1);
     eventually("a watcher saw them come and go", || {
         let seen = watch.stdout();
-        seen.contains("ContainerCreating") && seen.contains("Running") && seen.contains("Terminating")
+        (seen.contains("ContainerCreating") || seen.contains("Pending"))
+            && seen.contains("Running")
+            && seen.contains("Terminating")
     });
     let told = kubectl.ok("describe deployment web");
     assert!(told.contains("Scaled up replica set web-") && told.contains("MinimumReplicasAvailable"), "{told}");
