@@ -18,9 +18,9 @@ pub mod pods;
 pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
+pub mod status;
 #[cfg(test)]
 mod testing;
-pub mod status;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

@@ -4,6 +4,7 @@
 //! their status. *Guarantees.* What was bound to a node runs there, whether it was bound before or after the node started.
 
 pub mod env;
+pub mod listening;
 pub mod logs;
 mod node;
 mod pod;
