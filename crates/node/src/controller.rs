@@ -10,6 +10,7 @@ pub mod amount;
 pub mod autoscaler;
 pub mod claims;
 pub mod daemonset;
+pub mod deployment;
 pub mod endpoints;
 pub mod hash;
 pub mod nodes;
@@ -20,7 +21,7 @@ pub mod revision;
 pub mod statefulset;
 pub mod status;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

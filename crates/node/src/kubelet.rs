@@ -3,42 +3,61 @@
 //! One [worker](pod) looks after each pod. The node is told of pods by the view that everybody shares, and tells of them by
 //! their status. *Guarantees.* What was bound to a node runs there, whether it was bound before or after the node started.
 
+pub mod downward;
 pub mod env;
+pub mod facts;
 pub mod listening;
 pub mod logs;
 mod node;
 mod pod;
 pub mod probe;
 pub mod process;
+pub mod sources;
 pub mod status;
+pub mod tokens;
+pub mod volumes;
 
 use std::{
     collections::HashMap,
     fmt,
+    net::SocketAddr,
     path::PathBuf,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
+use kubewake_apiserver::{
+    api::Status,
+    nodes::{self, LogRequest},
+};
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
     time::Instant,
 };
 
 use self::{
-    logs::Logs,
+    facts::NodeFacts,
+    logs::{LogError, Logs},
     pod::{Told, Worker},
+    probe::Checker,
+    sources::Sources,
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
-    addresses::NodeRange, error::Result, events::Events, images::Images, marks::Mark, view::Change, views::Views,
+    addresses::NodeRange, error::Result, events::Events, images::Images, key::Key, marks::Mark, view::Change,
+    views::Views,
 };
 
 /// One of the two files that a run of a container may fill with its output.
 pub const LOG_BYTES: u64 = 10 << 20;
+
+/// Pieces of a log that may wait for who reads it; each is 64 KiB at most.
+const LOG_PIECES: usize = 4;
 
 /// How to run a node.
 #[derive(Clone, Debug)]
@@ -51,6 +70,12 @@ pub struct KubeletOptions {
     pub capacity: Capacity,
     /// Where its pods have their files. Nobody else uses it.
     pub dir: PathBuf,
+    /// The directories of persistent volume claims. Nodes of one cluster may share it.
+    pub claims: PathBuf,
+    /// Where pods reach the API server.
+    pub api_server: SocketAddr,
+    /// The certificates by which they trust it, in PEM.
+    pub authority: String,
     /// The programs that it can run.
     pub images: Arc<Images>,
     /// What every process carries.
@@ -68,6 +93,10 @@ pub(crate) struct Node {
     views: Views,
     events: Events,
     logs: Logs,
+    checker: Checker,
+    /// What its pods are told of it.
+    facts: Arc<NodeFacts>,
+    sources: Arc<Sources>,
     /// When everything has to have ended, once the node stops.
     stopping: watch::Sender<Option<Instant>>,
 }
@@ -81,6 +110,42 @@ impl fmt::Debug for Node {
 impl Node {
     fn is_stopping(&self) -> bool {
         self.stopping.borrow().is_some()
+    }
+
+    fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
+        let pieces = self.logs.open(&request).map_err(|error| match error {
+            LogError::Read(error) => {
+                tracing::warn!(pod = request.pod, container = request.container, %error, "its log cannot be read");
+                Status::internal("the log of the container cannot be read")
+            }
+            LogError::NotStarted { pod, container, .. } => {
+                let reason = self.waits_for(&request).unwrap_or_else(|| "ContainerCreating".to_owned());
+                Status::bad_request(LogError::NotStarted { pod, container, reason }.to_string())
+            }
+            LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
+        })?;
+        let (sender, output) = mpsc::channel(LOG_PIECES);
+        tokio::spawn(async move {
+            let mut pieces = pin!(pieces);
+            while let Some(piece) = tokio::select! {
+                piece = pieces.next() => piece,
+                () = sender.closed() => None,
+            } {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(output)
+    }
+
+    /// The reason that the pod gives.
+    fn waits_for(&self, request: &LogRequest) -> Option<String> {
+        let pod = self.views.pods.get(&Key::new(&request.namespace, &request.pod))?;
+        let status = pod.status.as_ref()?;
+        let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+        let container = all.find(|one| one.name == request.container)?;
+        container.state.as_ref()?.waiting.as_ref()?.reason.clone()
     }
 }
 
@@ -104,11 +169,14 @@ impl Kubelet {
     ) -> Result<Self> {
         let node = Arc::new(Node {
             events: Events::new(client.clone(), "kubelet", Some(&options.name)),
+            logs: Logs::default(),
+            checker: Checker::default(),
+            facts: Arc::new(facts(&options)),
+            sources: Sources::new(client.clone(), views),
+            stopping: watch::Sender::new(None),
             options,
             client,
             views: views.clone(),
-            logs: Logs::default(),
-            stopping: watch::Sender::new(None),
         });
         node.register().await?;
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
@@ -123,9 +191,12 @@ impl Kubelet {
         Ok(Self { node, workers })
     }
 
-    /// What the containers of this node said.
-    pub fn logs(&self) -> &Logs {
-        &self.node.logs
+    /// What a container of this node said, as its API server asks for it.
+    ///
+    /// # Errors
+    /// With the kubelet's words, if there is nothing to read.
+    pub fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
+        self.node.log(request)
     }
 
     /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay as they are in
@@ -135,6 +206,18 @@ impl Kubelet {
         let mut count = self.workers.count.subscribe();
         // The sender is ours.
         let _ = count.wait_for(|count| *count == 0).await;
+    }
+}
+
+fn facts(options: &KubeletOptions) -> NodeFacts {
+    NodeFacts {
+        name: options.name.clone(),
+        address: options.range.address().into(),
+        api_server: options.api_server,
+        authority: options.authority.clone(),
+        allocatable: options.capacity.quantities(),
+        claims: options.claims.clone(),
+        environment: facts::inherited(),
     }
 }
 
@@ -208,5 +291,7 @@ impl Workers {
     }
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 //!
 //! The interpreter copies what it selects and has no limit of its own, so the bound is computed before it runs: every step costs
 //! one and the size of what it copies, and the body of a loop counts once for every item that the loop can have. Sizes are those of
-//! the values at hand, as far as an expression can be followed into them; else the largest that a part can have.
+//! the values at hand, as far as an expression can be followed into them: through fields, into lists, and into their items while these
+//! are few. Beyond that they are the largest that a part can have.
 
 use kube_cel::cel::{
     common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
@@ -77,13 +78,17 @@ pub(super) fn bound(tree: &Ast, extent: Extent, variables: &[(&str, &Value)]) ->
         return rough;
     }
     let scope = variables.iter().map(|(name, value)| (*name, Part::of(value))).collect();
-    Walk { scope }.cost(tree).0
+    Walk { scope, fuel: FUEL }.cost(tree).0
 }
 
 /// Below this a rough bound is good enough.
 const SMALL: u64 = 1_000;
 
 const BYTES_PER_UNIT: u64 = 32;
+
+/// So many steps of an expression, and units of what they look at, are followed into the items of lists, each by itself. It takes
+/// about a millisecond.
+const FUEL: u64 = 100_000;
 
 /// How large a value is.
 fn units(value: &Value) -> u64 {
@@ -119,15 +124,28 @@ impl<'v> Part<'v> {
         Self { exact: Some(value), size: units(value), child, len: len as u64 }
     }
 
+    /// What is not there: to do anything with it ends the evaluation.
+    fn absent() -> Self {
+        static NOTHING: Value = Value::Null;
+        Self::of(&NOTHING)
+    }
+
     fn inside(size: u64) -> Self {
         Self { exact: None, size, child: size, len: size.saturating_mul(BYTES_PER_UNIT) }
     }
 
     fn field(self, name: &str) -> Self {
-        match self.exact {
-            Some(value) => value.get(name).map_or(Self::inside(self.child), Self::of),
-            None => Self::inside(self.child),
+        match self.exact.map(|value| value.get(name)) {
+            Some(Some(field)) => Self::of(field),
+            // With underscores a name may be written otherwise than in the value.
+            Some(None) if !name.contains("__") => Self::absent(),
+            _ => Self::inside(self.child),
         }
+    }
+
+    /// The items of a list, if they are known.
+    fn items(self) -> Option<&'v [Value]> {
+        self.exact?.as_array().map(Vec::as_slice)
     }
 
     fn and(self, other: Self) -> Self {
@@ -142,10 +160,13 @@ impl<'v> Part<'v> {
 
 struct Walk<'a, 'v> {
     scope: Vec<(&'a str, Part<'v>)>,
+    /// Steps that may still be followed item by item.
+    fuel: u64,
 }
 
 impl<'a, 'v> Walk<'a, 'v> {
     fn cost(&mut self, tree: &'a Ast) -> (u64, Part<'v>) {
+        self.spend(1);
         match &tree.expr {
             Expr::Literal(LiteralValue::String(text)) => {
                 let len = text.inner().len() as u64;
@@ -155,10 +176,16 @@ impl<'a, 'v> Walk<'a, 'v> {
             Expr::Select(select) => {
                 let (cost, operand) = self.cost(&select.operand);
                 let field = if select.test { Part::ONE } else { operand.field(&select.field) };
+                self.spend(field.size);
                 (cost.saturating_add(field.size).saturating_add(1), field)
             }
             Expr::Comprehension(of) => self.comprehension(of),
             Expr::Call(call) => {
+                if let (operators::INDEX, [list, at]) = (call.func_name.as_str(), call.args.as_slice())
+                    && let Expr::Literal(LiteralValue::Int(at)) = &at.expr
+                {
+                    return self.item(list, *at.inner());
+                }
                 let (cost, all) = self.parts(tree);
                 let result = match call.func_name.as_str() {
                     operators::INDEX | operators::OPT_INDEX => Part::inside(all.child),
@@ -171,6 +198,20 @@ impl<'a, 'v> Walk<'a, 'v> {
             }
             _ => self.parts(tree),
         }
+    }
+
+    fn spend(&mut self, fuel: u64) {
+        self.fuel = self.fuel.saturating_sub(fuel);
+    }
+
+    /// One item of a list. What is no list, or is not known, may have anything there.
+    fn item(&mut self, list: &'a Ast, at: i64) -> (u64, Part<'v>) {
+        let (cost, list) = self.cost(list);
+        let item = match (list.items(), usize::try_from(at)) {
+            (Some(items), Ok(at)) => items.get(at).map_or_else(Part::absent, Part::of),
+            _ => Part::inside(list.child),
+        };
+        (cost.saturating_add(list.size).saturating_add(2), item)
     }
 
     /// All parts of an expression, one after the other.
@@ -195,13 +236,9 @@ impl<'a, 'v> Walk<'a, 'v> {
         let accumulator = if collects { Part { exact: None, ..range } } else { init };
         let depth = self.scope.len();
         self.scope.push((&of.accu_var, accumulator));
-        self.scope.push((&of.iter_var, Part::inside(range.child)));
-        self.scope.extend(of.iter_var2.as_deref().map(|name| (name, Part::inside(range.child))));
-        let (test, _) = self.cost(&of.loop_cond);
-        let (step, made) = self.cost(&of.loop_step);
+        let (body, made) = self.body(of, range);
         let (last, result) = self.cost(&of.result);
         self.scope.truncate(depth);
-        let body = test.saturating_add(step).saturating_mul(range.len.max(1));
         let cost = [range_cost, init_cost, body, last].into_iter().fold(1, u64::saturating_add);
         if !collects {
             return (cost, result);
@@ -211,7 +248,45 @@ impl<'a, 'v> Walk<'a, 'v> {
         (cost, Part { exact: None, size, child: each, len: range.len })
     }
 
+    /// All rounds of a loop, and what the largest of them makes.
+    fn body(&mut self, of: &'a ComprehensionExpr, range: Part<'v>) -> (u64, Part<'v>) {
+        if range.exact.is_some_and(|range| !range.is_array() && !range.is_object()) {
+            return (0, Part::ONE);
+        }
+        let Some(items) = range.items().filter(|_| of.iter_var2.is_none()) else {
+            let (cost, made) = self.round(of, Part::inside(range.child));
+            return (cost.saturating_mul(range.len.max(1)), made);
+        };
+        let mut whole = (0_u64, Part::ONE);
+        for (done, item) in (0..).zip(items) {
+            if self.fuel == 0 {
+                let (cost, made) = self.round(of, Part::inside(range.child));
+                let left = range.len.saturating_sub(done);
+                return (whole.0.saturating_add(cost.saturating_mul(left)), larger(whole.1, made));
+            }
+            let item = Part::of(item);
+            self.spend(item.size);
+            let (cost, made) = self.round(of, item);
+            whole = (whole.0.saturating_add(cost), larger(whole.1, made));
+        }
+        whole
+    }
+
+    fn round(&mut self, of: &'a ComprehensionExpr, item: Part<'v>) -> (u64, Part<'v>) {
+        let depth = self.scope.len();
+        self.scope.push((&of.iter_var, item));
+        self.scope.extend(of.iter_var2.as_deref().map(|name| (name, item)));
+        let (test, _) = self.cost(&of.loop_cond);
+        let (step, made) = self.cost(&of.loop_step);
+        self.scope.truncate(depth);
+        (test.saturating_add(step), made)
+    }
+
     fn find(&self, name: &str) -> Part<'v> {
         self.scope.iter().rev().find(|(of, _)| *of == name).map_or(Part::ONE, |(_, part)| *part)
     }
+}
+
+fn larger<'v>(one: Part<'v>, other: Part<'v>) -> Part<'v> {
+    if one.size >= other.size { one } else { other }
 }

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{COST_PER_CALL, CelValue, Condition, Expression, Inputs, Scope, plain};
 
@@ -38,6 +38,22 @@ fn deep_and_long_expressions_do_no_harm() {
         let _ = Expression::compile(&format!("1{}", joint.repeat(2_000)))
             .map(|expression| expression.evaluate(&Scope::new([])));
     }
+}
+
+#[test]
+fn loops_cost_what_is_there() {
+    let filters = |count: usize| vec![json!({"type": "R", "redirect": {"path": {"type": "P"}}}); count];
+    let rule = "(has(self.refs) && self.refs.exists_one(b, has(b.filters) && b.filters.exists_one(f, has(f.redirect) \
+                && f.redirect.path.type == 'P'))) ? (size(self.matches) != 1 || self.matches[0].path.type != 'P') : true";
+    let cost = |object: Value| Expression::compile(rule).unwrap().cost(&[("self", &object)]);
+    assert!(cost(json!({"filters": filters(10)})) < 1_000, "what is absent is not looped over");
+    let few =
+        cost(json!({"refs": [{"filters": filters(2)}], "matches": [{"path": {"type": "P"}}], "rest": filters(100)}));
+    assert!(few < 5_000, "{few}");
+    let many = vec![json!({"filters": filters(200)}); 200];
+    assert!((1_000_000..).contains(&cost(json!({"refs": many}))), "also beyond what is followed item by item");
+    let escaped = Expression::compile("self.__if__.all(x, self.__if__.all(y, x == y))").unwrap();
+    assert!(escaped.cost(&[("self", &json!({"if": vec!["x"; 1000]}))]) > COST_PER_CALL);
 }
 
 #[test]

@@ -86,6 +86,19 @@ impl Quantity {
         self.scale >= 0 || pow10(self.scale.unsigned_abs()).is_some_and(|unit| self.value % unit == 0)
     }
 
+    /// The value as a whole number, rounded away from zero; none if it is too large.
+    pub fn to_int(&self) -> Option<i64> {
+        self.scaled(0)
+    }
+
+    /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it is too large.
+    pub fn scaled(&self, scale: i32) -> Option<i64> {
+        let scale = self.scale.checked_sub(scale)?;
+        let power = pow10(scale.unsigned_abs())?;
+        let whole = if scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };
+        i64::try_from(whole).ok()
+    }
+
     /// The value in units of ten to the power of `scale`, which is not above its own.
     fn at(self, scale: i32) -> Option<i128> {
         self.value.checked_mul(pow10(self.scale.checked_sub(scale)?.unsigned_abs())?)

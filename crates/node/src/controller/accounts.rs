@@ -10,6 +10,7 @@ use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::{MANAGER, write};
 use crate::{
     error::{Error, Result},
     key::Key,
@@ -87,19 +88,16 @@ impl Accounts {
         if self.views.service_accounts.get(&Key::new(namespace, ACCOUNT)).is_some() {
             return Ok(());
         }
-        let account: ServiceAccount = read(json!({ "metadata": { "name": ACCOUNT } }))?;
-        let accounts = Api::namespaced(self.client.clone(), namespace);
-        match accounts.create(&PostParams::default(), &account).await.map_err(Error::from) {
-            Ok(account) => drop(self.views.service_accounts.note(account)),
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error),
+        let account: ServiceAccount = read(json!({ "metadata": { "namespace": namespace, "name": ACCOUNT } }))?;
+        match write::create(&self.client, &self.views.service_accounts, &account).await {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     async fn authority(&self, namespace: &str) -> Result<()> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-        let params = PostParams::default();
+        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let Some(mut there) = maps.get_opt(AUTHORITY).await? else {
             let metadata = json!({ "name": AUTHORITY, "annotations": { "kubernetes.io/description": DESCRIPTION } });
             let map: ConfigMap = read(json!({ "metadata": metadata, "data": { "ca.crt": self.authority } }))?;

@@ -9,38 +9,32 @@ mod draft;
 mod metric;
 mod pace;
 mod replicas;
+mod settings;
 mod target;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    autoscaling::v2::{
-        HPAScalingRules, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, MetricSpec, MetricStatus,
-    },
+    autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, MetricStatus},
     core::v1::{ObjectReference, Pod},
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{Patch, PatchParams},
-};
-use kubewake_apiserver::{codec::selector::LabelSelector, schema::quantity::Quantity};
-use serde_json::json;
+use kube::{Client, Resource, ResourceExt};
+use kubewake_apiserver::codec::selector::LabelSelector;
 use tokio::{task::JoinSet, time::Instant};
 
+pub use self::settings::Settings;
 use self::{
     draft::Draft,
-    metric::Source,
+    metric::{Readings, Source},
     pace::{History, Limits},
-    replicas::Rules,
     target::Target,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     events::Events,
     key::Key,
     queue::{Again, Queue},
@@ -52,33 +46,6 @@ use crate::{
 const NAME: &str = "horizontal-pod-autoscaler";
 /// Autoscalers at once.
 const AT_ONCE: usize = 5;
-
-/// How autoscalers work, with kube-controller-manager's defaults.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How often each is looked at.
-    pub period: Duration,
-    /// How far use may be from its goal, as a share of it, before anything changes.
-    pub tolerance: f64,
-    /// How long fewer replicas must have been enough before there are fewer.
-    pub downscale_stabilization: Duration,
-    /// How long after its start a pod's use of cpu counts only if it is ready.
-    pub cpu_initialization: Duration,
-    /// How long after its start a pod that becomes unready is taken to never have been ready.
-    pub initial_readiness_delay: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            period: Duration::from_secs(15),
-            tolerance: 0.1,
-            downscale_stabilization: Duration::from_secs(5 * 60),
-            cpu_initialization: Duration::from_secs(5 * 60),
-            initial_readiness_delay: Duration::from_secs(30),
-        }
-    }
-}
 
 /// Starts the controller.
 pub fn start(client: &Client, views: &Views, usage: Arc<dyn Usage>, settings: Settings, tasks: &mut JoinSet<()>) {
@@ -150,7 +117,7 @@ impl Autoscaler {
             let draft = Draft::new(&autoscaler, Timestamp::now());
             let mut look = Look { key: &key, spec, about: autoscaler.object_ref(&()), draft };
             self.look(&mut look).await;
-            self.write(&key, &autoscaler, look.draft).await?;
+            look.draft.write(&self.client, &self.views.autoscalers, &autoscaler).await?;
         }
         Ok(Some(self.settings.period))
     }
@@ -204,26 +171,15 @@ impl Autoscaler {
     }
 
     /// How many replicas the metrics ask for, and which metric asks for the most.
-    fn measure(&self, on: &mut Look<'_>, target: &Target, statuses: &mut Vec<MetricStatus>) -> Decision {
+    fn measure(&self, on: &mut Look<'_>, target: &Target, metrics: &mut Vec<MetricStatus>) -> Decision {
         let pods = self.pods(on, target.selector())?;
-        let (rules, replicas) = (self.rules(on.spec), target.replicas());
+        let (rules, replicas) = (self.settings.rules(on.spec, Timestamp::now()), target.replicas());
         let source = Source { pods: &pods, usage: &*self.usage, rules, replicas };
         let specs = on.spec.metrics.as_deref().unwrap_or_default();
-        let (mut most, mut troubles) = (None, Vec::new());
-        for spec in specs {
-            match source.read(spec) {
-                Ok(reading) => {
-                    statuses.push(reading.status);
-                    let more = most.as_ref().is_none_or(|(most, _)| reading.replicas > *most);
-                    most = if more { Some((reading.replicas, reading.name)) } else { most };
-                }
-                Err(trouble) => {
-                    // Readers find a metric's status by its place.
-                    statuses.push(empty(spec));
-                    self.events.warning(on.about.clone(), trouble.reason, &trouble.message);
-                    troubles.push(trouble);
-                }
-            }
+        let Readings { most, statuses, troubles } = source.read_all(specs);
+        *metrics = statuses;
+        for trouble in &troubles {
+            self.events.warning(on.about.clone(), trouble.reason, &trouble.message);
         }
         // What cannot be read might ask for more.
         let down = most.as_ref().is_none_or(|(most, _)| *most < replicas);
@@ -309,28 +265,6 @@ impl Autoscaler {
         Some(wanted)
     }
 
-    async fn write(&self, key: &Key, autoscaler: &HorizontalPodAutoscaler, mut draft: Draft) -> Result<()> {
-        draft.status.observed_generation = autoscaler.metadata.generation;
-        if autoscaler.status.as_ref() == Some(&draft.status) {
-            return Ok(());
-        }
-        let mut status = serde_json::to_value(&draft.status).map_err(|error| Error::Object(error.to_string()))?;
-        if draft.status.current_metrics.is_none()
-            && let Some(status) = status.as_object_mut()
-        {
-            status.insert("currentMetrics".to_owned(), serde_json::Value::Null);
-        }
-        let patch = json!({ "metadata": { "uid": autoscaler.uid() }, "status": status });
-        let api: Api<HorizontalPodAutoscaler> = Api::namespaced(self.client.clone(), &key.namespace);
-        match api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::from) {
-            Ok(written) => drop(self.views.autoscalers.note(written)),
-            // It is gone, or another by now.
-            Err(error) if error.is_not_found() || error.is_conflict() => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
     fn limits<'s>(&self, on: &Look<'s>, current: i32) -> Limits<'s> {
         Limits {
             min: on.min(),
@@ -341,23 +275,6 @@ impl Autoscaler {
         }
     }
 
-    fn rules(&self, spec: &HorizontalPodAutoscalerSpec) -> Rules {
-        let behavior = spec.behavior.as_ref();
-        let of = |rules: Option<&HPAScalingRules>| {
-            let tolerance = rules.and_then(|rules| rules.tolerance.as_ref());
-            let tolerance = tolerance.and_then(|tolerance| Quantity::parse(&tolerance.0).ok());
-            tolerance.map_or(self.settings.tolerance, |tolerance| tolerance.units(-9) as f64 / 1e9)
-        };
-        let down = of(behavior.and_then(|behavior| behavior.scale_down.as_ref()));
-        let up = of(behavior.and_then(|behavior| behavior.scale_up.as_ref()));
-        Rules {
-            tolerated: (1.0 - down, 1.0 + up),
-            cpu_initialization: self.settings.cpu_initialization,
-            readiness_delay: self.settings.initial_readiness_delay,
-            now: Timestamp::now(),
-        }
-    }
-
     fn memory(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -365,11 +282,6 @@ impl Autoscaler {
     fn remember<T>(&self, key: &Key, change: impl FnOnce(&mut Memory) -> T) -> T {
         change(self.memory().entry(key.clone()).or_default())
     }
-}
-
-/// The status of a metric that cannot be read.
-fn empty(spec: &MetricSpec) -> MetricStatus {
-    MetricStatus { type_: spec.type_.clone(), ..MetricStatus::default() }
 }
 
 fn selects(selector: &LabelSelector, pod: &Pod) -> bool {

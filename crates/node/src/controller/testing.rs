@@ -11,7 +11,7 @@ use k8s_openapi::{
     api::core::v1::{Event, Node, Pod},
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::{wait::await_condition, watcher},
 };
@@ -30,6 +30,9 @@ use crate::{
 };
 
 pub(crate) const NAMESPACE: &str = "default";
+
+/// Pods of this image do not get ready.
+pub(crate) const SICK: &str = "sick";
 
 /// A kind in a namespace.
 pub(crate) trait Kind:
@@ -102,7 +105,7 @@ impl World {
         start::<C>(&self.client, &self.views, &mut self.tasks);
     }
 
-    pub(crate) async fn with_scheduler(mut self) -> Self {
+    pub(crate) fn with_scheduler(mut self) -> Self {
         crate::scheduler::start(&self.client, &self.views, &mut self.tasks);
         self
     }
@@ -121,6 +124,8 @@ impl World {
         let node = json!({"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amount, "capacity": amount}});
         let node: Node = serde_json::from_value(node).unwrap();
         Api::all(self.client.clone()).create(&PostParams::default(), &node).await.unwrap();
+        // A new node is tainted until it is ready.
+        self.patch_node(name, json!({"spec": {"taints": null}})).await;
     }
 
     pub(crate) async fn patch_node(&self, name: &str, patch: Value) {
@@ -242,7 +247,7 @@ impl FakeNode {
         if pods::is_ready(pod) || matches!(pods::phase(pod), "Failed" | "Succeeded") {
             return Ok(());
         }
-        let sick = self.sick.lock().unwrap().contains(&key.name);
+        let sick = self.sick.lock().unwrap().contains(&key.name) || image(pod) == Some(SICK);
         if sick && pods::phase(pod) == "Running" {
             return Ok(());
         }
@@ -252,4 +257,8 @@ impl FakeNode {
         self.api(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok(())
     }
+}
+
+fn image(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.containers.first()?.image.as_deref()
 }

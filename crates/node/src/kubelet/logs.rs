@@ -18,37 +18,15 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream as Items, stream};
 use jiff::Timestamp;
+use kubewake_apiserver::nodes::LogRequest;
 use tokio::net::unix::pipe::Receiver;
 
-pub use self::line::Stream;
 use self::{
-    file::{BLOCK, RunLog},
-    line::{Entry, Splitter},
+    file::{BLOCK, Place, RunLog},
+    line::{Entry, Splitter, Stream},
     read::Reader,
 };
 use super::process::Output;
-use crate::key::Key;
-
-/// What of a log is wanted, in the words of Kubernetes' API.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogOptions {
-    /// Goes on until the container ends.
-    pub follow: bool,
-    /// Of the run before the last.
-    pub previous: bool,
-    /// Only what is younger than this.
-    pub since_seconds: Option<i64>,
-    /// Only what is not older than this.
-    pub since_time: Option<Timestamp>,
-    /// Only so many of the last lines.
-    pub tail_lines: Option<u64>,
-    /// Each line begins with its time.
-    pub timestamps: bool,
-    /// Not more than this.
-    pub limit_bytes: Option<u64>,
-    /// Only of this stream.
-    pub stream: Option<Stream>,
-}
 
 /// Why there is no log to read.
 #[derive(Debug, thiserror::Error)]
@@ -76,15 +54,9 @@ pub enum LogError {
     Read(#[from] io::Error),
 }
 
-/// The logs of a node. Clones are the same.
+/// The logs of a node: by the uid of the pod, then by the name of the container. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Logs(Arc<Mutex<HashMap<Key, PodLogs>>>);
-
-#[derive(Debug, Default)]
-struct PodLogs {
-    uid: String,
-    containers: HashMap<String, ContainerLogs>,
-}
+pub struct Logs(Arc<Mutex<HashMap<String, HashMap<String, ContainerLogs>>>>);
 
 #[derive(Debug, Default)]
 struct ContainerLogs {
@@ -102,11 +74,8 @@ impl Logs {
         fs::create_dir_all(run.dir)?;
         let log = Arc::new(RunLog::create(run.dir.join(format!("{}.log", run.number)), run.limit)?);
         let mut pods = self.pods();
-        let pod = pods.entry(run.pod.clone()).or_default();
-        if pod.uid != run.uid {
-            *pod = PodLogs { uid: run.uid.to_owned(), containers: HashMap::new() };
-        }
-        let container = pod.containers.entry(run.container.to_owned()).or_default();
+        let pod = pods.entry(run.uid.to_owned()).or_default();
+        let container = pod.entry(run.container.to_owned()).or_default();
         let before = container.last.replace(Arc::clone(&log));
         if let Some(old) = std::mem::replace(&mut container.previous, before) {
             old.remove();
@@ -115,41 +84,35 @@ impl Logs {
     }
 
     /// The pod is gone.
-    pub(super) fn forget(&self, pod: &Key, uid: &str) {
-        let mut pods = self.pods();
-        if pods.get(pod).is_some_and(|held| held.uid == uid) {
-            pods.remove(pod);
-        }
+    pub(super) fn forget(&self, uid: &str) {
+        self.pods().remove(uid);
     }
 
     /// The log of a container in pieces, lines first to last.
     ///
     /// # Errors
     /// If the container has not run, or not twice if the previous run is asked for.
-    pub fn open(
-        &self,
-        pod: &Key,
-        container: &str,
-        options: &LogOptions,
-    ) -> Result<impl Items<Item = Bytes> + Send + use<>, LogError> {
-        let log = {
-            let pods = self.pods();
-            let logs = pods.get(pod).and_then(|pod| pod.containers.get(container));
-            let log = logs.and_then(|logs| if options.previous { logs.previous.clone() } else { logs.last.clone() });
-            log.ok_or_else(|| missing(pod, container, options.previous))?
-        };
-        let reader = Reader::new(log, options, Timestamp::now())?;
+    pub fn open(&self, request: &LogRequest) -> Result<impl Items<Item = Bytes> + Send + use<>, LogError> {
+        let log = self.find(request).ok_or_else(|| missing(request))?;
+        let reader = Reader::new(log, &request.options, Timestamp::now())?;
         Ok(stream::unfold(reader, Reader::next))
     }
 
-    fn pods(&self) -> MutexGuard<'_, HashMap<Key, PodLogs>> {
+    fn find(&self, request: &LogRequest) -> Option<Arc<RunLog>> {
+        let pods = self.pods();
+        let pod = pods.get(&request.uid)?;
+        let logs = pod.get(&request.container)?;
+        if request.options.previous { logs.previous.clone() } else { logs.last.clone() }
+    }
+
+    fn pods(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, ContainerLogs>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn missing(pod: &Key, container: &str, previous: bool) -> LogError {
-    let (pod, container) = (pod.name.clone(), container.to_owned());
-    match previous {
+fn missing(request: &LogRequest) -> LogError {
+    let (pod, container) = (request.pod.clone(), request.container.clone());
+    match request.options.previous {
         true => LogError::NoPrevious { pod, container },
         false => LogError::NotStarted { pod, container, reason: "ContainerCreating".to_owned() },
     }
@@ -158,7 +121,6 @@ fn missing(pod: &Key, container: &str, previous: bool) -> LogError {
 /// Which run a log is of.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    pub(super) pod: &'a Key,
     pub(super) uid: &'a str,
     pub(super) container: &'a str,
     /// Of the container's logs.
@@ -225,17 +187,21 @@ impl RunOutput {
         String::from_utf8_lossy(text).into_owned()
     }
 
+    /// Not more than fits into two MiB, which is enough for 80 of the longest kind.
     fn last_entries(&self, lines: u64) -> io::Result<Vec<u8>> {
         use std::io::{Read, Seek, SeekFrom};
-        let place = self.0.before_last(lines)?;
-        let (part, mut file) = self.0.open(place.part)?;
-        if part == place.part {
-            file.seek(SeekFrom::Start(place.offset))?;
+        let (mut place, mut entries) = (self.0.before_last(lines)?, Vec::new());
+        loop {
+            let (part, mut file) = self.0.open(place.part)?;
+            if part == place.part {
+                file.seek(SeekFrom::Start(place.offset))?;
+            }
+            file.take(2 << 20).read_to_end(&mut entries)?;
+            if part >= self.0.progress().borrow().part {
+                return Ok(entries);
+            }
+            place = Place { part: part + 1, offset: 0 };
         }
-        let mut entries = Vec::new();
-        // 80 entries of the longest kind are a little more than one MiB.
-        file.take(2 << 20).read_to_end(&mut entries)?;
-        Ok(entries)
     }
 }
 

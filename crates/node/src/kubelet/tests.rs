@@ -4,17 +4,19 @@ mod life;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ContainerStatus, Node as NodeObject, Pod};
 use kube::{
     Api,
     api::{DeleteParams, PostParams},
     runtime::wait::await_condition,
 };
-use kubewake_apiserver::server::{ApiServer, Options};
+use kubewake_apiserver::{
+    nodes::LogOptions,
+    server::{ApiServer, Options},
+};
 use serde_json::{Value, json};
 
-use super::{logs::LogOptions, *};
+use super::*;
 use crate::{addresses::Block, guard::Guard, images::Program, key::Key};
 
 /// An API server, and a node that knows the image `shell`.
@@ -35,6 +37,8 @@ impl Fixture {
         let client = server.client().unwrap();
         let (views, mut tasks) = (Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
+        let authority = server.kubeconfig().certificate_authority.unwrap();
+        crate::controller::accounts::start(&client, &views, authority.clone(), &mut tasks);
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::start(dir.path()).unwrap();
         let short = Duration::from_millis(20);
@@ -43,6 +47,9 @@ impl Fixture {
             range: Block::take(None).unwrap().node(0).unwrap(),
             capacity: Capacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
+            claims: dir.path().join("claims"),
+            api_server: server.address(),
+            authority,
             images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
@@ -83,9 +90,24 @@ impl Fixture {
     }
 
     async fn log(&self, name: &str, options: &LogOptions) -> String {
-        let pieces = self.kubelet.logs().open(&Key::new("default", name), "main", options).unwrap();
-        let all: Vec<_> = pieces.collect().await;
-        String::from_utf8(all.concat()).unwrap()
+        let mut output = self.kubelet.log(self.log_request(name, options)).unwrap();
+        let mut all = Vec::new();
+        while let Some(piece) = output.recv().await {
+            all.extend_from_slice(&piece);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    fn log_request(&self, name: &str, options: &LogOptions) -> LogRequest {
+        let pod = self.views.pods.get(&Key::new("default", name)).unwrap();
+        LogRequest {
+            node: "node-0".into(),
+            namespace: "default".into(),
+            pod: name.into(),
+            uid: pod.uid().unwrap(),
+            container: "main".into(),
+            options: options.clone(),
+        }
     }
 }
 

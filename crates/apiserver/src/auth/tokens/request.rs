@@ -138,7 +138,9 @@ impl ServiceAccountTokens {
         let pod = self.found("pods", namespace, name, &mut bound.pod)?;
         let spec =
             |field| pod.pointer("/spec").and_then(|spec| spec.get(field)).and_then(Value::as_str).unwrap_or_default();
-        if spec("serviceAccountName") != account {
+        // A pod that names no account runs as this one.
+        let runs_as = Some(spec("serviceAccountName")).filter(|name| !name.is_empty()).unwrap_or("default");
+        if runs_as != account {
             let message = format!(
                 "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
             );

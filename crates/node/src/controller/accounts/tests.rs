@@ -1,17 +1,12 @@
-use kube::{
-    api::{DeleteParams, Patch, PatchParams},
-    runtime::wait::await_condition,
-};
-use kubewake_apiserver::server::{ApiServer, Options};
+use kube::{api::DeleteParams, runtime::wait::await_condition};
 
 use super::*;
+use crate::controller::testing::World;
 
-async fn world() -> (ApiServer, Client, JoinSet<()>) {
-    let server = ApiServer::start(Options::default()).await.unwrap();
-    let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
-    views.follow(&client, &mut tasks).await;
-    start(&client, &views, "the authority".to_owned(), &mut tasks);
-    (server, client, tasks)
+async fn world() -> World {
+    let mut world = World::new().await;
+    start(&world.client, &world.views, "the authority".to_owned(), &mut world.tasks);
+    world
 }
 
 async fn comes(client: &Client, namespace: &str, but_not: Option<String>) -> String {
@@ -31,38 +26,35 @@ async fn says(client: &Client, namespace: &str) {
 
 #[tokio::test]
 async fn every_namespace_has_an_account_and_the_authority() {
-    let (_server, client, _tasks) = world().await;
+    let world = world().await;
     let new: Namespace = read(json!({ "metadata": { "name": "new" } })).unwrap();
-    Api::all(client.clone()).create(&PostParams::default(), &new).await.unwrap();
+    Api::all(world.client.clone()).create(&PostParams::default(), &new).await.unwrap();
     for namespace in ["default", "kube-system", "new"] {
-        comes(&client, namespace, None).await;
-        says(&client, namespace).await;
+        comes(&world.client, namespace, None).await;
+        says(&world.client, namespace).await;
     }
 }
 
 #[tokio::test]
 async fn what_is_deleted_or_changed_comes_back() {
-    let (_server, client, _tasks) = world().await;
-    let uid = comes(&client, "default", None).await;
-    says(&client, "default").await;
-    let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await.unwrap();
-    comes(&client, "default", Some(uid)).await;
-    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let other = Patch::Merge(json!({ "data": { "ca.crt": "another", "more": "of it" } }));
-    maps.patch(AUTHORITY, &PatchParams::default(), &other).await.unwrap();
-    says(&client, "default").await;
-    maps.delete(AUTHORITY, &DeleteParams::default()).await.unwrap();
-    says(&client, "default").await;
+    let world = world().await;
+    let uid = comes(&world.client, "default", None).await;
+    says(&world.client, "default").await;
+    world.delete::<ServiceAccount>(ACCOUNT).await;
+    comes(&world.client, "default", Some(uid)).await;
+    world.patch::<ConfigMap>(AUTHORITY, json!({ "data": { "ca.crt": "another", "more": "of it" } })).await;
+    says(&world.client, "default").await;
+    world.delete::<ConfigMap>(AUTHORITY).await;
+    says(&world.client, "default").await;
 }
 
 #[tokio::test]
 async fn a_namespace_can_go() {
-    let (_server, client, _tasks) = world().await;
-    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let world = world().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
     let new: Namespace = read(json!({ "metadata": { "name": "new" } })).unwrap();
     namespaces.create(&PostParams::default(), &new).await.unwrap();
-    comes(&client, "new", None).await;
+    comes(&world.client, "new", None).await;
     namespaces.delete("new", &DeleteParams::default()).await.unwrap();
     await_condition(namespaces, "new", |namespace: Option<&Namespace>| namespace.is_none()).await.unwrap();
 }

@@ -7,6 +7,9 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
+use kube::Client;
+
+use crate::{controller::status::Update, error::Result, view::View};
 
 /// Begins as the status that there is.
 #[derive(Debug)]
@@ -44,7 +47,8 @@ impl Draft {
 
     /// How many replicas there are and should be, and what they use.
     pub fn counts(&mut self, current: i32, desired: i32, metrics: Vec<MetricStatus>) {
-        self.status.current_replicas = Some(current);
+        // Zero is left out, as Go does.
+        self.status.current_replicas = Some(current).filter(|current| *current != 0);
         self.status.desired_replicas = desired;
         self.status.current_metrics = (!metrics.is_empty()).then_some(metrics);
     }
@@ -52,5 +56,16 @@ impl Draft {
     /// The number of replicas was changed now.
     pub fn rescaled(&mut self) {
         self.status.last_scale_time = Some(Time(self.now));
+    }
+
+    /// Writes it, if it differs from what there is.
+    pub async fn write(
+        mut self,
+        client: &Client,
+        view: &View<HorizontalPodAutoscaler>,
+        autoscaler: &HorizontalPodAutoscaler,
+    ) -> Result<()> {
+        self.status.observed_generation = autoscaler.metadata.generation;
+        Update::between(autoscaler.status.as_ref(), &self.status).write(client, view, autoscaler).await
     }
 }

@@ -25,14 +25,11 @@ use crate::{
 };
 
 /// What a metric asks for.
-#[derive(Debug)]
-pub struct Reading {
-    /// So many replicas.
-    pub replicas: i32,
+struct Reading {
+    replicas: i32,
     /// The metric, for people.
-    pub name: String,
-    /// For `currentMetrics`.
-    pub status: MetricStatus,
+    name: String,
+    status: MetricStatus,
 }
 
 /// Why a metric cannot be read.
@@ -58,9 +55,39 @@ pub struct Source<'a> {
     pub replicas: i32,
 }
 
+/// What all metrics ask for.
+#[derive(Debug, Default)]
+pub struct Readings {
+    /// The most replicas that one asks for, and its name.
+    pub most: Option<(i32, String)>,
+    /// For `currentMetrics`, in the order of the metrics: readers find one by its place.
+    pub statuses: Vec<MetricStatus>,
+    /// What cannot be read.
+    pub troubles: Vec<Trouble>,
+}
+
 impl Source<'_> {
-    /// Reads one metric.
-    pub fn read(&self, spec: &MetricSpec) -> Result<Reading, Trouble> {
+    /// Reads all metrics of an autoscaler.
+    pub fn read_all(&self, specs: &[MetricSpec]) -> Readings {
+        let mut all = Readings::default();
+        for spec in specs {
+            match self.read(spec) {
+                Ok(reading) => {
+                    if all.most.as_ref().is_none_or(|(most, _)| reading.replicas > *most) {
+                        all.most = Some((reading.replicas, reading.name));
+                    }
+                    all.statuses.push(reading.status);
+                }
+                Err(trouble) => {
+                    all.statuses.push(MetricStatus { type_: spec.type_.clone(), ..MetricStatus::default() });
+                    all.troubles.push(trouble);
+                }
+            }
+        }
+        all
+    }
+
+    fn read(&self, spec: &MetricSpec) -> Result<Reading, Trouble> {
         if let Some(source) = &spec.resource {
             let (proposal, current) = self.resource(&source.name, None, &source.target).map_err(|message| {
                 let context = format!("failed to get {} resource metric value", source.name);

@@ -11,6 +11,8 @@ use kube::{
     discovery::oneshot,
 };
 
+use crate::controller::MANAGER;
+
 /// Tries to write a scale that others write, too.
 const TRIES: usize = 5;
 
@@ -50,7 +52,8 @@ impl Target {
         let mut why = String::new();
         for _ in 0..TRIES {
             self.scale.spec = Some(ScaleSpec { replicas: Some(replicas) });
-            match self.api.replace_scale(&self.name, &PostParams::default(), &self.scale).await {
+            let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+            match self.api.replace_scale(&self.name, &params, &self.scale).await {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 409 => why = status.message,
                 Err(error) => return Err(words(&error)),

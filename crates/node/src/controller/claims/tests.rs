@@ -23,7 +23,7 @@ async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
     world.make::<Pod>(json!({"metadata": {"name": "user"}, "spec": pod})).await;
     world.until::<Pod>("user", super::super::pods::is_ready).await;
     world.delete::<PersistentVolumeClaim>("data").await;
-    let going: PersistentVolumeClaim = world.until("data", |claim| claim.metadata.deletion_timestamp.is_some()).await;
+    let going = world.until("data", |claim: &PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_some()).await;
     assert!(is_protected(&going));
     world.delete::<Pod>("user").await;
     world.until_gone::<PersistentVolumeClaim>("data").await;

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::{
-    controller::pods,
+    controller::{MANAGER, pods},
     error::{Error, Result},
     key::Key,
     queue::{Again, Queue},
@@ -87,7 +87,8 @@ impl Collector {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let removed = async {
             if !matches!(pods::phase(pod), "Succeeded" | "Failed") {
-                pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(failed(pod))).await?;
+                let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+                pods.patch_status(&pod.name_any(), &params, &Patch::Strategic(failed(pod))).await?;
             }
             let at_once = DeleteParams {
                 grace_period_seconds: Some(0),

@@ -10,7 +10,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    controller::{Context, Controller},
+    controller::{Context, Controller, MANAGER},
     error::Result,
     key::Key,
     queue::{Again, Queue},
@@ -55,7 +55,8 @@ impl Controller for Taints {
             let patch =
                 json!({ "metadata": { "resourceVersion": node.resource_version() }, "spec": { "taints": taints } });
             let nodes: Api<Node> = Api::all(self.0.client.clone());
-            let written = nodes.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+            let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+            let written = nodes.patch(&key.name, &params, &Patch::Merge(patch)).await?;
             self.0.views.nodes.note(written);
         }
         Ok(None)

@@ -12,7 +12,7 @@ const LONGEST: usize = 16 << 10;
 
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -21,7 +21,7 @@ pub enum Stream {
 
 impl Stream {
     /// As log files and Kubernetes' API call it.
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
@@ -97,7 +97,6 @@ pub(super) fn format_time(time: Timestamp) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     pub(super) time: &'a [u8],
-    pub(super) stream: &'a [u8],
     /// Whether the line ends here.
     pub(super) full: bool,
     pub(super) text: &'a [u8],
@@ -106,7 +105,7 @@ pub(super) struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut parts = line.splitn(4, |byte| *byte == b' ');
-        let (time, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        Some(Self { time, stream, full: tag == b"F", text })
+        let (time, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(Self { time, full: tag == b"F", text })
     }
 }

@@ -4,10 +4,10 @@ use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use kubewake_apiserver::nodes::{LogOptions, Since};
 use tokio::sync::watch;
 
 use super::{
-    LogOptions,
     file::{BLOCK, Place, Progress, RunLog},
     line::{Entry, format_time},
 };
@@ -101,7 +101,6 @@ impl Reader {
 /// What of the entries is wanted, and how.
 struct Filter {
     since: Option<String>,
-    stream: Option<&'static [u8]>,
     timestamps: bool,
     /// Bytes that may still go out.
     room: Option<u64>,
@@ -111,22 +110,18 @@ struct Filter {
 
 impl Filter {
     fn new(options: &LogOptions, now: Timestamp) -> Self {
-        let seconds = options.since_seconds.map(|seconds| SignedDuration::from_secs(seconds));
-        let since = options.since_time.or_else(|| now.checked_sub(seconds?).ok());
-        Self {
-            since: since.map(format_time),
-            stream: options.stream.map(|stream| stream.as_str().as_bytes()),
-            timestamps: options.timestamps,
-            room: options.limit_bytes,
-            within: false,
-        }
+        let since = options.since.and_then(|since| match since {
+            Since::Time(time) => Some(time),
+            // Longer ago than time goes back: everything.
+            Since::Seconds(seconds) => now.checked_sub(SignedDuration::from_secs(i64::try_from(seconds).ok()?)).ok(),
+        });
+        Self { since: since.map(format_time), timestamps: options.timestamps, room: options.limit_bytes, within: false }
     }
 
     fn pass(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some(entry) = Entry::parse(line) else { return };
         let early = self.since.as_ref().is_some_and(|since| entry.time < since.as_bytes());
-        let other = self.stream.is_some_and(|stream| entry.stream != stream);
-        if early || other {
+        if early {
             return;
         }
         let from = out.len();

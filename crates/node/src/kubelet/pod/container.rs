@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus};
 
 use super::{
-    Orders, Worker,
+    Worker,
     backoff::{Backoff, words},
+    ground::Ground,
+    orders::Orders,
     run::Run,
 };
 use crate::kubelet::status::restart_policy;
@@ -31,12 +33,22 @@ pub(super) enum Outcome {
     Stopped,
 }
 
+impl Outcome {
+    fn of(code: i32) -> Self {
+        if code == 0 { Self::Succeeded } else { Self::Failed }
+    }
+}
+
 impl Worker {
     /// Runs a container until it will not run again.
-    pub(super) async fn container(&self, name: &str, kind: Kind, mut orders: Orders) -> Outcome {
+    pub(super) async fn container(&self, name: &str, kind: Kind, ground: &Ground, mut orders: Orders) -> Outcome {
+        if let Some(code) = self.has_ended(name, kind) {
+            return Outcome::of(code);
+        }
         let mut backoff = Backoff::new(self.node.options.backoff);
         loop {
-            let Some((container, launch)) = self.launch(name, &mut orders).await else { return Outcome::Stopped };
+            let launch = self.launch(name, ground, &mut orders).await;
+            let Some((container, launch)) = launch else { return Outcome::Stopped };
             backoff.begin();
             self.count(name);
             let code = Run::new(self, &container, kind, launch).run(&mut orders).await;
@@ -44,7 +56,7 @@ impl Worker {
                 return Outcome::Stopped;
             }
             if !self.is_restarted(kind, code) {
-                return if code == 0 { Outcome::Succeeded } else { Outcome::Failed };
+                return Outcome::of(code);
             }
             if let Some(wait) = backoff.end()
                 && self.crash_loop(name, wait, &mut orders).await.is_none()
@@ -52,6 +64,12 @@ impl Worker {
                 return Outcome::Stopped;
             }
         }
+    }
+
+    /// Its exit code, if it has run before and does not run again.
+    pub(super) fn has_ended(&self, name: &str, kind: Kind) -> Option<i32> {
+        let ended = |status: &ContainerStatus| Some(status.state.as_ref()?.terminated.as_ref()?.exit_code);
+        self.board.container(name, ended)?.filter(|code| !self.is_restarted(kind, *code))
     }
 
     fn is_restarted(&self, kind: Kind, code: i32) -> bool {
@@ -86,17 +104,7 @@ impl Worker {
             status.last_state = status.state.take().or(status.last_state.take());
         });
         self.board.wait(name, "CrashLoopBackOff", Some(message));
-        self.pause(wait, orders).await?;
-        // What it said of its last run stays until the next begins.
-        Some(())
-    }
-
-    /// None if the pod stops meanwhile.
-    pub(super) async fn pause(&self, wait: Duration, orders: &mut Orders) -> Option<()> {
-        tokio::select! {
-            () = tokio::time::sleep(wait) => Some(()),
-            () = orders.stop() => None,
-        }
+        orders.pause(wait).await
     }
 
     /// The container as the pod has it now: its image may be another than before.

@@ -1,36 +1,72 @@
 //! What stands before a run: the program of the image, and the configuration of the container.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Container;
 
-use super::{Orders, Worker};
+use super::{
+    Worker,
+    backoff::Backoff,
+    ground::{Ground, changed},
+    orders::Orders,
+};
 use crate::{
     images::Program,
-    kubelet::env::{self, Launch},
+    kubelet::env::{self, ConfigError, Inputs, Launch},
 };
+
+/// A configuration is looked at again after this time, whatever happened: the kubelet's period.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// All that the next run needs, as soon as it can be had. None if the pod stops first.
-    pub(super) async fn launch(&self, name: &str, orders: &mut Orders) -> Option<(Container, Launch)> {
+    pub(super) async fn launch(&self, name: &str, ground: &Ground, orders: &mut Orders) -> Option<(Container, Launch)> {
+        let mut pulls = Backoff::new(self.node.options.backoff);
         loop {
             let container = self.spec_of(name)?;
-            let program = self.program(&container, orders).await?;
-            let launch = env::resolve(&container, &program, self.dir.clone());
-            return Some((container, launch));
+            let Some(program) = self.program(&container) else {
+                self.wait_for_image(&container, &mut pulls, orders).await?;
+                continue;
+            };
+            let changes = self.node.sources.changes();
+            let error = match self.configure(&container, &program, ground).await {
+                Ok(launch) => return Some((container, launch)),
+                Err(error) => error,
+            };
+            self.warning(name, "Failed", format!("Error: {error}"));
+            self.board.wait(name, "CreateContainerConfigError", Some(error.to_string()));
+            changed(changes, error.needs().cloned(), LOOK_AGAIN, orders).await?;
         }
     }
 
-    async fn program(&self, container: &Container, orders: &mut Orders) -> Option<Program> {
-        let name = &container.name;
-        let image = container.image.as_deref().unwrap_or_default();
+    async fn configure(
+        &self,
+        container: &Container,
+        program: &Program,
+        ground: &Ground,
+    ) -> Result<Launch, ConfigError> {
+        let inputs = Inputs {
+            pod: &self.pod(),
+            container,
+            program,
+            node: &self.node.facts,
+            pod_ip: self.ip().into(),
+            volumes: &ground.volumes,
+            services: &self.node.views.services.within(&self.key.namespace),
+            sources: &self.node.sources,
+        };
+        env::resolve(&inputs).await
+    }
+
+    fn program(&self, container: &Container) -> Option<Program> {
+        let (name, image) = (&container.name, container.image.as_deref().unwrap_or_default());
         let program = match self.node.options.images.find(image) {
             Ok(program) => program.clone(),
             Err(error) => {
-                self.refuse(container, image, &error.to_string());
-                // The table does not change: only another image helps.
-                tokio::select! {
-                    _ = self.replaced(container) => return None,
-                    () = orders.stop() => return None,
-                }
+                self.warning(name, "Failed", format!("Failed to pull image {image:?}: {error}"));
+                self.warning(name, "Failed", "Error: ErrImagePull");
+                self.board.wait(name, "ErrImagePull", Some(error.to_string()));
+                return None;
             }
         };
         let note = format!("Container image {image:?} already present on machine and can be accessed by the pod");
@@ -42,10 +78,29 @@ impl Worker {
         Some(program)
     }
 
-    fn refuse(&self, container: &Container, image: &str, why: &str) {
-        let name = &container.name;
-        self.warning(name, "Failed", format!("Failed to pull image {image:?}: {why}"));
-        self.warning(name, "Failed", "Error: ErrImagePull");
-        self.board.wait(name, "ErrImagePull", Some(why.to_owned()));
+    /// Until another image is asked for, or it is time to say again that there is none.
+    async fn wait_for_image(&self, container: &Container, pulls: &mut Backoff, orders: &mut Orders) -> Option<()> {
+        let (name, image) = (&container.name, container.image.as_deref().unwrap_or_default());
+        let wait = loop {
+            // Nothing else helps, so there is no reason to look at once.
+            if let Some(wait) = pulls.end() {
+                break wait;
+            }
+        };
+        let why = self.node.options.images.find(image).err().map(|error| error.to_string()).unwrap_or_default();
+        let shown = tokio::time::sleep(wait / 10);
+        tokio::select! {
+            _ = self.replaced(container) => return Some(()),
+            () = orders.stop() => return None,
+            () = shown => {}
+        }
+        let message = format!("Back-off pulling image {image:?}: ErrImagePull: {why}");
+        self.node.events.normal(self.refer(name), "BackOff", format!("Back-off pulling image {image:?}"));
+        self.warning(name, "Failed", "Error: ImagePullBackOff");
+        self.board.wait(name, "ImagePullBackOff", Some(message));
+        tokio::select! {
+            _ = self.replaced(container) => Some(()),
+            waited = orders.pause(wait) => waited,
+        }
     }
 }

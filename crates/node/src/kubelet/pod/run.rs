@@ -1,18 +1,25 @@
 //! One run of a container: from the start of its process to its end.
 
-use std::time::Duration;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStateRunning, ContainerStateTerminated};
+use rustix::process::Signal;
 use tokio::{task::JoinHandle, time::Instant};
 
-use super::{Orders, Worker, container::Kind};
+use super::{Worker, care::Trouble, container::Kind, orders::Orders};
 use crate::{
     kubelet::{
         env::Launch,
         logs::{Run as LogRun, RunOutput},
-        process::{self, Process, StartError},
+        process::{self, Exit, Process, StartError},
         status::time,
+        volumes::within,
     },
     marks::{CONTAINER, Mark},
 };
@@ -23,6 +30,11 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Lines and bytes of the log that are shown as last words: the kubelet's numbers.
 const LAST_WORDS: (u64, usize) = (80, 2048);
 
+/// As much of a message is read: the kubelet's number.
+const MESSAGE: u64 = 4096;
+/// What a container has after its hook at least: the kubelet's number.
+const LEAST: Duration = Duration::from_secs(2);
+
 /// Why the node ends a process, or need not.
 #[derive(Debug)]
 enum End {
@@ -30,8 +42,8 @@ enum End {
     Itself(i32),
     /// The pod stops.
     Ordered,
-    /// It has to run anew; why.
-    Anew(String),
+    /// It has to run anew.
+    Anew(Trouble),
 }
 
 /// One run.
@@ -77,7 +89,6 @@ impl<'a> Run<'a> {
         let worker = self.worker;
         let dir = worker.dir.join("logs").join(&self.container.name);
         let run = LogRun {
-            pod: &worker.key,
             uid: &worker.uid,
             container: &self.container.name,
             dir: &dir,
@@ -98,15 +109,21 @@ impl<'a> Run<'a> {
 
     fn running(&self) {
         let container = self.container;
-        let unprobed = container.startup_probe.is_none();
-        let ready = unprobed && container.readiness_probe.is_none() && self.kind != Kind::Init;
+        let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.as_ref());
+        let unasked = hook.is_none() && container.startup_probe.is_none();
+        let ready = unasked && container.readiness_probe.is_none() && self.is_counted();
         let running = ContainerStateRunning { started_at: Some(time(self.started)) };
         self.worker.board.change_container(&container.name, |status| {
             status.state = Some(ContainerState { running: Some(running), ..ContainerState::default() });
             status.container_id = Some(self.id());
-            status.started = Some(unprobed);
+            status.started = Some(unasked);
             status.ready = ready;
         });
+    }
+
+    /// Whether it counts for the readiness of the pod while it runs.
+    pub(super) fn is_counted(&self) -> bool {
+        self.kind != Kind::Init
     }
 
     fn ended(&self, code: i32, reason: &str, message: String) {
@@ -134,9 +151,10 @@ impl<'a> Run<'a> {
     /// Until it has ended, for whatever reason.
     async fn supervise(&self, process: &mut Process, orders: &mut Orders) -> i32 {
         let end = tokio::select! {
-            exit = process.ended() => End::Itself(exit.map_or(255, |exit| exit.code)),
+            exit = process.ended() => End::Itself(code(exit)),
             () = orders.stop() => End::Ordered,
-            why = self.worker.replaced(self.container) => End::Anew(why),
+            trouble = self.care() => End::Anew(trouble),
+            message = self.worker.replaced(self.container) => End::Anew(Trouble { message, grace: None }),
         };
         let name = &self.container.name;
         let by = match end {
@@ -145,9 +163,9 @@ impl<'a> Run<'a> {
                 self.worker.normal(name, "Killing", format!("Stopping container {name}"));
                 None
             }
-            End::Anew(why) => {
-                self.worker.normal(name, "Killing", why);
-                Some(Instant::now() + self.worker.grace())
+            End::Anew(Trouble { message, grace }) => {
+                self.worker.normal(name, "Killing", message);
+                Some(Instant::now() + grace.unwrap_or_else(|| self.worker.grace()))
             }
         };
         self.stop(process, orders, by).await
@@ -155,17 +173,23 @@ impl<'a> Run<'a> {
 
     /// Asks the process to end, and makes it when its time is over: at `by`, or when the pod's time is over.
     async fn stop(&self, process: &mut Process, orders: &mut Orders, by: Option<Instant>) -> i32 {
-        process.terminate();
-        loop {
-            let end = [by, orders.by()].into_iter().flatten().min();
+        let lifecycle = self.container.lifecycle.as_ref();
+        let mut least = Instant::now();
+        if let Some(hook) = lifecycle.and_then(|lifecycle| lifecycle.pre_stop.as_ref()) {
             tokio::select! {
-                exit = process.ended() => return exit.map_or(255, |exit| exit.code),
-                () = sleep_until(end) => break,
-                () = orders.changed() => {}
+                exit = process.ended() => return code(exit),
+                () = self.before_end(hook) => {}
+                () = over(orders, by) => {}
             }
+            least = Instant::now() + LEAST;
+        }
+        process.signal(stop_signal(lifecycle.and_then(|lifecycle| lifecycle.stop_signal.as_deref())));
+        tokio::select! {
+            exit = process.ended() => return code(exit),
+            () = async { over(orders, by).await; tokio::time::sleep_until(least).await } => {}
         }
         process.kill();
-        process.ended().await.map_or(137, |exit| exit.code)
+        code(process.ended().await)
     }
 
     /// Ends what the process started and left behind.
@@ -176,18 +200,54 @@ impl<'a> Run<'a> {
     }
 
     /// What the program wrote for this purpose; else, if it failed, the last that it said.
+    ///
+    /// The kubelet shows last words only where a container asks for it. A person in front of a laptop always wants to see them.
     fn message(&self, log: &RunOutput, code: i32) -> String {
-        if code == 0 {
-            return String::new();
+        let written = self.written().unwrap_or_default();
+        match (written.is_empty(), code) {
+            (false, _) => written,
+            (true, 0) => String::new(),
+            (true, _) => log.last_words(LAST_WORDS.0, LAST_WORDS.1),
         }
-        log.last_words(LAST_WORDS.0, LAST_WORDS.1)
+    }
+
+    fn written(&self) -> io::Result<String> {
+        let path = self.container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
+        let file = File::open(self.launch.root.join(within(Path::new(path))))?;
+        let mut bytes = Vec::new();
+        file.take(MESSAGE).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
+/// A process of which nobody knows how it ended has not ended well.
+fn code(exit: io::Result<Exit>) -> i32 {
+    exit.map_or(255, |exit| exit.code)
+}
+
+/// Waits until the time is over, which may be moved to an earlier moment.
+async fn over(orders: &mut Orders, by: Option<Instant>) {
+    while let Some(end) = [by, orders.by()].into_iter().flatten().min() {
+        tokio::select! {
+            () = tokio::time::sleep_until(end) => return,
+            () = orders.changed() => {}
+        }
+    }
+}
+
+/// What asks a program to end, by the name that a container gives it.
+fn stop_signal(name: Option<&str>) -> Signal {
+    match name {
+        Some("SIGABRT") => Signal::ABORT,
+        Some("SIGALRM") => Signal::ALARM,
+        Some("SIGHUP") => Signal::HUP,
+        Some("SIGINT") => Signal::INT,
+        Some("SIGKILL") => Signal::KILL,
+        Some("SIGQUIT") => Signal::QUIT,
+        Some("SIGUSR1") => Signal::USR1,
+        Some("SIGUSR2") => Signal::USR2,
+        Some("SIGWINCH") => Signal::WINCH,
+        _ => Signal::TERM,
     }
 }
 

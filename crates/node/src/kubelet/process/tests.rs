@@ -10,6 +10,7 @@ fn shell(script: &str) -> Launch {
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())],
         dir: "/".into(),
+        root: "/".into(),
     }
 }
 

@@ -1,0 +1,148 @@
+//! The downward API: what a pod is told about itself, in variables and in files.
+
+use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
+
+use k8s_openapi::{
+    api::core::v1::{Container, Pod, PodSpec, ResourceFieldSelector},
+    apimachinery::pkg::api::resource::Quantity as Text,
+};
+use kube::ResourceExt;
+use kubewake_apiserver::schema::quantity::Quantity;
+
+use super::facts::NodeFacts;
+
+/// The ServiceAccount of a pod that names none.
+const DEFAULT_ACCOUNT: &str = "default";
+
+/// The ServiceAccount that a pod runs as.
+pub fn service_account(pod: &Pod) -> &str {
+    let named = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
+    named.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_ACCOUNT)
+}
+
+/// The value of a field that a `fieldRef` names. An error says why there is none, in the kubelet's words.
+///
+/// # Errors
+/// If it names what the downward API does not know.
+pub fn field(pod: &Pod, node: &NodeFacts, pod_ip: Option<IpAddr>, path: &str) -> Result<String, String> {
+    if let Some((map, key)) = subscripted(path) {
+        let values = match map {
+            "metadata.labels" => pod.labels(),
+            "metadata.annotations" => pod.annotations(),
+            other => return Err(format!("fieldPath {other:?} does not support subscript")),
+        };
+        return Ok(values.get(key).cloned().unwrap_or_default());
+    }
+    let pod_ip = || pod_ip.map(|ip| ip.to_string()).unwrap_or_default();
+    Ok(match path {
+        "metadata.name" => pod.name_any(),
+        "metadata.namespace" => pod.namespace().unwrap_or_default(),
+        "metadata.uid" => pod.uid().unwrap_or_default(),
+        "metadata.labels" => lines(pod.labels()),
+        "metadata.annotations" => lines(pod.annotations()),
+        "spec.nodeName" => node.name.clone(),
+        "spec.serviceAccountName" => service_account(pod).to_owned(),
+        "status.hostIP" | "status.hostIPs" => node.address.to_string(),
+        "status.podIP" | "status.podIPs" => pod_ip(),
+        other => return Err(format!("unsupported fieldPath: {other}")),
+    })
+}
+
+/// `metadata.labels['app']` in its two parts.
+fn subscripted(path: &str) -> Option<(&str, &str)> {
+    path.strip_suffix("']")?.split_once("['")
+}
+
+/// One `key="value"` in each line.
+fn lines(values: &BTreeMap<String, String>) -> String {
+    let mut text = String::new();
+    for (key, value) in values {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{separator}{key}={}", quoted(value));
+    }
+    text
+}
+
+/// A text in quotes as Go writes it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        let short = match letter {
+            '"' | '\\' => letter,
+            '\n' => 'n',
+            '\r' => 'r',
+            '\t' => 't',
+            '\u{7}' => 'a',
+            '\u{8}' => 'b',
+            '\u{b}' => 'v',
+            '\u{c}' => 'f',
+            control if control.is_ascii_control() => {
+                let _ = write!(quoted, "\\x{:02x}", u32::from(control));
+                continue;
+            }
+            plain => {
+                quoted.push(plain);
+                continue;
+            }
+        };
+        quoted.extend(['\\', short]);
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The value of a `resourceFieldRef`. `own` is the container that asks, for references that name none.
+///
+/// # Errors
+/// If it names a container or a resource that is not there.
+pub fn resource(
+    pod: &Pod,
+    node: &NodeFacts,
+    own: Option<&Container>,
+    wanted: &ResourceFieldSelector,
+) -> Result<String, String> {
+    let named = wanted.container_name.as_deref().filter(|name| !name.is_empty());
+    let container = match named {
+        Some(name) => pod.spec.as_ref().and_then(|spec| container(spec, name)),
+        None => own,
+    };
+    let container = container.ok_or_else(|| format!("container {} not found", named.unwrap_or_default()))?;
+    let unknown = || format!("unsupported container resource : {}", wanted.resource);
+    let (list, name) = wanted.resource.split_once('.').ok_or_else(unknown)?;
+    let resources = container.resources.as_ref();
+    let amount = match list {
+        "limits" => {
+            let limit = resources.and_then(|resources| resources.limits.as_ref()?.get(name));
+            limit.or_else(|| node.allocatable.get(name))
+        }
+        "requests" => resources.and_then(|resources| resources.requests.as_ref()?.get(name)),
+        _ => return Err(unknown()),
+    };
+    // Processors are counted in thousandths.
+    let scale = if name == "cpu" { -3 } else { 0 };
+    let amount = amount.map_or(Some(0), |amount| parse(amount, scale));
+    let divisor = wanted.divisor.as_ref().map_or(Some(0), |divisor| parse(divisor, scale));
+    let whole = if name == "cpu" { 1000 } else { 1 };
+    let divisor = divisor.map(|divisor| if divisor == 0 { whole } else { divisor });
+    let (amount, divisor) = amount.zip(divisor).ok_or_else(|| format!("{} cannot be read", wanted.resource))?;
+    Ok(divided_up(amount, divisor).to_string())
+}
+
+fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
+    spec.containers.iter().chain(spec.init_containers.iter().flatten()).find(|container| container.name == name)
+}
+
+fn parse(text: &Text, scale: i32) -> Option<i64> {
+    Some(Quantity::parse(&text.0).ok()?.units(scale))
+}
+
+/// Rounded up, as what is not enough is no use.
+fn divided_up(amount: i64, divisor: i64) -> i64 {
+    let whole = amount.wrapping_div(divisor);
+    if amount.wrapping_rem(divisor) != 0 && (amount < 0) == (divisor < 0) { whole + 1 } else { whole }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! When the containers of a pod have to end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use tokio::{sync::watch, time::Instant};
+
+use super::Worker;
+use crate::kubelet::status::Verdict;
+
+/// Without a word from the pod, containers have so long to end: Kubernetes' default.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What containers are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Run,
+    /// End, at this time at the latest.
+    Stop(Instant),
+}
+
+/// What one container hears.
+#[derive(Clone, Debug)]
+pub(super) struct Orders(watch::Receiver<Order>);
+
+impl Orders {
+    pub(super) fn from(order: &watch::Sender<Order>) -> Self {
+        Self(order.subscribe())
+    }
+
+    /// Waits until it has to end.
+    pub(super) async fn stop(&mut self) {
+        let told = self.0.wait_for(|order| *order != Order::Run).await.is_ok();
+        if !told {
+            std::future::pending().await
+        }
+    }
+
+    /// Waits until the order is another.
+    pub(super) async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// When it has to have ended, if it has to.
+    pub(super) fn by(&self) -> Option<Instant> {
+        match *self.0.borrow() {
+            Order::Run => None,
+            Order::Stop(by) => Some(by),
+        }
+    }
+
+    /// None if it has to end meanwhile.
+    pub(super) async fn pause(&mut self, wait: Duration) -> Option<()> {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Some(()),
+            () = self.stop() => None,
+        }
+    }
+}
+
+/// An earlier end replaces a later one, never the other way round.
+fn stop(order: &watch::Sender<Order>, by: Instant) {
+    order.send_if_modified(|order| {
+        let sooner = !matches!(order, Order::Stop(before) if *before <= by);
+        if sooner {
+            *order = Order::Stop(by);
+        }
+        sooner
+    });
+}
+
+impl Worker {
+    /// Says when to end, for ever: when the pod is deleted, when its time is over, when the node stops.
+    pub(super) async fn give_orders(&self, order: &watch::Sender<Order>) {
+        let (mut told, mut stopping) = (self.told.clone(), self.node.stopping.subscribe());
+        loop {
+            let pod = {
+                let told = told.borrow_and_update();
+                (!told.gone && told.pod.metadata.deletion_timestamp.is_none()).then(|| std::sync::Arc::clone(&told.pod))
+            };
+            let deadline = pod.as_ref().and_then(|pod| deadline(pod)).filter(|_| !self.is_judged());
+            if let Some(by) = *stopping.borrow_and_update() {
+                stop(order, by);
+            } else if pod.is_none() {
+                stop(order, Instant::now() + self.grace());
+            } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                self.judge("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+                stop(order, Instant::now() + self.grace());
+                continue;
+            }
+            tokio::select! {
+                _ = told.changed() => {}
+                _ = stopping.changed() => {}
+                () = sleep_until(deadline) => {}
+            }
+        }
+    }
+
+    fn is_judged(&self) -> bool {
+        self.board.read(|facts| facts.verdict.is_some())
+    }
+
+    /// The node ends the pod.
+    fn judge(&self, reason: &'static str, message: &str) {
+        self.node.events.warning(self.reference.clone(), reason, message);
+        self.board.change(|facts| facts.verdict = Some(Verdict { reason, message: message.to_owned() }));
+    }
+
+    /// How long its containers may take to end.
+    pub(super) fn grace(&self) -> Duration {
+        let told = self.told.borrow();
+        let asked = told.pod.metadata.deletion_grace_period_seconds;
+        let usual = told.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = asked.or(usual).and_then(|seconds| u64::try_from(seconds).ok());
+        seconds.map_or(GRACE, Duration::from_secs)
+    }
+}
+
+/// When the time of a pod is over, if it has a limit.
+fn deadline(pod: &Pod) -> Option<Instant> {
+    let seconds = u64::try_from(pod.spec.as_ref()?.active_deadline_seconds?).ok()?;
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+    let passed = started.and_then(|start| Duration::try_from(Timestamp::now().duration_since(start.0)).ok());
+    Some(Instant::now() + Duration::from_secs(seconds).saturating_sub(passed.unwrap_or_default()))
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
