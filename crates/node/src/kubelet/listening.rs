@@ -32,8 +32,9 @@ pub fn on_all_addresses(groups: &BTreeSet<i32>) -> io::Result<BTreeMap<i32, BTre
         };
         // A process may end while it is looked at.
         let Some(group) = group_of(&process).filter(|group| groups.contains(group)) else { continue };
-        let held = open_sockets(&process).into_iter().filter_map(|inode| sockets.get(&inode).copied());
-        held.for_each(|address| drop(found.entry(group).or_default().insert(address)));
+        for address in open_sockets(&process).into_iter().filter_map(|inode| sockets.get(&inode).copied()) {
+            found.entry(group).or_default().insert(address);
+        }
     }
     Ok(found)
 }
