@@ -3,7 +3,8 @@
 //! A pod has an address of its own; a program that listens on the wildcard (`0.0.0.0` or `::`) takes its port away from all
 //! pods and Services of the machine. It works, so that nobody would notice until the second replica starts: it is reported.
 //!
-//! *Assumes* that the processes are the caller's own; others do not show what they have open. *Not done*: UDP.
+//! *Assumes* that the processes are the caller's own; others do not show what they have open. *Not done*: UDP; processes that left
+//! their group.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
