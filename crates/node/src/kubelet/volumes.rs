@@ -138,7 +138,7 @@ impl Volumes {
     /// # Errors
     /// With the first volume that cannot be made. It may be there later: try again when what it needs has changed.
     pub async fn prepare(request: Request<'_>) -> Result<Self, VolumeError> {
-        let dir = &directories::real(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
+        let dir = &directories::private(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
         let Request { pod, node, sources, .. } = request;
         let request = Request { dir, ..request };
         // Before anything is read, so that no change is missed.
