@@ -234,7 +234,7 @@ fn tell<K: Resource + Send + Sync + 'static>(
 
 /// A pod's status changes all the time, and is in no file.
 fn is_relabelled(change: &Change<Pod>) -> bool {
-    let shown = |pod: &Arc<Pod>| (pod.metadata.labels.clone(), pod.metadata.annotations.clone());
+    let shown = |pod: &Arc<Pod>| (&pod.metadata.labels, &pod.metadata.annotations);
     change.old.as_ref().map(shown) != change.new.as_ref().map(shown)
 }
 
