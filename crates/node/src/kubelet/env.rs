@@ -64,6 +64,8 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Its working directory.
     pub dir: PathBuf,
+    /// The container's root.
+    pub root: PathBuf,
 }
 
 impl fmt::Debug for Launch {
@@ -121,7 +123,7 @@ pub async fn resolve(inputs: &Inputs<'_>) -> Result<Launch, ConfigError> {
     let mut env = beneath(inputs);
     env.extend(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
     values::check(&env)?;
-    Ok(Launch { program, args, env: env.into_iter().collect(), dir })
+    Ok(Launch { program, args, env: env.into_iter().collect(), dir, root })
 }
 
 /// What is there before the pod says anything. It is not expanded in arguments: that is the kubelet's rule for what an image brings.

@@ -49,5 +49,6 @@ fn find(program: &Path, image: &Path, root: &Path, dir: &Path) -> PathBuf {
 /// A path of the container as one of the node: what the root has, else what the node has, else where the root would have it.
 fn overlaid(root: &Path, path: &Path) -> PathBuf {
     let inside = root.join(within(path));
-    if inside.exists() || !path.exists() { inside } else { path.to_owned() }
+    let is_inside = !path.starts_with(root) && (inside.exists() || !path.exists());
+    if is_inside { inside } else { path.to_owned() }
 }

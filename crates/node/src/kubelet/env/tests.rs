@@ -36,17 +36,18 @@ impl Started {
 async fn start(world: &World, name: &str, container: Value, spec: Value) -> Result<Started, ConfigError> {
     let pod = world.pod(name, container, spec).await;
     let volumes = world.prepare(&pod).await.unwrap();
-    let launch = resolve(&Inputs {
+    let (program, services) = (program(), services());
+    let inputs = Inputs {
         pod: &pod,
         container: &pod.spec.as_ref().unwrap().containers[0],
-        program: &program(),
+        program: &program,
         node: &world.node,
         pod_ip: [127, 20, 0, 7].into(),
         volumes: &volumes,
-        services: &services(),
+        services: &services,
         sources: &world.sources,
-    });
-    Ok(Started { launch: launch.await?, root: volumes.root("main") })
+    };
+    Ok(Started { launch: resolve(&inputs).await?, root: volumes.root("main") })
 }
 
 #[tokio::test]
