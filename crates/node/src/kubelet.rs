@@ -48,7 +48,8 @@ use self::{
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
-    addresses::NodeRange, error::Result, events::Events, images::Images, key::Key, marks::Mark, view::Change, views::Views,
+    addresses::NodeRange, error::Result, events::Events, images::Images, key::Key, marks::Mark, view::Change,
+    views::Views,
 };
 
 /// One of the two files that a run of a container may fill with its output.

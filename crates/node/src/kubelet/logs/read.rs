@@ -115,12 +115,7 @@ impl Filter {
             // Longer ago than time goes back: everything.
             Since::Seconds(seconds) => now.checked_sub(SignedDuration::from_secs(i64::try_from(seconds).ok()?)).ok(),
         });
-        Self {
-            since: since.map(format_time),
-            timestamps: options.timestamps,
-            room: options.limit_bytes,
-            within: false,
-        }
+        Self { since: since.map(format_time), timestamps: options.timestamps, room: options.limit_bytes, within: false }
     }
 
     fn pass(&mut self, line: &[u8], out: &mut Vec<u8>) {

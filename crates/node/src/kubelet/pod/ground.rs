@@ -42,8 +42,7 @@ impl Worker {
         loop {
             let changes = self.node.sources.changes();
             let pod = self.pod();
-            let request =
-                Request { pod: &pod, dir: &self.dir, node: &self.node.facts, sources: &self.node.sources };
+            let request = Request { pod: &pod, dir: &self.dir, node: &self.node.facts, sources: &self.node.sources };
             let prepared = match tokio::fs::create_dir_all(&self.dir).await {
                 Ok(()) => Volumes::prepare(request).await.map_err(|error| (error.to_string(), error.needs().cloned())),
                 Err(error) => Err((format!("the pod's directory cannot be made: {error}"), None)),

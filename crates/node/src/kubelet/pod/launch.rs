@@ -20,12 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// All that the next run needs, as soon as it can be had. None if the pod stops first.
-    pub(super) async fn launch(
-        &self,
-        name: &str,
-        ground: &Ground,
-        orders: &mut Orders,
-    ) -> Option<(Container, Launch)> {
+    pub(super) async fn launch(&self, name: &str, ground: &Ground, orders: &mut Orders) -> Option<(Container, Launch)> {
         let mut pulls = Backoff::new(self.node.options.backoff);
         loop {
             let container = self.spec_of(name)?;
@@ -44,7 +39,12 @@ impl Worker {
         }
     }
 
-    async fn configure(&self, container: &Container, program: &Program, ground: &Ground) -> Result<Launch, ConfigError> {
+    async fn configure(
+        &self,
+        container: &Container,
+        program: &Program,
+        ground: &Ground,
+    ) -> Result<Launch, ConfigError> {
         let inputs = Inputs {
             pod: &self.pod(),
             container,
