@@ -12,7 +12,7 @@ use crate::controller::{
 const NAME: &str = "web";
 
 async fn world() -> World {
-    let mut world = World::new().await.with_scheduler();
+    let mut world = World::new().await.with_scheduler().await;
     world.add_node("n1", json!({})).await;
     // New nodes are not ready until somebody says so.
     world.patch_node("n1", json!({"spec": {"taints": null}})).await;
