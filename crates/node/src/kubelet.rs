@@ -179,6 +179,7 @@ impl Kubelet {
             views: views.clone(),
         });
         node.register().await?;
+        volumes::claims::remove_with_claims(&node.options.claims, views);
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
         let told = Arc::downgrade(&workers);
         views.pods.on_change(move |change| {
