@@ -291,4 +291,6 @@ impl Workers {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

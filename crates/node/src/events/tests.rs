@@ -1,43 +1,54 @@
+use kube::{Resource, runtime::wait::await_condition};
 use kubewake_apiserver::server::{ApiServer, Options};
 
 use super::*;
 
-fn about(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        name: Some(name.to_owned()),
-        namespace: Some("default".to_owned()),
-        uid: Some("1".to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
 #[tokio::test]
-async fn events_are_told_apart_by_what_they_say_and_repetitions_are_counted() {
+async fn repetitions_are_counted_and_other_words_are_another_event() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
-    let events = Events::new(client.clone(), "kubelet", Some("node"));
-    events.normal(about("pod"), "Made", "made one");
-    events.normal(about("pod"), "Made", "made another");
-    events.warning(about("pod"), "Made", "made one");
-    events.normal(about("pod"), "Made", "made one");
-    events.normal(ObjectReference { namespace: None, kind: Some("Node".to_owned()), ..about("node") }, "Last", "done");
-    let api: Api<Event> = Api::namespaced(client, "default");
+    let events = Events::new(client.clone(), "kubelet", Some("node-0"));
+    let about = ObjectReference {
+        field_path: Some("spec.containers{main}".into()),
+        ..k8s_openapi::api::core::v1::Pod {
+            metadata: ObjectMeta {
+                name: Some("web".into()),
+                namespace: Some("default".into()),
+                uid: Some("1".into()),
+                ..ObjectMeta::default()
+            },
+            ..Default::default()
+        }
+        .object_ref(&())
+    };
+    events.warning(about.clone(), "Failed", "one");
+    events.warning(about.clone(), "Failed", "two");
+    let changed = ObjectReference { resource_version: Some("7".into()), ..about.clone() };
+    events.warning(changed, "Failed", "one");
+    events.normal(about, "Started", "ü".repeat(1000));
+    let api = Api::<Event>::namespaced(client, "default");
     let all = loop {
-        // They are written in order: the last is the last.
         let all = api.list(&Default::default()).await.unwrap().items;
-        if all.iter().any(|event| event.reason.as_deref() == Some("Last")) {
+        if all.len() == 3 {
             break all;
         }
         tokio::task::yield_now().await;
     };
-    let made = all.iter().filter(|event| event.reason.as_deref() == Some("Made"));
-    let mut made: Vec<_> = made.map(|event| (event.type_.as_deref(), event.message.as_deref(), event.count)).collect();
-    made.sort();
-    let expected = [("Normal", "made another", 1), ("Normal", "made one", 2), ("Warning", "made one", 1)];
-    assert_eq!(made, expected.map(|(kind, note, count)| (Some(kind), Some(note), Some(count))));
-    let event = all.iter().find(|event| event.reason.as_deref() == Some("Last")).unwrap();
-    assert_eq!(event.source.as_ref().unwrap().component.as_deref(), Some("kubelet"));
-    assert_eq!(event.source.as_ref().unwrap().host.as_deref(), Some("node"));
+    let one = all.iter().find(|event| event.message.as_deref() == Some("one")).unwrap();
+    let counted = |event: Option<&Event>| event.is_some_and(|event| event.count == Some(2));
+    let one = await_condition(api, &one.name_any(), counted).await.unwrap().unwrap();
+    assert_eq!(one.source.unwrap().host.as_deref(), Some("node-0"));
+    assert_eq!(one.involved_object.field_path.as_deref(), Some("spec.containers{main}"));
+    let long = all.iter().find(|event| event.reason.as_deref() == Some("Started")).unwrap();
+    assert_eq!(long.message.as_ref().unwrap().len(), 1024);
+}
+
+#[test]
+fn who_says_too_much_is_not_heard_for_a_while() {
+    let (mut budget, now) = (Budget::new(), Instant::now());
+    assert_eq!((0..100).filter(|_| budget.take(now)).count(), 25);
+    assert!(budget.take(now + REFILL));
+    assert!(!budget.take(now + REFILL));
+    assert!(!budget.is_full(now + REFILL));
+    assert!(budget.is_full(now + REFILL * 30));
 }

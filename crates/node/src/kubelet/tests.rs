@@ -37,6 +37,8 @@ impl Fixture {
         let client = server.client().unwrap();
         let (views, mut tasks) = (Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
+        let authority = server.kubeconfig().certificate_authority.unwrap();
+        crate::controller::accounts::start(&client, &views, authority.clone(), &mut tasks);
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::start(dir.path()).unwrap();
         let short = Duration::from_millis(20);
@@ -47,7 +49,7 @@ impl Fixture {
             dir: dir.path().join("node-0"),
             claims: dir.path().join("claims"),
             api_server: server.address(),
-            authority: server.kubeconfig().certificate_authority.unwrap(),
+            authority,
             images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },

@@ -24,10 +24,10 @@ use super::payload::{File, Payload};
 const DATA: &str = "..data";
 const NEXT: &str = "..data_tmp";
 
-/// Makes these the files of the directory, and says whether they are others than before.
+/// Makes these the files of a directory, and says whether they are others than before. A directory that was removed does not come
+/// back.
 pub(super) fn write(dir: &Path, payload: &Payload) -> io::Result<bool> {
     payload.keys().try_for_each(|path| check(path))?;
-    fs::create_dir_all(dir)?;
     let old = fs::read_link(dir.join(DATA)).ok();
     let changed = !old.as_ref().is_some_and(|old| holds(&dir.join(old), payload));
     if changed {

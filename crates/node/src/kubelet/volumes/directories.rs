@@ -70,7 +70,7 @@ pub(super) struct Limit {
 impl Limit {
     /// None if the limit is none: zero is no limit.
     pub(super) fn new(volume: &str, dir: &Path, size: &str) -> Option<Self> {
-        let bytes = Quantity::parse(size).ok()?.to_int().and_then(|bytes| u64::try_from(bytes).ok())?;
+        let bytes = u64::try_from(Quantity::parse(size).ok()?.units(0)).ok()?;
         let limit = Self { volume: volume.to_owned(), dir: dir.to_owned(), written: size.to_owned(), bytes };
         Some(limit).filter(|_| bytes > 0)
     }
