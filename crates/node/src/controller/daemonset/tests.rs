@@ -8,7 +8,7 @@ use super::*;
 use crate::controller::{pods, testing::World};
 
 async fn world(nodes: &[&str]) -> World {
-    let mut world = World::new().await.with_scheduler();
+    let mut world = World::new().await.with_scheduler().await;
     for node in nodes {
         world.add_node(node, json!({"kubernetes.io/hostname": node})).await;
     }

@@ -51,9 +51,6 @@ pub fn plan(set: &StatefulSet, pods: &[Arc<Pod>], newest: &str, now: Timestamp) 
     let Some(spec) = set.spec.as_ref() else { return Plan::default() };
     let members = Members::new(set, spec, pods, now);
     let mut plan = Plan { stages: Vec::new(), again: members.soonest() };
-    if set.metadata.deletion_timestamp.is_some() {
-        return plan;
-    }
     let go_on = members.keep_up(&mut plan) && members.scale_down(&mut plan);
     if go_on {
         plan.stages.push(members.update(newest));
