@@ -9,8 +9,6 @@ const NAME: &str = "set";
 async fn world() -> World {
     let mut world = World::new().await.with_scheduler().await;
     world.add_node("n1", json!({})).await;
-    // New nodes are not ready until somebody says so.
-    world.patch_node("n1", json!({"spec": {"taints": null}})).await;
     world.start::<ReplicaSets>();
     world
 }
