@@ -128,9 +128,8 @@ pub struct Volumes {
     limits: Vec<Limit>,
     /// Links within directories of the host, which must not stay there.
     outside: Mutex<BTreeSet<PathBuf>>,
-    /// Dropped, it ends the upkeep.
-    _end: oneshot::Sender<()>,
-    upkeep: Option<JoinHandle<()>>,
+    /// It ends when the first of the two is dropped.
+    upkeep: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
 impl Volumes {
@@ -139,7 +138,7 @@ impl Volumes {
     /// # Errors
     /// With the first volume that cannot be made. It may be there later: try again when what it needs has changed.
     pub async fn prepare(request: Request<'_>) -> Result<Self, VolumeError> {
-        let dir = &directories::real(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
+        let dir = &directories::private(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
         let Request { pod, node, sources, .. } = request;
         let request = Request { dir, ..request };
         // Before anything is read, so that no change is missed.
@@ -169,8 +168,7 @@ impl Volumes {
             places,
             limits,
             outside: Mutex::default(),
-            _end: end,
-            upkeep: Some(upkeep),
+            upkeep: Mutex::new(Some((end, upkeep))),
         })
     }
 
@@ -219,14 +217,18 @@ impl Volumes {
     }
 
     /// Ends the upkeep and waits until it has: nothing is written after this, so that the pod's directory can be removed.
-    pub async fn close(mut self) {
-        let upkeep = self.upkeep.take();
-        drop(self);
-        if let Some(mut upkeep) = upkeep
-            && tokio::time::timeout(CLOSING, &mut upkeep).await.is_err()
-        {
+    pub async fn close(&self) {
+        let upkeep = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((end, mut upkeep)) = upkeep else { return };
+        drop(end);
+        if tokio::time::timeout(CLOSING, &mut upkeep).await.is_err() {
             upkeep.abort();
         }
+    }
+
+    /// Whether there is a limit to what one of them may hold.
+    pub fn is_limited(&self) -> bool {
+        !self.limits.is_empty()
     }
 
     /// Why the pod must be evicted, if one of its emptyDirs holds more than it may. It looks at every file.

@@ -58,9 +58,13 @@ fn holds(dir: &Path, payload: &Payload) -> bool {
     payload.iter().all(|(path, file)| found.contains(Path::new(path)) && is_same(&dir.join(path), file))
 }
 
+/// A container may have put anything there: what cannot be the file is not read.
 fn is_same(path: &Path, file: &File) -> bool {
-    let same_mode = fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o777 == file.mode);
-    same_mode && fs::read(path).is_ok_and(|content| content == file.content)
+    let alike = fs::symlink_metadata(path).is_ok_and(|found| {
+        let same_length = u64::try_from(file.content.len()) == Ok(found.len());
+        found.is_file() && same_length && found.permissions().mode() & 0o777 == file.mode
+    });
+    alike && fs::read(path).is_ok_and(|content| content == file.content)
 }
 
 fn files(dir: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) -> io::Result<()> {

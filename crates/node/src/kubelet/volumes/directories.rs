@@ -1,9 +1,9 @@
 //! Volumes that are directories: of the pod, and of the host.
 
 use std::{
-    fs::{self, DirBuilder, FileType, OpenOptions},
+    fs::{self, DirBuilder, FileType, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -19,9 +19,11 @@ pub(super) fn make(dir: &Path) -> Result<(), Cause> {
     fs::create_dir_all(dir).map_err(|source| Cause::io("make the directory", dir, source))
 }
 
-/// Makes a directory, and says where it is without links on the way: then one can tell what is in it.
-pub(super) fn real(dir: &Path) -> Result<PathBuf, Cause> {
+/// Makes a directory that is nobody else's business, as there will be Secrets in it. Says where it is without links on the way: then
+/// one can tell what is in it.
+pub(super) fn private(dir: &Path) -> Result<PathBuf, Cause> {
     make(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|source| Cause::io("close off", dir, source))?;
     dir.canonicalize().map_err(|source| Cause::io("find", dir, source))
 }
 

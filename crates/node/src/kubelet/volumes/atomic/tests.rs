@@ -66,6 +66,20 @@ fn a_write_that_was_cut_short_is_cleared_away() {
 }
 
 #[test]
+fn what_a_container_put_in_the_place_of_a_file_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = payload(&[("a", "1")]);
+    write(dir.path(), &files).unwrap();
+    for other in ["/dev/zero", "/etc/hostname"] {
+        let real = dir.path().join("a").canonicalize().unwrap();
+        fs::remove_file(&real).unwrap();
+        symlink(other, &real).unwrap();
+        assert!(write(dir.path(), &files).unwrap());
+        assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "1");
+    }
+}
+
+#[test]
 fn what_was_mounted_within_stays() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &payload(&[("a", "1")])).unwrap();
