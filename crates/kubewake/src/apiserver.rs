@@ -71,7 +71,7 @@ impl ServerArgs {
             token_webhook: self.authentication_token_webhook_config_file.clone(),
             access_webhook: self.authorization_webhook_config_file.clone(),
             tracing_config_file: self.tracing_config_file.clone().or(self.opentelemetry_config_file.clone()),
-            feature_gates: self.feature_gates.clone(),
+            feature_gates: self.feature_gates,
             max_connections: self.max_connections,
             ..Options::default()
         }

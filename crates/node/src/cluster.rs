@@ -34,7 +34,7 @@ use crate::{
     events::Events,
     guard::Guard,
     images::Images,
-    kubelet::{BackoffRules, Capacity, Kubelet, KubeletOptions, LOG_BYTES},
+    kubelet::{BackoffRules, Capacity, Kubelet, KubeletOptions, LOG_BYTES, USAGE_WINDOW},
     proxy::Proxy,
     scheduler,
     views::Views,
@@ -220,6 +220,7 @@ impl Starting<'_> {
                 mark: self.guard.mark().clone(),
                 backoff: self.options.backoff,
                 log_bytes: self.options.log_bytes,
+                usage_window: self.options.autoscaler.period.min(USAGE_WINDOW),
                 api_server: self.api.address(),
                 authority: self.authority(),
             };

@@ -44,6 +44,6 @@ impl nodes::Nodes for Nodes {
 
 impl Usage for Nodes {
     fn of(&self, pod: &Key) -> Option<PodUsage> {
-        self.all().find_map(|kubelet| kubelet.usage(pod))
+        self.all().find_map(|kubelet| kubelet.of(pod))
     }
 }
