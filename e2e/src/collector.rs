@@ -24,6 +24,7 @@ pub struct Builder {
     health: SocketAddr,
     metrics: SocketAddr,
     args: Vec<String>,
+    env: Vec<(String, PathBuf)>,
 }
 
 /// A collector that serves. It is killed when this is dropped.
@@ -42,7 +43,7 @@ impl Collector {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("collector.yaml");
         fs::write(&config, document.to_string()).unwrap();
-        Builder { folder, config, health: free_address(), metrics: free_address(), args: Vec::new() }
+        Builder { folder, config, health: free_address(), metrics: free_address(), args: Vec::new(), env: Vec::new() }
     }
 }
 
@@ -70,6 +71,12 @@ impl Builder {
         self
     }
 
+    /// Sets a variable to a path.
+    pub fn env(mut self, name: &str, path: PathBuf) -> Self {
+        self.env.push((name.to_owned(), path));
+        self
+    }
+
     /// Starts it and waits until it serves.
     pub fn start(self) -> Collector {
         let mut process = Process::start(&mut self.command(&[]));
@@ -93,6 +100,7 @@ impl Builder {
         command.arg("collector").args(words).arg("--config").arg(&self.config).args(&self.args);
         command.env("DIR", self.folder.path()).env("HEALTH", self.health.to_string());
         command.env("METRICS_PORT", self.metrics.port().to_string()).env_remove("RUST_LOG");
+        command.envs(self.env.iter().map(|(name, path)| (name, path)));
         command
     }
 }

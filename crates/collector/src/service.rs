@@ -17,7 +17,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs};
+use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs, mounted};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 pub use self::console::Endpoints;
@@ -76,7 +76,8 @@ pub fn check(path: &Path) -> Result<Loaded, LoadError> {
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {
-    fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
+    fs::read_to_string(mounted(path))
+        .map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
 }
 
 /// A running collector.

@@ -14,13 +14,14 @@
 //!   recognised: a secret that was written where a key or a public value belongs.
 //! - No text makes [`load`] panic, run on, or take memory beyond a fixed multiple of its length.
 //!
-//! The crate reads the world only through [`Sources`].
+//! The crate reads the world only through [`Sources`]; [`mounted`] says where files are.
 
 mod decode;
 mod expand;
 mod id;
 mod load;
 pub mod model;
+mod mounted;
 mod problem;
 mod secret;
 mod sources;
@@ -29,6 +30,7 @@ mod yaml;
 pub use id::{ComponentId, PipelineId};
 pub use load::{Loaded, load};
 pub use model::Document;
+pub use mounted::mounted;
 pub use problem::{Errors, Position, Problem, Severity};
 pub use secret::Secret;
 pub use sources::{FixedSources, Sources, SystemSources};

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::yaml::MAX_BYTES;
+use crate::{mounted, yaml::MAX_BYTES};
 
 /// The world outside the document, so that reading a document touches nothing that the caller did not give.
 pub trait Sources {
@@ -20,7 +20,7 @@ pub trait Sources {
 
 /// The environment and the files of this process.
 ///
-/// A variable that is not UTF-8 counts as not set. A file that is longer than a document may be is an error, so that
+/// Files are where [`mounted`] says. A variable that is not UTF-8 counts as not set. A file that is longer than a document may be is an error, so that
 /// naming an endless one does no harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemSources;
@@ -32,7 +32,7 @@ impl Sources for SystemSources {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         let mut content = String::new();
-        let read = File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_string(&mut content)?;
+        let read = File::open(mounted(path))?.take(MAX_BYTES as u64 + 1).read_to_string(&mut content)?;
         if read > MAX_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_BYTES} bytes")));
         }

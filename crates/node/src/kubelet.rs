@@ -6,6 +6,7 @@
 pub mod downward;
 pub mod env;
 pub mod facts;
+pub mod listening;
 pub mod logs;
 mod node;
 mod pod;
@@ -194,6 +195,7 @@ impl Kubelet {
             views: views.clone(),
         });
         node.register().await?;
+        volumes::claims::remove_with_claims(&node.options.claims, views);
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
         let told = Arc::downgrade(&workers);
         views.pods.on_change(move |change| {
@@ -312,5 +314,7 @@ impl Workers {
     }
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ pub mod images;
 pub mod key;
 pub mod kubelet;
 pub mod marks;
+pub mod proxy;
 pub mod queue;
 pub mod scheduler;
 pub mod usage;

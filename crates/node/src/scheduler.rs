@@ -3,11 +3,12 @@
 //! *Guarantees.* A node never gets more pods than its cpu, memory, pods and other resources allow by what pods request. A pod that
 //! fits nowhere says why, in its condition `PodScheduled` and in an event, and is tried again whenever a node, a claim or the room on
 //! a node changes. Pods that name another `schedulerName` and pods with scheduling gates are left alone.
-//! *Not done*: preemption, affinity between pods, topology spread constraints, host ports.
+//! *Not done*: preemption, host ports.
 
 mod claims;
 pub mod eligible;
 mod ledger;
+mod neighbours;
 mod place;
 pub mod resources;
 mod score;
@@ -32,7 +33,7 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
 use self::{
-    ledger::{Ledger, node_of},
+    ledger::{Ledger, News, node_of},
     place::{Nowhere, Place},
     waiting::Waiting,
 };
@@ -54,6 +55,9 @@ const MANAGER: &str = "kube-scheduler";
 const AT_ONCE: usize = 16;
 /// A pod that fits nowhere is tried again and says so again after this, as with kube-scheduler, even if nothing changed.
 const AGAIN: Duration = Duration::from_secs(5 * 60);
+
+/// When to look at a pod that was not what the watch said.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Starts the scheduler.
 pub fn start(client: &Client, views: &Views, tasks: &mut JoinSet<()>) {
@@ -98,13 +102,13 @@ impl Scheduler {
         let this = Arc::downgrade(self);
         self.views.nodes.on_change(move |change| {
             if let Some(this) = this.upgrade().filter(|_| matters(change)) {
-                this.wake();
+                this.wake(News::Room);
             }
         });
         let this = Arc::downgrade(self);
         self.views.claims.on_change(move |_| {
             if let Some(this) = this.upgrade() {
-                this.wake();
+                this.wake(News::Room);
             }
         });
     }
@@ -115,7 +119,7 @@ impl Scheduler {
 
     fn pod_changed(&self, key: &Key, change: &Change<Pod>) {
         // Two changes may be told in the wrong order; what is there now is right.
-        let freed = {
+        let news = {
             let mut state = self.state();
             let pod = self.views.pods.get(key);
             if pod.is_none() {
@@ -123,8 +127,8 @@ impl Scheduler {
             }
             state.ledger.see(key, pod.as_ref())
         };
-        if freed {
-            self.wake();
+        if let Some(news) = news {
+            self.wake(news);
         }
         if change.new.as_ref().is_some_and(|pod| is_ours(pod)) && asks_anew(change) {
             self.queue.add(key.clone());
@@ -132,10 +136,9 @@ impl Scheduler {
     }
 
     /// Those that fit nowhere may fit now.
-    fn wake(&self) {
-        for key in self.state().waiting.in_order() {
-            self.queue.add(key);
-        }
+    fn wake(&self, news: News) {
+        let helped = self.state().waiting.helped(news);
+        helped.into_iter().for_each(|key| self.queue.add(key));
     }
 
     async fn schedule(&self, key: Key) -> Result<Again> {
@@ -145,22 +148,26 @@ impl Scheduler {
         };
         match self.choose(&key, &pod) {
             Choice::Made => Ok(None),
-            Choice::Node(node) => self.bind(&key, &pod, &node).await,
+            Choice::Node(node) => {
+                self.wake(News::Pod);
+                self.bind(&key, &pod, &node).await
+            }
             Choice::Nowhere { why, tell } => self.refuse(&key, &pod, &why, tell).await,
         }
     }
 
     /// Decides, and remembers what it decided before anybody else does.
     fn choose(&self, key: &Key, pod: &Arc<Pod>) -> Choice {
-        let nodes = self.views.nodes.all();
         let mut state = self.state();
         if state.ledger.holds(key, pod) {
             return Choice::Made;
         }
+        // Under the lock: what changes after this wakes the pod.
+        let (nodes, namespaces) = (self.views.nodes.all(), self.views.namespaces.all());
         let places = Place::all(&nodes, &state.ledger);
         let chosen = match claims::missing(pod, &self.views.claims) {
             Some(why) => Err(Nowhere::Pod(places.len(), why)),
-            None => place::choose(pod, &places),
+            None => place::choose(pod, &places, &namespaces),
         };
         match chosen {
             Ok(node) => {
@@ -194,9 +201,9 @@ impl Scheduler {
             }
             Err(error) => {
                 self.state().ledger.release(key);
-                self.wake();
-                // Somebody else bound or deleted it: the watch tells.
-                if error.is_conflict() || error.is_not_found() { Ok(None) } else { Err(error) }
+                self.wake(News::Room);
+                // Somebody else bound it, deletes it or made it again: soon the watch has told.
+                if error.is_conflict() || error.is_not_found() { Ok(Some(SOON)) } else { Err(error) }
             }
         }
     }

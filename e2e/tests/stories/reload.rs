@@ -1,6 +1,6 @@
 //! The document changes while the collector runs.
 
-use std::{fs, net::TcpListener, os::unix::fs::symlink};
+use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf};
 
 use kubewake_e2e::{
     Authority, Collector, Config, Connection, Load, Sink, config::otlp_at, curl, eventually, free_address, grpc_to,
@@ -70,6 +70,34 @@ fn a_swapped_symlink_is_a_change() {
     symlink("..v2", mount.join("..data_tmp")).unwrap();
     fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
     fs::remove_dir_all(mount.join("..v1")).unwrap();
+    eventually("it is loaded", || collector.reloads("applied") == 2);
+    goes_to(&collector, &two, "after");
+}
+
+#[test]
+fn files_are_found_and_followed_under_the_root_that_a_node_names() {
+    let (one, two) = (Sink::start(), Sink::start());
+    let builder = Collector::with("");
+    // As the embedded cluster mounts volumes: there is no such path on this machine.
+    let (root, volume) = (builder.folder().join("root"), builder.folder().join("volume"));
+    let version = |name: &str, backend: &Sink| {
+        fs::create_dir_all(volume.join(name)).unwrap();
+        let text =
+            Config::to("otlp", r#"{endpoint: "${file:/etc/kubewake-story/endpoint}", tls: {insecure: true}}"#).to_string();
+        fs::write(volume.join(name).join("collector.yaml"), text).unwrap();
+        fs::write(volume.join(name).join("endpoint"), backend.address().to_string()).unwrap();
+        symlink(name, volume.join("..data_tmp")).unwrap();
+        fs::rename(volume.join("..data_tmp"), volume.join("..data")).unwrap();
+    };
+    version("..v1", &one);
+    symlink("..data/collector.yaml", volume.join("collector.yaml")).unwrap();
+    symlink("..data/endpoint", volume.join("endpoint")).unwrap();
+    fs::create_dir_all(root.join("etc")).unwrap();
+    symlink(&volume, root.join("etc/kubewake-story")).unwrap();
+    let config = PathBuf::from("/etc/kubewake-story/collector.yaml");
+    let collector = builder.config_at(config).env("KUBEWAKE_ROOT", root).start();
+    goes_to(&collector, &one, "before");
+    version("..v2", &two);
     eventually("it is loaded", || collector.reloads("applied") == 2);
     goes_to(&collector, &two, "after");
 }

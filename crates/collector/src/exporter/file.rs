@@ -32,7 +32,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::model::{FileExporter, Retry, Rotation};
+use kubewake_config::{
+    model::{FileExporter, Retry, Rotation},
+    mounted,
+};
 
 use self::{
     encode::Form,
@@ -93,15 +96,16 @@ fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<BuiltE
 
 /// A path that does not work must show before data comes.
 fn target(settings: &FileExporter) -> io::Result<Target> {
+    let path = mounted(&settings.path);
     if let Some(group) = &settings.group_by {
-        return Groups::new(&settings.path, group, settings.create_directory).map(Target::Each);
+        return Groups::new(&path, group, settings.create_directory).map(Target::Each);
     }
     if let Some(mode) = settings.create_directory {
-        create_directory(&settings.path, mode)?;
+        create_directory(&path, mode)?;
     }
-    let sink = Sink::at(&settings.path, Keeping::Always)?;
+    let sink = Sink::at(&path, Keeping::Always)?;
     // Created here if need be, and not emptied.
-    fs::OpenOptions::new().append(true).create(true).open(&settings.path)?;
+    fs::OpenOptions::new().append(true).create(true).open(&path)?;
     Ok(Target::One(sink))
 }
 

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use kubewake_config::mounted;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
@@ -70,7 +71,7 @@ impl Watcher {
     }
 
     fn watch_folders(&mut self, files: &BTreeSet<PathBuf>) {
-        let folder = |file: &PathBuf| match file.parent() {
+        let folder = |file: &PathBuf| match mounted(file).parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
@@ -107,6 +108,6 @@ fn prints(files: &BTreeSet<PathBuf>) -> Prints {
 
 fn print(file: &Path) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
-    std::fs::read(file).ok()?.hash(&mut hasher);
+    std::fs::read(mounted(file)).ok()?.hash(&mut hasher);
     Some(hasher.finish())
 }

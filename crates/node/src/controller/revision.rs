@@ -129,11 +129,28 @@ where
     let mut collisions = parent.collisions;
     loop {
         let revision = new(parent, &data, number, collisions);
-        match write::create(&context.client, &context.views.revisions, &revision).await {
-            Err(error) if error.is_conflict() && collisions - parent.collisions < TRIES => collisions += 1,
-            outcome => return Ok((outcome?, collisions)),
+        let error = match write::create(&context.client, &context.views.revisions, &revision).await {
+            Ok(made) => return Ok((made, collisions)),
+            Err(error) => error,
+        };
+        if !error.is_conflict() || collisions - parent.collisions >= TRIES {
+            return Err(error);
         }
+        let taken = write::fresh(&context.client, &context.views.revisions, &revision).await?;
+        if taken.is_none_or(|taken| is_of(&taken, &data) && is_within_reach(&taken, parent.object)) {
+            return Err(error);
+        }
+        collisions += 1;
     }
+}
+
+/// Whether the revision is the parent's or soon can be: it is now seen as it is, and adopted when the parent is looked at again; or
+/// it goes with an earlier object of the same name.
+fn is_within_reach<K>(revision: &ControllerRevision, parent: &K) -> bool
+where
+    K: Resource<DynamicType = ()>,
+{
+    owner::controller_of(revision).is_none_or(|owner| owner.kind == K::kind(&()) && owner.name == parent.name_any())
 }
 
 fn new<K>(parent: &Parent<'_, K>, data: &Value, number: i64, collisions: i32) -> ControllerRevision

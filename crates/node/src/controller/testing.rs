@@ -11,7 +11,7 @@ use k8s_openapi::{
     api::core::v1::{Event, Node, Pod},
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::{wait::await_condition, watcher},
 };
@@ -105,7 +105,7 @@ impl World {
         start::<C>(&self.client, &self.views, &mut self.tasks);
     }
 
-    pub(crate) async fn with_scheduler(mut self) -> Self {
+    pub(crate) fn with_scheduler(mut self) -> Self {
         crate::scheduler::start(&self.client, &self.views, &mut self.tasks);
         self
     }
@@ -124,6 +124,8 @@ impl World {
         let node = json!({"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amount, "capacity": amount}});
         let node: Node = serde_json::from_value(node).unwrap();
         Api::all(self.client.clone()).create(&PostParams::default(), &node).await.unwrap();
+        // A new node is tainted until it is ready.
+        self.patch_node(name, json!({"spec": {"taints": null}})).await;
     }
 
     pub(crate) async fn patch_node(&self, name: &str, patch: Value) {

@@ -60,6 +60,11 @@ pub async fn delete<K: Written>(client: &Client, view: &View<K>, object: &K) -> 
     Ok(())
 }
 
+/// What has the object's name now, whatever the watch has told so far.
+pub async fn fresh<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<Option<Arc<K>>> {
+    Ok(api(client, object).get_opt(&object.name_any()).await?.map(|found| view.note(found)))
+}
+
 /// Merges this into it.
 pub async fn merge<K: Written>(client: &Client, view: &View<K>, object: &K, patch: &Value) -> Result<Arc<K>> {
     let options = PatchParams { field_manager: in_our_name().field_manager, ..PatchParams::default() };

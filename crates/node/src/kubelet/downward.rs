@@ -135,7 +135,7 @@ fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
 }
 
 fn parse(text: &Text, scale: i32) -> Option<i64> {
-    Quantity::parse(&text.0).ok()?.scaled(scale)
+    Some(Quantity::parse(&text.0).ok()?.units(scale))
 }
 
 /// Rounded up, as what is not enough is no use.

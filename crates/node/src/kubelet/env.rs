@@ -23,12 +23,9 @@ use super::{
     sources::{Kind, Ref, Sources},
     volumes::{MountError, Volumes},
 };
-use crate::error::Error;
+use crate::{error::Error, images::Program};
 
-pub use self::{
-    command::Program,
-    variables::{TooLong, Variables},
-};
+pub use self::variables::{TooLong, Variables};
 
 /// The variable that names a container's root.
 pub const ROOT: &str = "KUBEWAKE_ROOT";
@@ -43,7 +40,7 @@ pub struct Inputs<'a> {
     /// One of its containers.
     pub container: &'a Container,
     /// What the container's image stands for.
-    pub program: Program<'a>,
+    pub program: &'a Program,
     /// The node that it runs on.
     pub node: &'a NodeFacts,
     /// The pod's address.

@@ -139,6 +139,7 @@ impl Worker {
             self.run_main(ground, orders).await;
         }
         sidecars.stop(orders.by().unwrap_or_else(|| Instant::now() + self.grace())).await;
+        ground.volumes.close().await;
     }
 
     /// Whether none of the containers that it is for would run again.

@@ -28,11 +28,12 @@ use std::{
     io,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Container, Pod, Volume};
-use tokio::task::AbortHandle;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use self::{
     account::Account,
@@ -49,6 +50,9 @@ use super::{
 };
 use crate::error::Error;
 
+/// How long an API server may keep a volume from being closed.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// Why a volume is not there yet. The text is that of the kubelet's `FailedMount` events.
 #[derive(Debug, thiserror::Error)]
 #[error("MountVolume.SetUp failed for volume {volume:?} : {cause}")]
@@ -63,7 +67,7 @@ enum Cause {
     #[error("{} {:?} not found", .0.kind.name().to_lowercase(), .0.key.name)]
     Missing(Ref),
     #[error("{0}")]
-    MissingKey(String, Ref),
+    Waits(String, Ref),
     #[error("failed to fetch token: {1}")]
     Token(Ref, Error),
     #[error("{0}")]
@@ -78,7 +82,7 @@ impl VolumeError {
     /// The object whose change may help.
     pub fn needs(&self) -> Option<&Ref> {
         match &self.cause {
-            Cause::Missing(of) | Cause::MissingKey(_, of) | Cause::Token(of, _) => Some(of),
+            Cause::Missing(of) | Cause::Waits(_, of) | Cause::Token(of, _) => Some(of),
             Cause::Refused(_) | Cause::Io { .. } | Cause::Api(_) => None,
         }
     }
@@ -124,7 +128,8 @@ pub struct Volumes {
     limits: Vec<Limit>,
     /// Links within directories of the host, which must not stay there.
     outside: Mutex<BTreeSet<PathBuf>>,
-    upkeep: AbortHandle,
+    /// It ends when the first of the two is dropped.
+    upkeep: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
 impl Volumes {
@@ -133,7 +138,7 @@ impl Volumes {
     /// # Errors
     /// With the first volume that cannot be made. It may be there later: try again when what it needs has changed.
     pub async fn prepare(request: Request<'_>) -> Result<Self, VolumeError> {
-        let dir = &directories::real(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
+        let dir = &directories::private(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
         let Request { pod, node, sources, .. } = request;
         let request = Request { dir, ..request };
         // Before anything is read, so that no change is missed.
@@ -150,10 +155,21 @@ impl Volumes {
         }
         let surroundings = Surroundings { node: Arc::clone(node), sources: Arc::clone(sources) };
         let tokens = Tokens::new(sources.client().clone(), pod);
+        for volume in &written {
+            directories::make(volume.dir()).map_err(|cause| cause.of(volume.name()))?;
+        }
         let mut upkeep = Upkeep::new(pod, surroundings, written, tokens);
         upkeep.write().await?;
-        let upkeep = tokio::spawn(upkeep.run(changes)).abort_handle();
-        Ok(Self { dir: dir.clone(), account, places, limits, outside: Mutex::default(), upkeep })
+        let (end, ended) = oneshot::channel();
+        let upkeep = tokio::spawn(upkeep.run(changes, ended));
+        Ok(Self {
+            dir: dir.clone(),
+            account,
+            places,
+            limits,
+            outside: Mutex::default(),
+            upkeep: Mutex::new(Some((end, upkeep))),
+        })
     }
 
     /// The root of a container, whether it has been made or not.
@@ -200,6 +216,16 @@ impl Volumes {
         Ok(())
     }
 
+    /// Ends the upkeep and waits until it has: nothing is written after this, so that the pod's directory can be removed.
+    pub async fn close(&self) {
+        let upkeep = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((end, mut upkeep)) = upkeep else { return };
+        drop(end);
+        if tokio::time::timeout(CLOSING, &mut upkeep).await.is_err() {
+            upkeep.abort();
+        }
+    }
+
     /// Whether there is a limit to what one of them may hold.
     pub fn is_limited(&self) -> bool {
         !self.limits.is_empty()
@@ -213,7 +239,6 @@ impl Volumes {
 
 impl Drop for Volumes {
     fn drop(&mut self) {
-        self.upkeep.abort();
         for link in self.outside.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
             if link.is_symlink() {
                 // It may be gone already.

@@ -23,23 +23,33 @@ pub struct Booking {
     assumed: bool,
 }
 
+/// What a change means for pods that fit nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A node may have more room.
+    Room,
+    /// A node has another pod, or one with other labels.
+    Pod,
+}
+
 /// All pods on nodes.
 #[derive(Debug, Default)]
 pub struct Ledger(BTreeMap<Key, Booking>);
 
 impl Ledger {
-    /// A pod as it is now, if it still is. Answers whether a node has more room than before.
-    pub fn see(&mut self, key: &Key, pod: Option<&Arc<Pod>>) -> bool {
+    /// A pod as it is now, if it still is.
+    pub fn see(&mut self, key: &Key, pod: Option<&Arc<Pod>>) -> Option<News> {
         let held = self.0.get(key);
-        let Some(pod) = pod.filter(|pod| !has_ended(pod)) else { return self.0.remove(key).is_some() };
+        let removed = |ledger: &mut Self| ledger.0.remove(key).map(|_| News::Room);
+        let Some(pod) = pod.filter(|pod| !has_ended(pod)) else { return removed(self) };
         match node_of(pod) {
-            Some(node) => {
-                let booking = Booking::new(pod, node, false);
-                let before = self.0.insert(key.clone(), booking);
-                before.is_some_and(|before| before.pod.uid() != pod.uid() || before.node != node)
-            }
-            None if held.is_some_and(|held| held.assumed && held.pod.uid() == pod.uid()) => false,
-            None => self.0.remove(key).is_some(),
+            Some(node) => match self.0.insert(key.clone(), Booking::new(pod, node, false)) {
+                Some(before) if before.pod.uid() != pod.uid() || before.node != node => Some(News::Room),
+                Some(before) if before.pod.labels() == pod.labels() => None,
+                _ => Some(News::Pod),
+            },
+            None if held.is_some_and(|held| held.assumed && held.pod.uid() == pod.uid()) => None,
+            None => removed(self),
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::{
     eligible,
     ledger::{Booking, Ledger},
+    neighbours::Neighbours,
     resources::{PODS, Resources},
     score,
 };
@@ -66,25 +67,26 @@ impl fmt::Display for Nowhere {
 }
 
 /// The name of the node that the pod runs on best.
-pub fn choose(pod: &Pod, places: &[Place<'_>]) -> Result<String, Nowhere> {
+pub fn choose(pod: &Pod, places: &[Place<'_>], namespaces: &[Arc<Namespace>]) -> Result<String, Nowhere> {
     let spec = pod.spec.as_ref().ok_or(Nowhere::NoNodes)?;
     if places.is_empty() {
         return Err(Nowhere::NoNodes);
     }
     let asks = Resources::of_pod(pod);
+    let neighbours = Neighbours::new(pod, spec, places, namespaces);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut fitting = Vec::new();
     for place in places {
-        match misfit(spec, &asks, place) {
+        match misfit(spec, &asks, &neighbours, place) {
             against if against.is_empty() => fitting.push(place),
             against => against.into_iter().for_each(|why| *reasons.entry(why).or_default() += 1),
         }
     }
-    score::best(pod, spec, &asks, &fitting).ok_or(Nowhere::Nodes(places.len(), reasons))
+    score::best(pod, spec, &asks, &neighbours, &fitting).ok_or(Nowhere::Nodes(places.len(), reasons))
 }
 
 /// What speaks against a node: the first rule that is broken, by all that it finds.
-fn misfit(spec: &PodSpec, asks: &Resources, place: &Place<'_>) -> Vec<String> {
+fn misfit(spec: &PodSpec, asks: &Resources, neighbours: &Neighbours, place: &Place<'_>) -> Vec<String> {
     let one = |why: &str| vec![why.to_owned()];
     let name = place.node.metadata.name.as_deref().unwrap_or_default();
     if eligible::named(spec).is_some_and(|names| !names.contains(name)) {
@@ -96,7 +98,9 @@ fn misfit(spec: &PodSpec, asks: &Resources, place: &Place<'_>) -> Vec<String> {
     } else if !eligible::selects(spec, place.node) {
         one("node(s) didn't match Pod's node affinity/selector")
     } else {
-        lacking(asks, place)
+        let lacking = lacking(asks, place);
+        let against = neighbours.against(place.node).filter(|_| lacking.is_empty());
+        against.map_or(lacking, one)
     }
 }
 

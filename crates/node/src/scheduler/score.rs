@@ -1,7 +1,8 @@
 //! Which of several nodes that fit is the best.
 //!
 //! As in kube-scheduler each rule gives 0 to 100 points, which weigh differently: a node with more room left, with fewer pods of
-//! the same owner, that the pod prefers, and whose taints do not ask it to stay away.
+//! the same owner or that it wants to be spread from, that the pod prefers or whose pods it likes, and whose taints do not ask it to
+//! stay away.
 
 use std::cmp::Reverse;
 
@@ -10,6 +11,7 @@ use kube::ResourceExt;
 
 use super::{
     eligible,
+    neighbours::Neighbours,
     place::Place,
     resources::{CPU, MEMORY, Resources},
 };
@@ -26,15 +28,26 @@ const PREFERENCE: i64 = 2;
 const TAINTS: i64 = 3;
 
 /// The name of the best node. Of equals it is the one with fewer pods, then the first by name.
-pub fn best(pod: &Pod, spec: &PodSpec, asks: &Resources, places: &[&Place<'_>]) -> Option<String> {
-    let spread = fewest(places.iter().map(|place| siblings(pod, place)));
-    let preference = most(places.iter().map(|place| eligible::preference(spec, place.node)));
-    let taints = fewest(places.iter().map(|place| deterrents(spec, place)));
-    let scores = places.iter().zip(spread).zip(preference).zip(taints);
-    let scores = scores.map(|(((place, spread), preference), taints)| {
-        let points = ROOM * room(asks, place) + SPREAD * spread + PREFERENCE * preference + TAINTS * taints;
-        (Reverse(points), place.pods.len(), place.node.name_any())
-    });
+pub fn best(
+    pod: &Pod,
+    spec: &PodSpec,
+    asks: &Resources,
+    neighbours: &Neighbours,
+    places: &[&Place<'_>],
+) -> Option<String> {
+    let rules = [
+        (SPREAD, fewest(places.iter().map(|place| siblings(pod, place)))),
+        (SPREAD, fewest(places.iter().map(|place| neighbours.crowd(place.node)))),
+        (PREFERENCE, most(places.iter().map(|place| eligible::preference(spec, place.node)))),
+        (PREFERENCE, most(places.iter().map(|place| neighbours.wishes(place.node)))),
+        (TAINTS, fewest(places.iter().map(|place| deterrents(spec, place)))),
+    ];
+    let mut points: Vec<i64> = places.iter().map(|place| ROOM * room(asks, place)).collect();
+    for (weight, given) in rules {
+        points.iter_mut().zip(given).for_each(|(points, given)| *points += weight * given);
+    }
+    let scores = places.iter().zip(points);
+    let scores = scores.map(|(place, points)| (Reverse(points), place.pods.len(), place.node.name_any()));
     scores.min().map(|(_, _, name)| name)
 }
 
@@ -63,11 +76,12 @@ fn deterrents(spec: &PodSpec, place: &Place<'_>) -> i64 {
     count(eligible::untolerated(spec, place.node, &["PreferNoSchedule"]))
 }
 
-/// All points for the largest number.
+/// All points for the largest number, none for the smallest that is not above zero.
 fn most(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let numbers: Vec<i64> = numbers.collect();
+    let smallest = numbers.iter().copied().min().unwrap_or(0).min(0);
     let largest = numbers.iter().copied().max().unwrap_or(0);
-    numbers.into_iter().map(|number| share(number, largest)).collect()
+    numbers.into_iter().map(|number| share(number - smallest, largest - smallest)).collect()
 }
 
 /// All points for zero, none for the largest number.

@@ -9,14 +9,14 @@ struct Scene(World);
 
 impl Scene {
     async fn new() -> Self {
-        let mut world = World::new().await.with_scheduler().await;
+        let mut world = World::new().await.with_scheduler();
         nodes::start(&world.client, &world.views, nodes::orphans::QUARANTINE, &mut world.tasks);
         Self(world)
     }
 
     async fn node(&self, name: &str, cpu: &str) {
         let capacity = json!({ "cpu": cpu, "memory": "1Gi", "pods": "10" });
-        let node = json!({ "metadata": { "name": name }, "status": {
+        let node = json!({ "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } }, "status": {
             "allocatable": capacity,
             "capacity": capacity,
             "conditions": [{ "type": "Ready", "status": "True" }],
@@ -120,5 +120,29 @@ async fn a_pod_waits_for_its_claim() {
     let claims: Api<PersistentVolumeClaim> = scene.0.api();
     let bound = Patch::Merge(json!({ "status": { "phase": "Bound" } }));
     claims.patch_status("data", &PatchParams::default(), &bound).await.unwrap();
+    scene.runs_on("web").await;
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_its_friend() {
+    let scene = Scene::new().await;
+    scene.node("one", "1").await;
+    let term = json!({ "labelSelector": { "matchLabels": { "app": "db" } }, "topologyKey": "kubernetes.io/hostname" });
+    let affinity = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
+    scene.pod("web", "1m", json!({ "affinity": affinity })).await;
+    scene.waits("web", "0/1 nodes are available: 1 node(s) didn't match pod affinity rules.").await;
+    let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
+    scene.0.make::<Pod>(json!({ "metadata": { "name": "db", "labels": { "app": "db" } }, "spec": spec })).await;
+    scene.runs_on("web").await;
+}
+
+#[tokio::test]
+async fn a_cordoned_node_gets_no_pods_until_it_is_free_again() {
+    let scene = Scene::new().await;
+    scene.node("one", "1").await;
+    scene.0.patch_node("one", json!({ "spec": { "unschedulable": true } })).await;
+    scene.pod("web", "1m", json!({})).await;
+    scene.waits("web", "0/1 nodes are available: 1 node(s) were unschedulable.").await;
+    scene.0.patch_node("one", json!({ "spec": { "unschedulable": null } })).await;
     scene.runs_on("web").await;
 }

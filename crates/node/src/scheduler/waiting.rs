@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
+use super::{ledger::News, neighbours::is_sociable};
 use crate::key::Key;
 
 /// All of them.
@@ -16,6 +17,8 @@ pub struct Waiting(HashMap<Key, One>);
 struct One {
     /// The most important first, then the oldest.
     order: (Reverse<i32>, Option<jiff::Timestamp>),
+    /// It may fit because of a new pod, and not only because of more room.
+    sociable: bool,
     why: String,
     told: Instant,
 }
@@ -28,7 +31,8 @@ impl Waiting {
         }
         let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
         let order = (Reverse(priority), pod.creation_timestamp().map(|time| time.0));
-        self.0.insert(key, One { order, why: why.to_owned(), told: now });
+        let sociable = pod.spec.as_ref().is_some_and(is_sociable);
+        self.0.insert(key, One { order, sociable, why: why.to_owned(), told: now });
         true
     }
 
@@ -37,9 +41,10 @@ impl Waiting {
         self.0.remove(key);
     }
 
-    /// In the order in which they get what room there is.
-    pub fn in_order(&self) -> Vec<Key> {
-        let mut all: Vec<_> = self.0.iter().map(|(key, one)| (&one.order, key)).collect();
+    /// Those that a change may help, in the order in which they get what room there is.
+    pub fn helped(&self, by: News) -> Vec<Key> {
+        let helped = self.0.iter().filter(|(_, one)| by == News::Room || one.sociable);
+        let mut all: Vec<_> = helped.map(|(key, one)| (&one.order, key)).collect();
         all.sort();
         all.into_iter().map(|(_, key)| key.clone()).collect()
     }

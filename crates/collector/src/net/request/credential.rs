@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use http::{HeaderName, HeaderValue};
+use kubewake_config::mounted;
 
 use super::sensitive;
 use crate::{
@@ -12,8 +13,8 @@ use crate::{
 
 /// The content of a file, without the line break at its end.
 pub(crate) fn read(path: &Path) -> Result<String, BuildError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display())))?;
+    let text = fs::read_to_string(mounted(path))
+        .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display())))?;
     match text.trim() {
         "" => Err(BuildError(format!("{} is empty", path.display()))),
         text => Ok(text.to_owned()),

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, fs};
 
-use kubewake_config::model::{KeyPair, PemSource};
+use kubewake_config::{
+    model::{KeyPair, PemSource},
+    mounted,
+};
 use rustls::{
     RootCertStore,
     pki_types::{
@@ -59,7 +62,7 @@ fn key(source: &PemSource) -> Result<PrivateKeyDer<'static>, BuildError> {
 fn read(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
     match source {
         PemSource::Inline(text) => Ok(Cow::Borrowed(text.reveal().as_bytes())),
-        PemSource::File(path) => fs::read(path)
+        PemSource::File(path) => fs::read(mounted(path))
             .map(Cow::Owned)
             .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display()))),
     }

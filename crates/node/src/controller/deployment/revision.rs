@@ -86,3 +86,6 @@ fn remember(history: Option<&String>, revision: &str) -> Option<String> {
     }
     Some(kept.join(",")).filter(|history| !history.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,15 +5,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::Container;
 
 use super::{TooLong, Variables};
-use crate::kubelet::volumes::within;
-
-/// What an image stands for: a program and the arguments that come before a container's own.
-#[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Program<'a> {
-    pub path: &'a Path,
-    pub args: &'a [String],
-}
+use crate::{images::Program, kubelet::volumes::within};
 
 /// The working directory: under the root if there is one, else the node's; one that is nowhere is made under the root.
 pub(super) fn directory(container: &Container, root: &Path) -> PathBuf {
@@ -26,7 +18,7 @@ pub(super) fn directory(container: &Container, root: &Path) -> PathBuf {
 /// Program and arguments. As with an image, `command` stands for the program with its arguments, and `args` for what follows.
 pub(super) fn line(
     container: &Container,
-    image: Program<'_>,
+    image: &Program,
     variables: &mut Variables,
     root: &Path,
     dir: &Path,
@@ -37,8 +29,8 @@ pub(super) fn line(
     let args = expanded(&container.args)?;
     let mut command = expanded(&container.command)?.into_iter();
     Ok(match command.next() {
-        None => (image.path.to_owned(), image.args.iter().cloned().chain(args).collect()),
-        Some(program) => (find(Path::new(&program), image.path, root, dir), command.chain(args).collect()),
+        None => (image.path.clone(), image.args.iter().cloned().chain(args).collect()),
+        Some(program) => (find(Path::new(&program), &image.path, root, dir), command.chain(args).collect()),
     })
 }
 
@@ -57,5 +49,6 @@ fn find(program: &Path, image: &Path, root: &Path, dir: &Path) -> PathBuf {
 /// A path of the container as one of the node: what the root has, else what the node has, else where the root would have it.
 fn overlaid(root: &Path, path: &Path) -> PathBuf {
     let inside = root.join(within(path));
-    if inside.exists() || !path.exists() { inside } else { path.to_owned() }
+    let is_inside = !path.starts_with(root) && (inside.exists() || !path.exists());
+    if is_inside { inside } else { path.to_owned() }
 }

@@ -48,7 +48,7 @@ impl Worker {
         let inputs = Inputs {
             pod: &self.pod(),
             container,
-            program: env::Program { path: &program.path, args: &program.args },
+            program,
             node: &self.node.facts,
             pod_ip: self.ip().into(),
             volumes: &ground.volumes,

@@ -24,10 +24,10 @@ use super::payload::{File, Payload};
 const DATA: &str = "..data";
 const NEXT: &str = "..data_tmp";
 
-/// Makes these the files of the directory, and says whether they are others than before.
+/// Makes these the files of a directory, and says whether they are others than before. A directory that was removed does not come
+/// back.
 pub(super) fn write(dir: &Path, payload: &Payload) -> io::Result<bool> {
     payload.keys().try_for_each(|path| check(path))?;
-    fs::create_dir_all(dir)?;
     let old = fs::read_link(dir.join(DATA)).ok();
     let changed = !old.as_ref().is_some_and(|old| holds(&dir.join(old), payload));
     if changed {
@@ -58,9 +58,13 @@ fn holds(dir: &Path, payload: &Payload) -> bool {
     payload.iter().all(|(path, file)| found.contains(Path::new(path)) && is_same(&dir.join(path), file))
 }
 
+/// A container may have put anything there: what cannot be the file is not read.
 fn is_same(path: &Path, file: &File) -> bool {
-    let same_mode = fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o777 == file.mode);
-    same_mode && fs::read(path).is_ok_and(|content| content == file.content)
+    let alike = fs::symlink_metadata(path).is_ok_and(|found| {
+        let same_length = u64::try_from(file.content.len()) == Ok(found.len());
+        found.is_file() && same_length && found.permissions().mode() & 0o777 == file.mode
+    });
+    alike && fs::read(path).is_ok_and(|content| content == file.content)
 }
 
 fn files(dir: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) -> io::Result<()> {

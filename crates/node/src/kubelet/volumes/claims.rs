@@ -21,6 +21,10 @@ pub(super) async fn directory(request: &Request<'_>, name: &str) -> Result<PathB
     let namespace = request.pod.metadata.namespace.as_deref().unwrap_or_default();
     let of = Ref::new(Kind::Claim, namespace, name);
     let Some(claim) = request.sources.claim(&of.key).await? else { return Err(Cause::Missing(of)) };
+    if claim.metadata.deletion_timestamp.is_some() {
+        let text = format!("can't start pod because PVC '{namespace}/{name}' is being deleted");
+        return Err(Cause::Waits(text, of));
+    }
     let dir = place(&request.node.claims, &claim);
     directories::make(&dir)?;
     Ok(dir)

@@ -1,9 +1,9 @@
 //! Volumes that are directories: of the pod, and of the host.
 
 use std::{
-    fs::{self, DirBuilder, FileType, OpenOptions},
+    fs::{self, DirBuilder, FileType, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -19,9 +19,11 @@ pub(super) fn make(dir: &Path) -> Result<(), Cause> {
     fs::create_dir_all(dir).map_err(|source| Cause::io("make the directory", dir, source))
 }
 
-/// Makes a directory, and says where it is without links on the way: then one can tell what is in it.
-pub(super) fn real(dir: &Path) -> Result<PathBuf, Cause> {
+/// Makes a directory that is nobody else's business, as there will be Secrets in it. Says where it is without links on the way: then
+/// one can tell what is in it.
+pub(super) fn private(dir: &Path) -> Result<PathBuf, Cause> {
     make(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|source| Cause::io("close off", dir, source))?;
     dir.canonicalize().map_err(|source| Cause::io("find", dir, source))
 }
 
@@ -70,7 +72,7 @@ pub(super) struct Limit {
 impl Limit {
     /// None if the limit is none: zero is no limit.
     pub(super) fn new(volume: &str, dir: &Path, size: &str) -> Option<Self> {
-        let bytes = Quantity::parse(size).ok()?.to_int().and_then(|bytes| u64::try_from(bytes).ok())?;
+        let bytes = u64::try_from(Quantity::parse(size).ok()?.units(0)).ok()?;
         let limit = Self { volume: volume.to_owned(), dir: dir.to_owned(), written: size.to_owned(), bytes };
         Some(limit).filter(|_| bytes > 0)
     }

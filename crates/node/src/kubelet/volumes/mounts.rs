@@ -174,8 +174,13 @@ impl Job {
 
 /// Copies a file or a directory as it is now.
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.is_dir() {
+    let found = fs::metadata(from)?;
+    if found.is_file() {
         return fs::copy(from, to).map(drop);
+    }
+    if !found.is_dir() {
+        // A pipe would never end.
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a directory"));
     }
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

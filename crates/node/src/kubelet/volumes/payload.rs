@@ -183,7 +183,7 @@ fn no_such_key(of: Ref, key: &str) -> Cause {
         Kind::ConfigMap => format!("configmap references non-existent config key: {key}"),
         _ => format!("references non-existent secret key: {key}"),
     };
-    Cause::MissingKey(text, of)
+    Cause::Waits(text, of)
 }
 
 fn downward_text(pod: &Pod, around: &Surroundings, item: &DownwardAPIVolumeFile) -> Result<String, Cause> {

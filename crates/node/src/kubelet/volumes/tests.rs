@@ -1,1 +1,197 @@
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
+use kube::{ResourceExt, api::DeleteParams};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kubelet::{
+    sources::Kind,
+    testing::{NAMESPACE, World, until},
+};
+
+mod access;
+
+/// The root of the pod's container, mounted.
+async fn mounted(volumes: &Volumes, pod: &Pod) -> PathBuf {
+    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first()).unwrap();
+    let mut variables = Variables::default();
+    variables.set("POD_NAME", pod.name_any()).unwrap();
+    volumes.mount(container, &mut variables).await.unwrap();
+    volumes.root("main")
+}
+
+fn text(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A pod with this one volume at `/volume`.
+async fn pod(world: &World, name: &str, mut volume: Value) -> Pod {
+    volume["name"] = "v".into();
+    let mounts = json!({"volumeMounts": [{"name": "v", "mountPath": "/volume"}]});
+    world.pod(name, mounts, json!({"volumes": [volume]})).await
+}
+
+#[tokio::test]
+async fn a_config_map_changes_under_a_running_pod() {
+    let world = World::new().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "1"}})).await;
+    let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let root = mounted(&volumes, &pod).await;
+    assert_eq!(text(root.join("volume/a")), "1");
+    world.merge::<ConfigMap>("app", json!({"data": {"a": "2", "b": null, "c": "2"}})).await;
+    until("the new file", || text(root.join("volume/c")) == "2").await;
+    until("the old one gone", || !root.join("volume/b").exists()).await;
+    assert_eq!(text(root.join("volume/a")), "2");
+    world.api::<ConfigMap>().delete("app", &DeleteParams::default()).await.unwrap();
+    world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "3"}})).await;
+    until("the one that was made again", || text(root.join("volume/a")) == "3").await;
+    drop(volumes);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said_and_may_come_later() {
+    let world = World::new().await;
+    let pod =
+        pod(&world, "web", json!({"secret": {"secretName": "key", "items": [{"key": "tls.key", "path": "k"}]}})).await;
+    let mut changes = world.sources.changes();
+    let error = world.prepare(&pod).await.unwrap_err();
+    assert_eq!(error.to_string(), "MountVolume.SetUp failed for volume \"v\" : secret \"key\" not found");
+    let needed = BTreeSet::from([error.needs().unwrap().clone()]);
+    world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"other": "x"}})).await;
+    changes.any_of(&needed).await;
+    let error = world.prepare(&pod).await.unwrap_err();
+    assert_eq!(error.needs(), Some(&Ref::new(Kind::Secret, NAMESPACE, "key")));
+    assert!(error.to_string().ends_with("references non-existent secret key: tls.key"), "{error}");
+    world.merge::<Secret>("key", json!({"stringData": {"tls.key": "secret"}})).await;
+    changes.any_of(&needed).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    assert_eq!(text(mounted(&volumes, &pod).await.join("volume/k")), "secret");
+}
+
+#[tokio::test]
+async fn a_projected_volume_joins_its_sources() {
+    let world = World::new().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "2"}})).await;
+    world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"password": "x"}})).await;
+    let items = json!([
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "limits.cpu"}, "mode": 0o400},
+    ]);
+    let volume = json!({"projected": {"defaultMode": 0o440, "sources": [
+        {"configMap": {"name": "app", "items": [{"key": "a", "path": "deep/a", "mode": 0o600}]}},
+        {"configMap": {"name": "none", "optional": true}},
+        {"configMap": {"name": "app", "optional": true, "items": [{"key": "none", "path": "none"}]}},
+        {"secret": {"name": "key"}},
+        {"downwardAPI": {"items": items}},
+        {"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 600}},
+    ]}});
+    let pod = pod(&world, "web", volume).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let files = mounted(&volumes, &pod).await.join("volume");
+    let mode = |name: &str| fs::metadata(files.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((text(files.join("deep/a")), mode("deep/a")), ("1".into(), 0o600));
+    assert_eq!((text(files.join("password")), mode("password")), ("x".into(), 0o440));
+    assert_eq!((text(files.join("cpu")), mode("cpu")), ("4".into(), 0o400));
+    assert_eq!(text(files.join("labels")), "app=\"web\"");
+    assert_eq!(text(files.join("token")).split('.').count(), 3);
+    assert!(!files.join("none").exists());
+    world.merge::<Pod>("web", json!({"metadata": {"labels": {"tier": "front"}}})).await;
+    until("the new labels", || text(files.join("labels")) == "app=\"web\"\ntier=\"front\"").await;
+}
+
+#[tokio::test]
+async fn an_optional_source_may_come_and_go() {
+    let world = World::new().await;
+    let pod = pod(&world, "web", json!({"configMap": {"name": "app", "optional": true}})).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let file = mounted(&volumes, &pod).await.join("volume/a");
+    assert!(!file.exists());
+    world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1"}})).await;
+    until("the file", || text(&file) == "1").await;
+    world.api::<ConfigMap>().delete("app", &DeleteParams::default()).await.unwrap();
+    until("it is gone", || !file.exists()).await;
+}
+
+#[tokio::test]
+async fn volumes_that_are_directories_outlive_containers() {
+    let world = World::new().await;
+    let host = tempfile::tempdir().unwrap();
+    fs::write(host.path().join("file"), "host").unwrap();
+    let mounts = json!({"volumeMounts": [
+        {"name": "cache", "mountPath": "/cache"},
+        {"name": "cache", "mountPath": "/var/own", "subPathExpr": "of/$(POD_NAME)"},
+        {"name": "host", "mountPath": "/host"},
+        {"name": "cache", "mountPath": "/host/nested"},
+    ]});
+    let spec = json!({"volumes": [
+        {"name": "cache", "emptyDir": {"sizeLimit": "64Ki", "medium": "Memory"}},
+        {"name": "host", "hostPath": {"path": host.path(), "type": "Directory"}},
+    ]});
+    let pod = world.pod("web", mounts, spec).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let root = mounted(&volumes, &pod).await;
+    fs::write(root.join("var/own/file"), "1").unwrap();
+    assert_eq!(text(root.join("cache/of/web/file")), "1");
+    assert_eq!((text(root.join("host/file")), text(root.join("host/nested/of/web/file"))), ("host".into(), "1".into()));
+    let root = mounted(&volumes, &pod).await;
+    assert_eq!(text(root.join("cache/of/web/file")), "1");
+    assert_eq!(volumes.exceeded(), None);
+    fs::write(root.join("cache/large"), vec![1; 100_000]).unwrap();
+    assert!(volumes.exceeded().unwrap().contains("exceeds the limit"));
+    drop(volumes);
+    assert!(!host.path().join("nested").is_symlink(), "nothing of ours stays with the host");
+    assert!(host.path().join("file").exists());
+}
+
+#[tokio::test]
+async fn a_claim_keeps_its_directory_until_it_is_deleted() {
+    let world = World::new().await;
+    claims::remove_with_claims(&world.node.claims, &world.views);
+    let claim = || async {
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec})).await
+    };
+    let volume = json!({"persistentVolumeClaim": {"claimName": "data"}});
+    let first = pod(&world, "web-0", volume.clone()).await;
+    let error = world.prepare(&first).await.unwrap_err().to_string();
+    assert!(error.ends_with("persistentvolumeclaim \"data\" not found"), "{error}");
+    let made = claim().await;
+    let volumes = world.prepare(&first).await.unwrap();
+    fs::write(mounted(&volumes, &first).await.join("volume/file"), "kept").unwrap();
+    drop(volumes);
+    fs::remove_dir_all(world.pod_dir(&first)).unwrap();
+    let second = pod(&world, "web-0-again", volume).await;
+    let volumes = world.prepare(&second).await.unwrap();
+    assert_eq!(text(mounted(&volumes, &second).await.join("volume/file")), "kept");
+    let place = world.node.claims.join(NAMESPACE).join("data").join(made.uid().unwrap());
+    assert!(place.exists());
+    let mut going = world.api::<PersistentVolumeClaim>().get("data").await.unwrap();
+    going.metadata.finalizers = None;
+    world.api::<PersistentVolumeClaim>().replace("data", &Default::default(), &going).await.unwrap();
+    world.api::<PersistentVolumeClaim>().delete("data", &DeleteParams::default()).await.unwrap();
+    until("its directory gone", || !place.exists()).await;
+}
+
+#[tokio::test]
+async fn a_volume_that_the_node_does_not_have_is_refused_with_those_that_it_has() {
+    let world = World::new().await;
+    let pod = pod(&world, "web", json!({"nfs": {"server": "example", "path": "/"}})).await;
+    let error = world.prepare(&pod).await.unwrap_err();
+    assert!(error.to_string().contains("emptyDir") && error.needs().is_none(), "{error}");
+}
+
+#[tokio::test]
+async fn volumes_are_prepared_again_over_what_a_node_left() {
+    let world = World::new().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1"}})).await;
+    let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    mounted(&volumes, &pod).await;
+    drop(volumes);
+    world.merge::<ConfigMap>("app", json!({"data": {"a": "2"}})).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let root = mounted(&volumes, &pod).await;
+    until("what it is now", || text(root.join("volume/a")) == "2").await;
+}

@@ -1,7 +1,7 @@
 //! Keeps the written volumes of a pod up to date.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -9,7 +9,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Cause, VolumeError, atomic,
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     key::Key,
     kubelet::{
-        sources::{Changes, Ref},
+        sources::{Changes, Kind, Ref},
         tokens::Tokens,
     },
 };
@@ -38,6 +38,14 @@ impl Written {
     pub(super) fn new(name: &str, dir: &Path, recipe: Recipe) -> Self {
         Self { name: name.to_owned(), dir: dir.to_owned(), recipe }
     }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
 }
 
 /// All written volumes of a pod.
@@ -47,11 +55,14 @@ pub(super) struct Upkeep {
     around: Surroundings,
     volumes: Vec<Written>,
     tokens: Tokens,
+    /// What went wrong last, by volume: it is told once.
+    wrong: BTreeMap<String, String>,
 }
 
 impl Upkeep {
     pub(super) fn new(pod: &Pod, around: Surroundings, volumes: Vec<Written>, tokens: Tokens) -> Self {
-        let mut upkeep = Self { pod: Arc::new(pod.clone()), key: Key::of(pod), around, volumes, tokens };
+        let mut upkeep =
+            Self { pod: Arc::new(pod.clone()), key: Key::of(pod), around, volumes, tokens, wrong: BTreeMap::new() };
         // To share the copy that the view has.
         upkeep.refresh_pod();
         upkeep
@@ -66,8 +77,8 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Writes whatever changes, for ever.
-    pub(super) async fn run(mut self, mut changes: Changes) {
+    /// Writes whatever changes, until nobody wants it. What is being written then is written to its end.
+    pub(super) async fn run(mut self, mut changes: Changes, mut ended: oneshot::Receiver<()>) {
         let needs = self.needs();
         let mut again = None;
         loop {
@@ -75,9 +86,10 @@ impl Upkeep {
             tokio::select! {
                 () = changes.any_of(&needs) => {}
                 () = sleep_until(next) => {}
+                _ = &mut ended => return,
             }
             self.refresh_pod();
-            again = self.refresh().await.err().map(|()| Instant::now() + PAUSE);
+            again = self.refresh().await.then(|| Instant::now() + PAUSE);
         }
     }
 
@@ -89,17 +101,22 @@ impl Upkeep {
         }
     }
 
-    /// A volume that cannot be written keeps its files, and holds up no other.
-    async fn refresh(&mut self) -> Result<(), ()> {
-        let mut outcome = Ok(());
+    /// Whether to try again although nothing changes. A volume that cannot be written keeps its files, and holds up no other.
+    async fn refresh(&mut self) -> bool {
+        let mut again = false;
         for volume in &self.volumes {
-            if let Err(cause) = write(volume, &self.pod, &self.around, &mut self.tokens).await {
-                let error = cause.of(&volume.name);
+            let Err(cause) = write(volume, &self.pod, &self.around, &mut self.tokens).await else {
+                self.wrong.remove(&volume.name);
+                continue;
+            };
+            let error = cause.of(&volume.name);
+            again |= error.needs().is_none_or(|needed| needed.kind == Kind::ServiceAccount);
+            let told = self.wrong.insert(volume.name.clone(), error.to_string());
+            if told != Some(error.to_string()) {
                 tracing::warn!(pod = %self.key, %error, "a volume keeps the files that it has");
-                outcome = Err(());
             }
         }
-        outcome
+        again
     }
 
     fn needs(&self) -> BTreeSet<Ref> {

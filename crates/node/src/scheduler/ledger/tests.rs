@@ -21,12 +21,12 @@ fn nodes(ledger: &Ledger) -> Vec<&str> {
 fn an_assumption_holds_until_the_pod_is_seen_there_or_gone() {
     let mut ledger = Ledger::default();
     ledger.assume(key(), &pod("1", "", "Pending"), "one");
-    assert!(!ledger.see(&key(), Some(&pod("1", "", "Pending"))));
+    assert_eq!(ledger.see(&key(), Some(&pod("1", "", "Pending"))), None);
     assert_eq!(nodes(&ledger), ["one"]);
-    assert!(!ledger.see(&key(), Some(&pod("1", "one", "Pending"))));
+    assert_eq!(ledger.see(&key(), Some(&pod("1", "one", "Pending"))), None);
     ledger.release(&key());
     assert_eq!(nodes(&ledger), ["one"]);
-    assert!(ledger.see(&key(), None));
+    assert_eq!(ledger.see(&key(), None), Some(News::Room));
     assert!(nodes(&ledger).is_empty());
 }
 
@@ -41,9 +41,9 @@ fn an_assumption_that_failed_is_released() {
 #[test]
 fn a_pod_that_ended_or_was_made_again_makes_room() {
     let mut ledger = Ledger::default();
+    assert_eq!(ledger.see(&key(), Some(&pod("1", "one", "Running"))), Some(News::Pod));
+    assert_eq!(ledger.see(&key(), Some(&pod("1", "one", "Succeeded"))), Some(News::Room));
     ledger.see(&key(), Some(&pod("1", "one", "Running")));
-    assert!(ledger.see(&key(), Some(&pod("1", "one", "Succeeded"))));
-    ledger.see(&key(), Some(&pod("1", "one", "Running")));
-    assert!(ledger.see(&key(), Some(&pod("2", "", "Pending"))));
+    assert_eq!(ledger.see(&key(), Some(&pod("2", "", "Pending"))), Some(News::Room));
     assert!(nodes(&ledger).is_empty());
 }

@@ -26,7 +26,7 @@ fn filled(on: &[(&str, &str)]) -> Ledger {
 }
 
 fn placed(pod: &Pod, nodes: &[Arc<Node>], ledger: &Ledger) -> Result<String, String> {
-    choose(pod, &Place::all(nodes, ledger)).map_err(|why| why.to_string())
+    choose(pod, &Place::all(nodes, ledger), &[]).map_err(|why| why.to_string())
 }
 
 #[test]

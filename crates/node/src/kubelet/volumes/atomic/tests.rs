@@ -21,9 +21,9 @@ fn versions(dir: &Path) -> usize {
 #[test]
 fn files_appear_with_their_modes_behind_links() {
     let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path().join("volume");
-    assert!(write(&dir, &payload(&[("a", "1"), ("b/c", "2")])).unwrap());
-    assert_eq!(seen(&dir), ["a", "b"]);
+    let dir = dir.path();
+    assert!(write(dir, &payload(&[("a", "1"), ("b/c", "2")])).unwrap());
+    assert_eq!(seen(dir), ["a", "b"]);
     assert_eq!(fs::read_link(dir.join("a")).unwrap(), Path::new("..data/a"));
     assert_eq!(fs::read_to_string(dir.join("b/c")).unwrap(), "2");
     assert_eq!(fs::metadata(dir.join("a")).unwrap().permissions().mode() & 0o777, 0o640);
@@ -66,6 +66,20 @@ fn a_write_that_was_cut_short_is_cleared_away() {
 }
 
 #[test]
+fn what_a_container_put_in_the_place_of_a_file_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = payload(&[("a", "1")]);
+    write(dir.path(), &files).unwrap();
+    for other in ["/dev/zero", "/etc/hostname"] {
+        let real = dir.path().join("a").canonicalize().unwrap();
+        fs::remove_file(&real).unwrap();
+        symlink(other, &real).unwrap();
+        assert!(write(dir.path(), &files).unwrap());
+        assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "1");
+    }
+}
+
+#[test]
 fn what_was_mounted_within_stays() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &payload(&[("a", "1")])).unwrap();
@@ -78,7 +92,8 @@ fn what_was_mounted_within_stays() {
 fn no_path_leaves_the_volume() {
     let dir = tempfile::tempdir().unwrap();
     for path in ["", "/etc/passwd", "../up", "a/../../up", "..data", "..", "."] {
-        let error = write(&dir.path().join("volume"), &payload(&[(path, "x")])).unwrap_err();
+        let volume = dir.path().join("volume");
+        let error = write(&volume, &payload(&[(path, "x")])).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
     }
     assert!(!dir.path().join("up").exists());
