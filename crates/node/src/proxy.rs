@@ -10,7 +10,7 @@
 //! is an event of the Service.
 //!
 //! *Not done*: UDP and SCTP; `sessionAffinity: ClientIP` and `internalTrafficPolicy: Local`, as everybody on this machine
-//! comes from 127.0.0.1; `externalIPs`.
+//! comes from 127.0.0.1; `externalIPs`; `healthCheckNodePort`.
 
 mod backends;
 mod door;

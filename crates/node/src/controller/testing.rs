@@ -105,7 +105,7 @@ impl World {
         start::<C>(&self.client, &self.views, &mut self.tasks);
     }
 
-    pub(crate) async fn with_scheduler(mut self) -> Self {
+    pub(crate) fn with_scheduler(mut self) -> Self {
         crate::scheduler::start(&self.client, &self.views, &mut self.tasks);
         self
     }

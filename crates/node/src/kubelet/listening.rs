@@ -3,7 +3,8 @@
 //! A pod has an address of its own; a program that listens on the wildcard (`0.0.0.0` or `::`) takes its port away from all
 //! pods and Services of the machine. It works, so that nobody would notice until the second replica starts: it is reported.
 //!
-//! *Assumes* that the processes are the caller's own; others do not show what they have open. *Not done*: UDP.
+//! *Assumes* that the processes are the caller's own; others do not show what they have open. *Not done*: UDP; processes that left
+//! their group.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,8 +33,9 @@ pub fn on_all_addresses(groups: &BTreeSet<i32>) -> io::Result<BTreeMap<i32, BTre
         };
         // A process may end while it is looked at.
         let Some(group) = group_of(&process).filter(|group| groups.contains(group)) else { continue };
-        let held = open_sockets(&process).into_iter().filter_map(|inode| sockets.get(&inode).copied());
-        held.for_each(|address| drop(found.entry(group).or_default().insert(address)));
+        for address in open_sockets(&process).into_iter().filter_map(|inode| sockets.get(&inode).copied()) {
+            found.entry(group).or_default().insert(address);
+        }
     }
     Ok(found)
 }

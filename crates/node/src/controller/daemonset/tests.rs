@@ -8,7 +8,7 @@ use super::*;
 use crate::controller::{pods, testing::World};
 
 async fn world(nodes: &[&str]) -> World {
-    let mut world = World::new().await.with_scheduler().await;
+    let mut world = World::new().await.with_scheduler();
     for node in nodes {
         world.add_node(node, json!({"kubernetes.io/hostname": node})).await;
     }

@@ -144,8 +144,8 @@ impl<'a> Members<'a> {
             self.condemned.iter().find(|(_, pod)| !self.is_available(pod)).map(|(ordinal, _)| *ordinal);
         let (mut stage, mut go_on) = (Vec::new(), true);
         for (ordinal, pod) in self.condemned.iter().rev() {
-            let waits = is_terminating(pod) || (!self.is_available(pod) && first_unhealthy != Some(*ordinal));
-            if !is_terminating(pod) && !(self.ordered && waits) {
+            let waits = self.ordered && !self.is_available(pod) && first_unhealthy != Some(*ordinal);
+            if !is_terminating(pod) && !waits {
                 stage.push(Step::Delete(Arc::clone(pod)));
             }
             go_on = !self.ordered;

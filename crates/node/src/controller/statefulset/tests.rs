@@ -114,7 +114,7 @@ async fn scaling_down_takes_the_last_first_and_one_at_a_time() {
     world.until::<StatefulSet>("web", is_complete).await;
     world.hold("web-2");
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 0}})).await;
-    world.until::<Pod>("web-2", |pod| plan::is_terminating(pod)).await;
+    world.until::<Pod>("web-2", plan::is_terminating).await;
     world.until::<StatefulSet>("web", |set| status(set).observed_generation == set.metadata.generation).await;
     let pods = world.api::<Pod>().list(&Default::default()).await.unwrap();
     assert_eq!(pods.items.iter().filter(|pod| plan::is_terminating(pod)).count(), 1);
