@@ -376,7 +376,7 @@ async fn what_a_set_cannot_make_is_said_of_the_deployment() {
 
 #[tokio::test]
 async fn controllers_that_are_started_anew_go_on() {
-    let mut world = World::new().await.with_scheduler().await;
+    let mut world = World::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
     let mut first = JoinSet::new();
     start::<Deployments>(&world.client, &world.views, &mut first);
