@@ -13,6 +13,7 @@ pub mod daemonset;
 pub mod deployment;
 pub mod endpoints;
 pub mod hash;
+pub mod loadbalancers;
 pub mod nodes;
 pub mod owner;
 pub mod pods;

@@ -80,8 +80,10 @@ impl Events {
         self.say(about, "Warning", reason, note.into());
     }
 
-    fn say(&self, about: ObjectReference, kind: &'static str, reason: &str, mut note: String) {
+    fn say(&self, mut about: ObjectReference, kind: &'static str, reason: &str, mut note: String) {
         note.truncate(note.floor_char_boundary(LONGEST));
+        // The same is said of the object whatever became of it in between.
+        about.resource_version = None;
         let what = What { about, kind, reason: reason.to_owned(), note };
         if self.0.try_send(Said { at: Timestamp::now(), what }).is_err() {
             tracing::debug!(reason, "an event is lost: too many wait");

@@ -6,6 +6,7 @@
 pub mod downward;
 pub mod env;
 pub mod facts;
+pub mod listening;
 pub mod logs;
 mod node;
 mod pod;
@@ -14,6 +15,7 @@ pub mod process;
 pub mod sources;
 pub mod status;
 pub mod tokens;
+mod usage;
 pub mod volumes;
 
 use std::{
@@ -45,15 +47,26 @@ use self::{
     pod::{Told, Worker},
     probe::Checker,
     sources::Sources,
+    usage::Meter,
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
-    addresses::NodeRange, error::Result, events::Events, images::Images, key::Key, marks::Mark, view::Change,
+    addresses::NodeRange,
+    error::Result,
+    events::Events,
+    images::Images,
+    key::Key,
+    marks::Mark,
+    usage::{PodUsage, Usage},
+    view::Change,
     views::Views,
 };
 
 /// One of the two files that a run of a container may fill with its output.
 pub const LOG_BYTES: u64 = 10 << 20;
+
+/// As often as metrics-server looks.
+pub const USAGE_WINDOW: Duration = Duration::from_secs(15);
 
 /// Pieces of a log that may wait for who reads it; each is 64 KiB at most.
 const LOG_PIECES: usize = 4;
@@ -83,6 +96,8 @@ pub struct KubeletOptions {
     pub backoff: BackoffRules,
     /// The size of a log file; there are two for each run of a container.
     pub log_bytes: u64,
+    /// Over this time the use of CPU is averaged.
+    pub usage_window: Duration,
 }
 
 /// What all parts of a node share.
@@ -93,6 +108,7 @@ pub(crate) struct Node {
     events: Events,
     logs: Logs,
     checker: Checker,
+    meter: Meter,
     /// What its pods are told of it.
     facts: Arc<NodeFacts>,
     sources: Arc<Sources>,
@@ -170,6 +186,7 @@ impl Kubelet {
             events: Events::new(client.clone(), "kubelet", Some(&options.name)),
             logs: Logs::default(),
             checker: Checker::default(),
+            meter: Meter::new(options.usage_window),
             facts: Arc::new(facts(&options)),
             sources: Sources::new(client.clone(), views),
             stopping: watch::Sender::new(None),
@@ -218,6 +235,12 @@ fn facts(options: &KubeletOptions) -> NodeFacts {
         allocatable: options.capacity.quantities(),
         claims: options.claims.clone(),
         environment: facts::inherited(),
+    }
+}
+
+impl Usage for Kubelet {
+    fn of(&self, pod: &Key) -> Option<PodUsage> {
+        self.node.meter.of(pod)
     }
 }
 

@@ -10,7 +10,7 @@
 //! is an event of the Service.
 //!
 //! *Not done*: UDP and SCTP; `sessionAffinity: ClientIP` and `internalTrafficPolicy: Local`, as everybody on this machine
-//! comes from 127.0.0.1; `externalIPs`.
+//! comes from 127.0.0.1; `externalIPs`; `healthCheckNodePort`.
 
 mod backends;
 mod door;
@@ -79,14 +79,17 @@ impl std::fmt::Debug for Proxy {
 impl Proxy {
     /// Serves all Services there are and will be, until the task is dropped; connections end with it.
     pub fn start(views: &Views, events: Events, tasks: &mut JoinSet<()>) {
-        let (queue, hall) = (Queue::default(), Arc::default());
-        let served = Mutex::default();
-        let proxy = Self { views: views.clone(), events, queue: queue.clone(), hall, served };
+        let proxy = Self::new(views, events);
         proxy.listen();
-        tasks.spawn(queue.run("kube-proxy", 1, move |key| {
+        tasks.spawn(proxy.queue.clone().run("kube-proxy", 1, move |key| {
             let again = proxy.look(&key);
             async move { Ok(again) }
         }));
+    }
+
+    fn new(views: &Views, events: Events) -> Self {
+        let (queue, hall, served) = (Queue::default(), Arc::default(), Mutex::default());
+        Self { views: views.clone(), events, queue, hall, served }
     }
 
     fn listen(&self) {

@@ -158,11 +158,12 @@ impl Scheduler {
 
     /// Decides, and remembers what it decided before anybody else does.
     fn choose(&self, key: &Key, pod: &Arc<Pod>) -> Choice {
-        let (nodes, namespaces) = (self.views.nodes.all(), self.views.namespaces.all());
         let mut state = self.state();
         if state.ledger.holds(key, pod) {
             return Choice::Made;
         }
+        // Under the lock: what changes after this wakes the pod.
+        let (nodes, namespaces) = (self.views.nodes.all(), self.views.namespaces.all());
         let places = Place::all(&nodes, &state.ledger);
         let chosen = match claims::missing(pod, &self.views.claims) {
             Some(why) => Err(Nowhere::Pod(places.len(), why)),

@@ -51,7 +51,7 @@ impl Controller for DaemonSets {
             wake_owners(&to, change);
             if let Some(orphan) = change.new.as_ref().filter(|pod| owner::controller_of(&***pod).is_none()) {
                 let sets = sets.within(&orphan.namespace().unwrap_or_default());
-                sets.iter().filter(|set| is_member(set, &**orphan)).for_each(|set| to.add(Key::of(&**set)));
+                sets.iter().filter(|set| is_member(set, orphan)).for_each(|set| to.add(Key::of(&**set)));
             }
         });
         let to = queue.clone();
@@ -85,9 +85,9 @@ fn concerns_daemons(change: &Change<Node>) -> bool {
 }
 
 /// Whether the set's selector matches.
-fn is_member(set: &DaemonSet, object: &impl ResourceExt) -> bool {
+fn is_member(set: &DaemonSet, pod: &Pod) -> bool {
     let selector = set.spec.as_ref().and_then(|spec| adopt::selector(&spec.selector).ok());
-    selector.is_some_and(|selector| adopt::selects(&selector, object))
+    selector.is_some_and(|selector| adopt::selects(&selector, pod))
 }
 
 /// The name of the node that the pod is on, for people.

@@ -92,6 +92,9 @@ fn is_member(set: &StatefulSet, pod: &Pod) -> bool {
 impl StatefulSets {
     async fn look_at(&self, set: &Arc<StatefulSet>) -> Result<Again> {
         let work = Work { context: &self.0, set };
+        if set.metadata.deletion_timestamp.is_some() {
+            return work.see_off().await.map(|()| None);
+        }
         let pods = work.pods().await?;
         let history = work.history().await?;
         let now = Timestamp::now();

@@ -56,10 +56,7 @@ impl Update {
             return Ok(());
         }
         let api: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
-        let mut metadata = json!({ "uid": object.uid() });
-        if !self.annotations.is_empty() {
-            metadata["annotations"] = self.annotations.into();
-        }
+        let metadata = json!({ "uid": object.uid(), "annotations": self.annotations });
         let patch = Patch::Merge(json!({ "metadata": metadata, "status": self.status }));
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         match api.patch_status(&object.name_any(), &params, &patch).await.map_err(crate::error::Error::from) {

@@ -23,7 +23,8 @@ async fn repetitions_are_counted_and_other_words_are_another_event() {
     };
     events.warning(about.clone(), "Failed", "one");
     events.warning(about.clone(), "Failed", "two");
-    events.warning(about.clone(), "Failed", "one");
+    let changed = ObjectReference { resource_version: Some("7".into()), ..about.clone() };
+    events.warning(changed, "Failed", "one");
     events.normal(about, "Started", "ü".repeat(1000));
     let api = Api::<Event>::namespaced(client, "default");
     let all = loop {

@@ -127,9 +127,16 @@ impl Worker {
             return;
         }
         let Some(ground) = self.prepare(&mut orders).await else { return };
+        tokio::select! {
+            () = self.watch_volumes(&ground) => {}
+            () = self.run_all(&ground, &orders) => {}
+        }
+    }
+
+    async fn run_all(self: &Arc<Self>, ground: &Arc<Ground>, orders: &Orders) {
         let mut sidecars = Sidecars::default();
-        if self.initialize(&ground, &orders, &mut sidecars).await {
-            self.run_main(&ground, &orders).await;
+        if self.initialize(ground, orders, &mut sidecars).await {
+            self.run_main(ground, orders).await;
         }
         sidecars.stop(orders.by().unwrap_or_else(|| Instant::now() + self.grace())).await;
         ground.volumes.close().await;

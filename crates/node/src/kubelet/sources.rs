@@ -234,8 +234,9 @@ fn tell<K: Resource + Send + Sync + 'static>(
 
 /// A pod's status changes all the time, and is in no file.
 fn is_relabelled(change: &Change<Pod>) -> bool {
-    let shown = |pod: &Arc<Pod>| (&pod.metadata.labels, &pod.metadata.annotations);
-    change.old.as_ref().map(shown) != change.new.as_ref().map(shown)
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
+    let (old, new) = (&old.metadata, &new.metadata);
+    (&old.labels, &old.annotations) != (&new.labels, &new.annotations)
 }
 
 /// What changed, for one reader.

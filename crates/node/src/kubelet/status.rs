@@ -5,7 +5,7 @@
 
 mod conditions;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -43,6 +43,8 @@ pub struct Verdict {
     pub reason: &'static str,
     /// For people.
     pub message: String,
+    /// How long its containers may take to end, if not as long as usual.
+    pub grace: Option<Duration>,
 }
 
 /// Whether an init container keeps running beside the others.
@@ -86,7 +88,7 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
     status.phase = Some(phase(spec, facts).to_owned());
     status.init_container_statuses = (!init.is_empty()).then_some(init);
     status.container_statuses = (!main.is_empty()).then_some(main);
-    if let Some(Verdict { reason, message }) = &facts.verdict {
+    if let Some(Verdict { reason, message, .. }) = &facts.verdict {
         (status.reason, status.message) = (Some((*reason).to_owned()), Some(message.clone()));
     }
     status.observed_generation = pod.metadata.generation;

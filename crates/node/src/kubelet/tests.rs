@@ -1,13 +1,18 @@
 //! A node with a real API server and real processes.
 
 mod life;
+mod stop;
+mod wait;
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Node as NodeObject, Pod};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, ContainerStatus, Event, Node as NodeObject, Pod},
+};
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use kubewake_apiserver::{
@@ -17,15 +22,30 @@ use kubewake_apiserver::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{addresses::Block, guard::Guard, images::Program, key::Key};
+use crate::{
+    addresses::Block,
+    controller::{
+        accounts,
+        pods::{is_ready, phase},
+    },
+    guard::Guard,
+    images::Program,
+};
+
+/// Ends at once when it is asked to.
+const SERVE: &str = "trap 'exit 0' TERM; echo up; sleep 1000 & wait";
+
+/// Nothing here takes as long, unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An API server, and a node that knows the image `shell`.
 struct Fixture {
     kubelet: Kubelet,
+    options: KubeletOptions,
     client: Client,
     pods: Api<Pod>,
     views: Views,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
     _guard: Guard,
     dir: tempfile::TempDir,
     _server: ApiServer,
@@ -38,10 +58,10 @@ impl Fixture {
         let (views, mut tasks) = (Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
         let authority = server.kubeconfig().certificate_authority.unwrap();
-        crate::controller::accounts::start(&client, &views, authority.clone(), &mut tasks);
+        accounts::start(&client, &views, authority.clone(), &mut tasks);
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::start(dir.path()).unwrap();
-        let short = Duration::from_millis(20);
+        let short = Duration::from_millis(50);
         let options = KubeletOptions {
             name: "node-0".into(),
             range: Block::take(None).unwrap().node(0).unwrap(),
@@ -54,10 +74,18 @@ impl Fixture {
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
             log_bytes: LOG_BYTES,
+            usage_window: USAGE_WINDOW,
         };
-        let kubelet = Kubelet::start(options, client.clone(), &views, &mut tasks).await.unwrap();
+        let kubelet = Kubelet::start(options.clone(), client.clone(), &views, &mut tasks).await.unwrap();
         let pods = Api::namespaced(client.clone(), "default");
-        Self { kubelet, client, pods, views, _tasks: tasks, _guard: guard, dir, _server: server }
+        Self { kubelet, options, client, pods, views, tasks, _guard: guard, dir, _server: server }
+    }
+
+    /// The node goes and comes again.
+    async fn restart(&mut self) {
+        self.kubelet.stop(PATIENCE).await;
+        let (options, client) = (self.options.clone(), self.client.clone());
+        self.kubelet = Kubelet::start(options, client, &self.views, &mut self.tasks).await.unwrap();
     }
 
     /// A pod with one container that runs a script.
@@ -71,9 +99,9 @@ impl Fixture {
 
     /// Waits until this is so.
     async fn until(&self, name: &str, what: impl Fn(&Pod) -> bool) -> Pod {
-        let condition = |pod: Option<&Pod>| pod.is_some_and(&what);
+        let condition = |pod: Option<&Pod>| pod.is_some_and(|pod| has_containers(pod) && what(pod));
         let waited = await_condition(self.pods.clone(), name, condition);
-        match tokio::time::timeout(Duration::from_secs(60), waited).await {
+        match tokio::time::timeout(PATIENCE, waited).await {
             Ok(pod) => pod.unwrap().unwrap(),
             Err(_) => panic!("it never came: {:#?}", self.pods.get(name).await.map(|pod| pod.status)),
         }
@@ -81,12 +109,25 @@ impl Fixture {
 
     async fn until_gone(&self, name: &str) {
         let gone = await_condition(self.pods.clone(), name, |pod: Option<&Pod>| pod.is_none());
-        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
     }
 
     async fn delete(&self, name: &str) {
         self.pods.delete(name, &DeleteParams::default()).await.unwrap();
         self.until_gone(name).await;
+    }
+
+    /// Follows the log until this was said; returns what was said so far.
+    async fn until_said(&self, name: &str, words: &str) -> String {
+        self.until(name, |pod| main_status(pod).container_id.is_some()).await;
+        let follow = LogOptions { follow: true, ..LogOptions::default() };
+        let mut output = self.kubelet.log(self.log_request(name, &follow)).unwrap();
+        let mut said = String::new();
+        while !said.contains(words) {
+            let piece = tokio::time::timeout(PATIENCE, output.recv()).await.unwrap().expect("it ended");
+            said.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        said
     }
 
     async fn log(&self, name: &str, options: &LogOptions) -> String {
@@ -109,6 +150,42 @@ impl Fixture {
             options: options.clone(),
         }
     }
+
+    /// Reasons and notes of the pod's events, once they are as they should be.
+    async fn events(&self, name: &str, enough: impl Fn(&[(String, String)]) -> bool) -> Vec<(String, String)> {
+        let api = Api::<Event>::namespaced(self.client.clone(), "default");
+        let list = ListParams::default().fields(&format!("involvedObject.name={name}"));
+        let wait = async {
+            loop {
+                let events = api.list(&list).await.unwrap().items;
+                let told =
+                    events.into_iter().map(|event| (event.reason.unwrap(), event.message.unwrap())).collect::<Vec<_>>();
+                if enough(&told) {
+                    return told;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("no such events")
+    }
+
+    /// Waits until no worker and no directory of a pod is there.
+    async fn nothing_is_left(&self) {
+        let mut count = self.kubelet.workers.count.subscribe();
+        tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
+        assert_eq!(std::fs::read_dir(self.dir.path().join("node-0/pods")).unwrap().count(), 0);
+    }
+
+    /// Waits until there is no such process.
+    async fn until_ended(&self, id: u32) {
+        let gone = async {
+            // Whoever was not a child of ours is reaped by somebody else, at some time.
+            while std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| !environment.is_empty()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.expect("it still runs");
+    }
 }
 
 fn pod(name: &str, script: &str) -> Value {
@@ -122,14 +199,18 @@ fn pod(name: &str, script: &str) -> Value {
     })
 }
 
+fn has_containers(pod: &Pod) -> bool {
+    pod.status.as_ref().is_some_and(|status| status.container_statuses.is_some())
+}
+
 fn main_status(pod: &Pod) -> ContainerStatus {
     pod.status.clone().unwrap().container_statuses.unwrap().remove(0)
 }
 
-fn condition(pod: &Pod, kind: &str) -> String {
-    crate::controller::pods::condition(pod, kind).map(|one| one.status.clone()).unwrap_or_default()
+fn waits_for(pod: &Pod, reason: &str) -> bool {
+    main_status(pod).state.unwrap().waiting.is_some_and(|waiting| waiting.reason.as_deref() == Some(reason))
 }
 
-fn is_ready(pod: &Pod) -> bool {
-    crate::controller::pods::is_ready(pod)
+fn condition(pod: &Pod, kind: &str) -> String {
+    crate::controller::pods::condition(pod, kind).map(|one| one.status.clone()).unwrap_or_default()
 }

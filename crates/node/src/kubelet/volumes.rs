@@ -228,6 +228,11 @@ impl Volumes {
         }
     }
 
+    /// Whether there is a limit to what one of them may hold.
+    pub fn is_limited(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
     /// Why the pod must be evicted, if one of its emptyDirs holds more than it may. It looks at every file.
     pub fn exceeded(&self) -> Option<String> {
         self.limits.iter().find_map(Limit::exceeded)

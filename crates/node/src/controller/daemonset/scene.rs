@@ -29,9 +29,8 @@ pub enum Standing {
 /// What the node is to pods of this spec, which has the tolerations of daemons.
 pub fn standing(spec: &PodSpec, node: &Node) -> Standing {
     let named = spec.node_name.as_deref().unwrap_or_default();
-    if !(named.is_empty() || named == node.name_any()) || !eligible::selects(spec, node) {
-        Standing::Never
-    } else if eligible::untolerated(spec, node, &["NoExecute"]).next().is_some() {
+    let fits = (named.is_empty() || named == node.name_any()) && eligible::selects(spec, node);
+    if !fits || eligible::untolerated(spec, node, &["NoExecute"]).next().is_some() {
         Standing::Never
     } else if eligible::untolerated(spec, node, &["NoSchedule"]).next().is_some() {
         Standing::MayStay

@@ -9,18 +9,18 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
-        apps::v1::{ControllerRevision, DaemonSet},
+        apps::v1::{ControllerRevision, DaemonSet, DaemonSetSpec},
         core::v1::Pod,
     },
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::{Resource, ResourceExt};
 
-use super::{backoff::Backoff, is_member, node_name, plan::Plan, pod, scene::Scene};
+use super::{backoff::Backoff, node_name, plan::Plan, pod, scene::Scene};
 use crate::{
     controller::{
         Context,
-        adopt::Claim,
+        adopt::{self, Claim},
         owner, pods,
         revision::{self, History, Parent},
         write,
@@ -69,10 +69,14 @@ impl Work<'_> {
         self.set.namespace().unwrap_or_default()
     }
 
+    fn spec(&self) -> Result<&DaemonSetSpec> {
+        self.set.spec.as_ref().ok_or_else(|| Error::Object("a DaemonSet without spec".to_owned()))
+    }
+
     async fn pods(&self) -> Result<Vec<Arc<Pod>>> {
-        let view = &self.context.views.pods;
+        let (view, selector) = (&self.context.views.pods, adopt::selector(&self.spec()?.selector)?);
         let claim = Claim::new(&self.context.client, &**self.set);
-        claim.of(view, view.within(&self.namespace()), |pod| is_member(self.set, pod)).await
+        claim.of(view, view.within(&self.namespace()), |pod| adopt::selects(&selector, pod)).await
     }
 
     /// The set's pods as they are seen now, after what was done to them.
@@ -83,9 +87,9 @@ impl Work<'_> {
     }
 
     async fn history(&self) -> Result<History> {
-        let spec = self.set.spec.as_ref().ok_or_else(|| Error::Object("a DaemonSet without spec".to_owned()))?;
-        let view = &self.context.views.revisions;
-        let wanted = |revision: &ControllerRevision| is_member(self.set, revision);
+        let spec = self.spec()?;
+        let (view, selector) = (&self.context.views.revisions, adopt::selector(&spec.selector)?);
+        let wanted = |revision: &ControllerRevision| adopt::selects(&selector, revision);
         let claim = Claim::new(&self.context.client, &**self.set);
         let held = claim.of(view, view.within(&self.namespace()), wanted).await?;
         let collisions = self.set.status.as_ref().and_then(|status| status.collision_count).unwrap_or(0);

@@ -175,7 +175,7 @@ impl<'a> Rollout<'a> {
     pub async fn resize(&self, set: &mut Arc<ReplicaSet>, size: i64, always: bool) -> Result<bool> {
         let (held, size) = (wanted(set), i32::try_from(size.max(0)).unwrap_or(i32::MAX));
         let annotations = revision::sizes(set, &self.limits);
-        if held == size && !(always && !annotations.is_empty()) {
+        if held == size && (!always || annotations.is_empty()) {
             return Ok(false);
         }
         *set = self.change(set, json!({ "replicas": size }), annotations).await?;

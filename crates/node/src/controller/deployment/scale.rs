@@ -14,10 +14,12 @@ use super::{
 use crate::{controller::replicaset::wanted, error::Result};
 
 impl Rollout<'_> {
-    /// Whether the Deployment has another size than when its ReplicaSets were last scaled.
+    /// Whether the Deployment has another size than when its ReplicaSets were last scaled. Several that may not be there together
+    /// are not scaled: all but one go.
     pub fn is_resized(&self) -> bool {
-        let mut active = self.old.iter().chain(&self.new).filter(|set| wanted(set) > 0);
-        active.any(|set| revision::desired(set).is_some_and(|desired| desired != self.limits.replicas))
+        let active: Vec<_> = self.old.iter().chain(&self.new).filter(|set| wanted(set) > 0).collect();
+        let is_other = |set: &ReplicaSet| revision::desired(set).is_some_and(|size| size != self.limits.replicas);
+        (self.limits.is_rolling || active.len() <= 1) && active.into_iter().any(|set| is_other(set))
     }
 
     /// Gives the ReplicaSets the sizes that the Deployment's size asks for.
@@ -36,7 +38,7 @@ impl Rollout<'_> {
             // The one that has pods, or the newest.
             all.sort_by_key(|set| wanted(set) == 0);
             if let Some(set) = all.into_iter().next() {
-                self.resize(set, self.limits.replicas, false).await?;
+                self.resize(set, self.limits.replicas, true).await?;
             }
         } else if is_saturated {
             for set in old.iter_mut() {

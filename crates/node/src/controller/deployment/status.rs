@@ -155,7 +155,7 @@ fn has_timed_out(held: Option<&DeploymentCondition>, deadline: SignedDuration, n
 pub(super) fn next_check(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> Option<Duration> {
     let deadline = deadline(deployment)?;
     let held = conditions::get(status, PROGRESSING)?;
-    if is_complete(deployment, status) || conditions::is(Some(held), TIMED_OUT) {
+    if is_complete(deployment, status) || [DONE, TIMED_OUT].iter().any(|reason| conditions::is(Some(held), reason)) {
         return None;
     }
     let passed = now.duration_since(held.last_update_time.as_ref()?.0);

@@ -1,21 +1,29 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use k8s_openapi::api::apps::v1::DeploymentStatus;
+use k8s_openapi::api::{apps::v1::DeploymentStatus, core::v1::Namespace};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
+    runtime::wait::await_condition,
+};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::{revision::REVISION, *};
 use crate::controller::{
     replicaset::{ReplicaSets, wanted},
+    start,
     testing::{NAMESPACE, SICK, World},
 };
 
 const NAME: &str = "web";
 
 async fn world() -> World {
-    let mut world = World::new().await.with_scheduler();
+    let mut world = World::new().await.with_scheduler().await;
     world.add_node("n1", json!({})).await;
-    // New nodes are not ready until somebody says so.
-    world.patch_node("n1", json!({"spec": {"taints": null}})).await;
     world.start::<Deployments>();
     world.start::<ReplicaSets>();
     world
@@ -61,13 +69,13 @@ impl World {
 
     async fn set_image(&self, name: &str) {
         let patch = image(name);
-        let patch = kube::api::Patch::Strategic(patch);
-        self.api::<Deployment>().patch(NAME, &kube::api::PatchParams::default(), &patch).await.unwrap();
+        let patch = Patch::Strategic(patch);
+        self.api::<Deployment>().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn sets(&self) -> Vec<ReplicaSet> {
-        let mut sets = self.api::<ReplicaSet>().list(&kube::api::ListParams::default()).await.unwrap().items;
-        sets.sort_by_key(|set| revision::of(set));
+        let mut sets = self.api::<ReplicaSet>().list(&ListParams::default()).await.unwrap().items;
+        sets.sort_by_key(revision::of);
         sets
     }
 
@@ -164,10 +172,13 @@ async fn a_bad_update_keeps_the_old_pods_and_can_be_undone() {
     world.rolled_out().await;
 
     world.set_image(SICK).await;
-    let stuck =
-        |deployment: &Deployment| reason(deployment, "Progressing").as_deref() == Some("ProgressDeadlineExceeded");
+    // A quarter may be missing.
+    world.until_sizes(&[(1, 3), (2, 2)]).await;
+    let stuck = |deployment: &Deployment| {
+        reason(deployment, "Progressing").as_deref() == Some("ProgressDeadlineExceeded")
+            && status(deployment).available_replicas == Some(3)
+    };
     let deployment = world.until(NAME, stuck).await;
-    assert_eq!(status(&deployment).available_replicas, Some(3), "a quarter may be missing");
     assert_eq!(reason(&deployment, "Available").as_deref(), Some("MinimumReplicasAvailable"));
     assert_eq!(world.sizes().await, [(1, 3), (2, 2)]);
 
@@ -233,6 +244,22 @@ async fn a_rollout_in_the_middle_is_scaled_in_proportion() {
 }
 
 #[tokio::test]
+async fn somebody_elses_sizes_are_put_right() {
+    let world = world().await;
+    world.deploy(spec(2, "one")).await;
+    world.rolled_out().await;
+    let name = world.sets().await.remove(0).name_any();
+    world.patch::<ReplicaSet>(&name, json!({"spec": {"replicas": 4}})).await;
+    world.until_sizes(&[(1, 2)]).await;
+    // One that says that the Deployment was larger must not keep the next rollout waiting.
+    let wrong = json!({"metadata": {"annotations": {"deployment.kubernetes.io/desired-replicas": "9"}}});
+    world.patch::<ReplicaSet>(&name, wrong).await;
+    world.set_image("two").await;
+    world.rolled_out().await;
+    assert_eq!(world.sizes().await, [(1, 0), (2, 2)]);
+}
+
+#[tokio::test]
 async fn a_paused_deployment_is_scaled_but_not_rolled() {
     let world = world().await;
     world.deploy(spec(2, "one")).await;
@@ -291,10 +318,7 @@ async fn an_orphaned_set_is_taken_back() {
     let world = world().await;
     world.deploy(spec(2, "one")).await;
     let first = world.rolled_out().await;
-    let orphan = kube::api::DeleteParams {
-        propagation_policy: Some(kube::api::PropagationPolicy::Orphan),
-        ..kube::api::DeleteParams::default()
-    };
+    let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
     world.api::<Deployment>().delete(NAME, &orphan).await.unwrap();
     world.until_gone::<Deployment>(NAME).await;
     let before = world.sets().await;
@@ -315,7 +339,7 @@ async fn a_name_that_is_taken_is_a_collision() {
     let made: Deployment = serde_json::from_value(deployment(spec(1, "one"))).unwrap();
     let api = world.api::<Deployment>();
     // As the API server completes it.
-    let completed = api.create(&kube::api::PostParams { dry_run: true, ..Default::default() }, &made).await.unwrap();
+    let completed = api.create(&PostParams { dry_run: true, ..Default::default() }, &made).await.unwrap();
     let hash = template::hash(&template::current(&completed), None);
     let taken = json!({
         "metadata": {"name": template::name(NAME, &hash)},
@@ -348,4 +372,93 @@ async fn what_a_set_cannot_make_is_said_of_the_deployment() {
     assert_eq!(reason(&deployment, "ReplicaFailure").as_deref(), Some("FailedCreate"));
     let message = conditions::get(&status(&deployment), "ReplicaFailure").unwrap().message.clone().unwrap();
     world.event("FailedCreate", &format!("Error creating: {message}")).await;
+}
+
+#[tokio::test]
+async fn controllers_that_are_started_anew_go_on() {
+    let mut world = World::new().await.with_scheduler();
+    world.add_node("n1", json!({})).await;
+    let mut first = JoinSet::new();
+    start::<Deployments>(&world.client, &world.views, &mut first);
+    start::<ReplicaSets>(&world.client, &world.views, &mut first);
+    world.deploy(spec(3, "one")).await;
+    world.rolled_out().await;
+    world.set_image(SICK).await;
+    world.until_sizes(&[(1, 3), (2, 1)]).await;
+    first.shutdown().await;
+
+    world.set_image("two").await;
+    world.patch::<Deployment>(NAME, json!({"spec": {"replicas": 2}})).await;
+    world.delete::<Pod>(&world.pods_of()[0].name_any()).await;
+    world.start::<Deployments>();
+    world.start::<ReplicaSets>();
+    world.rolled_out().await;
+    world.until_all(&world.views.pods, |pods| (pods.len() == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_deployment_goes_with_all_it_made() {
+    let world = world().await;
+    world.deploy(spec(3, "one")).await;
+    world.rolled_out().await;
+    world.set_image("two").await;
+    world.rolled_out().await;
+    world.delete::<Deployment>(NAME).await;
+    world.until_all(&world.views.replica_sets, |sets| sets.is_empty().then_some(())).await;
+    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_namespace_that_goes_takes_everything_along() {
+    let world = world().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let namespace = json!({"metadata": {"name": "going"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), "going");
+    let made = serde_json::from_value(deployment(spec(3, "one"))).unwrap();
+    deployments.create(&PostParams::default(), &made).await.unwrap();
+    world.until_all(&world.views.pods, |pods| (pods.len() == 3).then_some(())).await;
+    namespaces.delete("going", &DeleteParams::default()).await.unwrap();
+    await_condition(namespaces, "going", |namespace: Option<&Namespace>| namespace.is_none()).await.unwrap();
+    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+}
+
+/// Whatever people and nodes do, in the end there is what was asked for last, and nothing else.
+#[tokio::test]
+async fn whatever_happens_it_ends_well() {
+    let world = world().await;
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    world.deploy(spec(2, "zero")).await;
+    for _ in 0..40 {
+        let pods = world.pods_of();
+        let pod = random.choice(&pods).map(|pod| pod.name_any());
+        match (random.u8(..6), pod) {
+            (0, _) => {
+                drop(world.patch::<Deployment>(NAME, json!({"spec": {"replicas": random.i32(0..8)}})).await);
+            }
+            (1, _) => world.set_image(["one", "two", SICK][random.usize(..3)]).await,
+            (2, _) => drop(world.patch::<Deployment>(NAME, json!({"spec": {"paused": random.bool()}})).await),
+            // It may be gone since.
+            (3, Some(pod)) => drop(world.api::<Pod>().delete(&pod, &DeleteParams::default()).await),
+            (4, Some(pod)) => {
+                let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+                drop(world.api::<Pod>().patch_status(&pod, &PatchParams::default(), &failed).await);
+            }
+            _ => tokio::task::yield_now().await,
+        }
+    }
+    world.patch::<Deployment>(NAME, json!({"spec": {"paused": false, "replicas": 3}})).await;
+    world.set_image("last").await;
+    let last = tokio::time::timeout(Duration::from_secs(60), world.rolled_out());
+    last.await.unwrap_or_else(|_| panic!("it does not end; the seed is {seed}"));
+    let active = |pods: &[Arc<Pod>]| {
+        let active: Vec<_> = pods.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
+        (active.len() == 3).then_some(active)
+    };
+    let pods = world.until_all(&world.views.pods, active).await;
+    let images: BTreeSet<_> = pods.iter().map(|pod| pod.spec.as_ref().unwrap().containers[0].image.clone()).collect();
+    assert_eq!(images, BTreeSet::from([Some("last".to_owned())]), "the seed is {seed}");
+    let sizes = world.sizes().await;
+    assert_eq!(sizes.iter().map(|(_, size)| size).sum::<i32>(), 3, "{sizes:?}, the seed is {seed}");
 }

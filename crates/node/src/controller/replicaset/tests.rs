@@ -7,10 +7,8 @@ use crate::controller::testing::{NAMESPACE, World};
 const NAME: &str = "set";
 
 async fn world() -> World {
-    let mut world = World::new().await.with_scheduler();
+    let mut world = World::new().await.with_scheduler().await;
     world.add_node("n1", json!({})).await;
-    // New nodes are not ready until somebody says so.
-    world.patch_node("n1", json!({"spec": {"taints": null}})).await;
     world.start::<ReplicaSets>();
     world
 }
@@ -158,12 +156,29 @@ async fn a_pod_that_failed_is_replaced_and_one_on_its_way_out_is_counted() {
 async fn a_pod_is_available_after_a_while() {
     let world = world().await;
     let mut slow = set(1);
-    slow["spec"]["minReadySeconds"] = json!(2);
+    slow["spec"]["minReadySeconds"] = json!(3600);
     world.make::<ReplicaSet>(slow).await;
     let ready = |set: &ReplicaSet| set.status.as_ref().is_some_and(|status| status.ready_replicas == Some(1));
     let set = world.until(NAME, ready).await;
     assert_eq!(set.status.unwrap().available_replicas, None);
+    world.patch::<ReplicaSet>(NAME, json!({"spec": {"minReadySeconds": 2}})).await;
     world.until_available(1).await;
+}
+
+#[test]
+fn the_next_look_is_when_the_first_pod_becomes_available() {
+    let at = |ready: &str, since: &str| -> Arc<Pod> {
+        let condition = json!({"type": "Ready", "status": ready, "lastTransitionTime": since});
+        Arc::new(serde_json::from_value(json!({"metadata": {}, "status": {"conditions": [condition]}})).unwrap())
+    };
+    let pods =
+        [at("True", "2026-01-01T00:00:00Z"), at("True", "2026-01-01T00:00:05Z"), at("False", "2026-01-01T00:00:01Z")];
+    let slow = json!({"metadata": {}, "spec": {"selector": {}, "minReadySeconds": 10}});
+    let slow: ReplicaSet = serde_json::from_value(slow).unwrap();
+    let next = |now: &str| next_available(&slow, &pods, now.parse().unwrap());
+    assert_eq!(next("2026-01-01T00:00:06Z"), Some(Duration::from_secs(4)));
+    assert_eq!(next("2026-01-01T00:00:11Z"), Some(Duration::from_secs(4)));
+    assert_eq!(next("2026-01-01T00:00:15Z"), None);
 }
 
 #[tokio::test]

@@ -51,9 +51,6 @@ pub fn plan(set: &StatefulSet, pods: &[Arc<Pod>], newest: &str, now: Timestamp) 
     let Some(spec) = set.spec.as_ref() else { return Plan::default() };
     let members = Members::new(set, spec, pods, now);
     let mut plan = Plan { stages: Vec::new(), again: members.soonest() };
-    if set.metadata.deletion_timestamp.is_some() {
-        return plan;
-    }
     let go_on = members.keep_up(&mut plan) && members.scale_down(&mut plan);
     if go_on {
         plan.stages.push(members.update(newest));
@@ -147,8 +144,8 @@ impl<'a> Members<'a> {
             self.condemned.iter().find(|(_, pod)| !self.is_available(pod)).map(|(ordinal, _)| *ordinal);
         let (mut stage, mut go_on) = (Vec::new(), true);
         for (ordinal, pod) in self.condemned.iter().rev() {
-            let waits = is_terminating(pod) || (!self.is_available(pod) && first_unhealthy != Some(*ordinal));
-            if !is_terminating(pod) && !(self.ordered && waits) {
+            let waits = self.ordered && !self.is_available(pod) && first_unhealthy != Some(*ordinal);
+            if !is_terminating(pod) && !waits {
                 stage.push(Step::Delete(Arc::clone(pod)));
             }
             go_on = !self.ordered;

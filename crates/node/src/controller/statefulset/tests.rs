@@ -114,7 +114,7 @@ async fn scaling_down_takes_the_last_first_and_one_at_a_time() {
     world.until::<StatefulSet>("web", is_complete).await;
     world.hold("web-2");
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 0}})).await;
-    world.until::<Pod>("web-2", |pod| plan::is_terminating(pod)).await;
+    world.until::<Pod>("web-2", plan::is_terminating).await;
     world.until::<StatefulSet>("web", |set| status(set).observed_generation == set.metadata.generation).await;
     let pods = world.api::<Pod>().list(&Default::default()).await.unwrap();
     assert_eq!(pods.items.iter().filter(|pod| plan::is_terminating(pod)).count(), 1);
@@ -247,6 +247,32 @@ async fn orphans_are_adopted_with_their_history() {
     let revisions = world.api::<ControllerRevision>().list(&Default::default()).await.unwrap();
     assert_eq!(revisions.items.len(), 1);
     assert!(owner::is_controlled_by(&revisions.items[0], &again));
+}
+
+#[tokio::test]
+async fn a_set_can_go_after_its_pods() {
+    let world = world().await;
+    world.make::<StatefulSet>(set(2, json!({}))).await;
+    world.until::<StatefulSet>("web", is_complete).await;
+    world.hold("web-1");
+    world.api::<StatefulSet>().delete("web", &DeleteParams::foreground()).await.unwrap();
+    let set = world.until::<StatefulSet>("web", |set| status(set).replicas == 1).await;
+    assert!(set.metadata.deletion_timestamp.is_some());
+    world.let_go("web-1");
+    world.until_gone::<StatefulSet>("web").await;
+    assert!(world.api::<ControllerRevision>().list(&Default::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn a_set_that_is_made_again_at_once_has_the_same_revision() {
+    let world = world().await;
+    world.make::<StatefulSet>(set(1, json!({}))).await;
+    let first = world.until::<StatefulSet>("web", is_complete).await;
+    world.delete::<StatefulSet>("web").await;
+    world.make::<StatefulSet>(set(1, json!({}))).await;
+    let second = world.until::<StatefulSet>("web", |set| is_complete(set) && set.uid() != first.uid()).await;
+    assert_eq!(status(&second).current_revision, status(&first).current_revision);
+    assert_eq!(status(&second).collision_count, Some(0));
 }
 
 #[tokio::test]

@@ -216,8 +216,22 @@ impl Work<'_> {
     /// Says how things stand, if that changed.
     pub async fn write_status(&self, history: &History, now: Timestamp) -> Result<()> {
         let (current, newest) = (self.current(history).name_any(), history.newest.name_any());
-        let revisions = Revisions { current: &current, newest: &newest, collisions: history.collisions };
-        let status = Some(status::status(self.set, &self.seen(), &revisions, now));
+        self.say(&Revisions { current: &current, newest: &newest, collisions: history.collisions }, now).await
+    }
+
+    /// Says what is left of a set that is being deleted. The garbage collector takes its pods and revisions: none is made again.
+    pub async fn see_off(&self) -> Result<()> {
+        let Some(status) = &self.set.status else { return Ok(()) };
+        let (Some(current), Some(newest)) = (&status.current_revision, &status.update_revision) else { return Ok(()) };
+        let collisions = status.collision_count.unwrap_or(0);
+        match self.say(&Revisions { current, newest, collisions }, Timestamp::now()).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn say(&self, revisions: &Revisions<'_>, now: Timestamp) -> Result<()> {
+        let status = Some(status::status(self.set, &self.seen(), revisions, now));
         if self.set.status == status {
             return Ok(());
         }

@@ -16,6 +16,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// When all addresses are taken, somebody has to go first.
 const NO_ADDRESS: Duration = Duration::from_secs(1);
 
+/// How often volumes are looked at, and how long containers of a pod whose volume is too large have to end: the kubelet's numbers.
+const LOOK: Duration = Duration::from_secs(10);
+const EVICTION: Duration = Duration::from_secs(1);
+
 /// Given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ground {
@@ -24,6 +28,21 @@ pub(super) struct Ground {
 }
 
 impl Worker {
+    /// Ends the pod when a volume holds more than it may. Otherwise it looks for ever.
+    pub(super) async fn watch_volumes(&self, ground: &Arc<Ground>) {
+        while ground.volumes.is_limited() {
+            tokio::time::sleep(LOOK).await;
+            let looked = Arc::clone(ground);
+            // Files are read, and there may be many.
+            let exceeded = tokio::task::spawn_blocking(move || looked.volumes.exceeded()).await;
+            if let Ok(Some(message)) = exceeded {
+                self.judge("Evicted", &message, Some(EVICTION));
+                break;
+            }
+        }
+        std::future::pending().await
+    }
+
     /// What all containers need. None if the pod stops first.
     pub(super) async fn prepare(&self, orders: &mut Orders) -> Option<Arc<Ground>> {
         let volumes = self.volumes(orders).await?;

@@ -81,18 +81,12 @@ impl Worker {
     /// Until another image is asked for, or it is time to say again that there is none.
     async fn wait_for_image(&self, container: &Container, pulls: &mut Backoff, orders: &mut Orders) -> Option<()> {
         let (name, image) = (&container.name, container.image.as_deref().unwrap_or_default());
-        let wait = loop {
-            // Nothing else helps, so there is no reason to look at once.
-            if let Some(wait) = pulls.end() {
-                break wait;
-            }
-        };
+        let wait = pulls.end().unwrap_or(self.node.options.backoff.first);
         let why = self.node.options.images.find(image).err().map(|error| error.to_string()).unwrap_or_default();
-        let shown = tokio::time::sleep(wait / 10);
+        // For a moment it is seen what was tried, then that it is tried again.
         tokio::select! {
             _ = self.replaced(container) => return Some(()),
-            () = orders.stop() => return None,
-            () = shown => {}
+            shown = orders.pause(wait / 10) => shown?,
         }
         let message = format!("Back-off pulling image {image:?}: ErrImagePull: {why}");
         self.node.events.normal(self.refer(name), "BackOff", format!("Back-off pulling image {image:?}"));

@@ -73,40 +73,42 @@ fn stop(order: &watch::Sender<Order>, by: Instant) {
 }
 
 impl Worker {
-    /// Says when to end, for ever: when the pod is deleted, when its time is over, when the node stops.
+    /// Says when to end, for ever: when the pod is deleted, when its time is over, when the node says so or stops.
     pub(super) async fn give_orders(&self, order: &watch::Sender<Order>) {
-        let (mut told, mut stopping) = (self.told.clone(), self.node.stopping.subscribe());
+        let (mut told, mut board) = (self.told.clone(), self.board.version());
+        let mut stopping = self.node.stopping.subscribe();
         loop {
-            let pod = {
+            board.borrow_and_update();
+            let (going, deadline) = {
                 let told = told.borrow_and_update();
-                (!told.gone && told.pod.metadata.deletion_timestamp.is_none()).then(|| std::sync::Arc::clone(&told.pod))
+                (told.gone || told.pod.metadata.deletion_timestamp.is_some(), deadline(&told.pod))
             };
-            let deadline = pod.as_ref().and_then(|pod| deadline(pod)).filter(|_| !self.is_judged());
+            let judged = self.board.read(|facts| facts.verdict.as_ref().map(|verdict| verdict.grace));
             if let Some(by) = *stopping.borrow_and_update() {
                 stop(order, by);
-            } else if pod.is_none() {
+            } else if going {
                 stop(order, Instant::now() + self.grace());
+            } else if let Some(grace) = judged {
+                stop(order, Instant::now() + grace.unwrap_or_else(|| self.grace()));
             } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                self.judge("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
-                stop(order, Instant::now() + self.grace());
-                continue;
+                self.judge("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", None);
             }
             tokio::select! {
                 _ = told.changed() => {}
                 _ = stopping.changed() => {}
-                () = sleep_until(deadline) => {}
+                _ = board.changed() => {}
+                () = sleep_until(deadline.filter(|_| judged.is_none())) => {}
             }
         }
     }
 
-    fn is_judged(&self) -> bool {
-        self.board.read(|facts| facts.verdict.is_some())
-    }
-
     /// The node ends the pod.
-    fn judge(&self, reason: &'static str, message: &str) {
+    pub(super) fn judge(&self, reason: &'static str, message: &str, grace: Option<Duration>) {
         self.node.events.warning(self.reference.clone(), reason, message);
-        self.board.change(|facts| facts.verdict = Some(Verdict { reason, message: message.to_owned() }));
+        let verdict = Verdict { reason, message: message.to_owned(), grace };
+        self.board.change(|facts| {
+            facts.verdict.get_or_insert(verdict);
+        });
     }
 
     /// How long its containers may take to end.

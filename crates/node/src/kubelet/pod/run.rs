@@ -65,17 +65,18 @@ impl<'a> Run<'a> {
 
     /// Starts the process, and returns its exit code when it has ended, whatever the reason.
     pub(super) async fn run(self, orders: &mut Orders) -> i32 {
-        let name = &self.container.name;
-        self.worker.normal(name, "Created", "Container created");
+        let (worker, name) = (self.worker, &self.container.name);
+        worker.normal(name, "Created", "Container created");
         let (mut process, log, keeping) = match self.start() {
             Ok(begun) => begun,
             Err(error) => {
-                self.worker.warning(name, "Failed", format!("Error: {error}"));
+                worker.warning(name, "Failed", format!("Error: {error}"));
                 self.ended(128, "StartError", error.to_string());
                 return 128;
             }
         };
-        self.worker.normal(name, "Started", "Container started");
+        worker.normal(name, "Started", "Container started");
+        let _counting = worker.node.meter.count(&worker.key, name, process.id());
         self.running();
         let code = self.supervise(&mut process, orders).await;
         self.clear().await;

@@ -1,19 +1,19 @@
 use super::*;
-use crate::controller::pods::phase;
-
-/// Ends at once when it is asked to.
-const SERVE: &str = "trap 'exit 0' TERM; echo up; sleep 1000 & wait";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_says_what_it_is() {
     let fixture = Fixture::start().await;
     let node = Api::<NodeObject>::all(fixture.client.clone()).get("node-0").await.unwrap();
-    let labels = node.metadata.labels.unwrap();
-    assert_eq!(labels["kubernetes.io/hostname"], "node-0");
+    assert_eq!(node.metadata.labels.unwrap()["kubernetes.io/hostname"], "node-0");
     let status = node.status.unwrap();
     assert_eq!(status.allocatable.unwrap()["cpu"].0, "2");
     let ready = status.conditions.unwrap().into_iter().find(|one| one.type_ == "Ready").unwrap();
     assert_eq!(ready.status, "True");
+    let leases = Api::<Lease>::namespaced(fixture.client.clone(), "kube-node-lease");
+    let held = |lease: Option<&Lease>| {
+        lease.is_some_and(|lease| lease.spec.as_ref().unwrap().holder_identity.as_deref() == Some("node-0"))
+    };
+    await_condition(leases, "node-0", held).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,9 +30,18 @@ async fn a_pod_becomes_a_process_is_ready_and_goes() {
     let main = main_status(&pod);
     assert!(main.ready && main.started == Some(true) && main.restart_count == 0);
     assert!(main.container_id.unwrap().starts_with("kubewake://"));
+    let reasons = fixture.events("web", |events| events.len() >= 3).await;
+    let told: Vec<(&str, &str)> = reasons.iter().map(|(reason, note)| (reason.as_str(), note.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("Pulled", "Container image \"shell\" already present on machine and can be accessed by the pod"),
+            ("Created", "Container created"),
+            ("Started", "Container started"),
+        ]
+    );
     fixture.delete("web").await;
-    let left = std::fs::read_dir(fixture.dir.path().join("node-0/pods")).unwrap().count();
-    assert!(left <= 1, "directories stay");
+    fixture.nothing_is_left().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,41 +52,74 @@ async fn what_ends_well_has_succeeded_and_its_words_stay() {
     fixture.create(job).await;
     let pod = fixture.until("job", |pod| phase(pod) == "Succeeded").await;
     let ended = main_status(&pod).state.unwrap().terminated.unwrap();
-    assert_eq!((ended.exit_code, ended.reason.as_deref()), (0, Some("Completed")));
+    assert_eq!((ended.exit_code, ended.reason.as_deref(), ended.message), (0, Some("Completed"), None));
     let mut lines: Vec<_> = fixture.log("job", &LogOptions::default()).await.lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines, ["one", "two"]);
     fixture.delete("job").await;
+    fixture.nothing_is_left().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ends_badly_is_restarted_and_its_last_words_are_seen() {
     let fixture = Fixture::start().await;
     fixture.run("bad", "echo the disk is on fire >&2; exit 3").await;
-    let pod = fixture
-        .until("bad", |pod| {
-            let status = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first());
-            let waiting = status.and_then(|status| status.state.as_ref()?.waiting.as_ref());
-            waiting.is_some_and(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff"))
-        })
-        .await;
+    let pod = fixture.until("bad", |pod| waits_for(pod, "CrashLoopBackOff")).await;
     assert_eq!(phase(&pod), "Running");
-    let main = main_status(&pod);
-    let last = main.last_state.unwrap().terminated.unwrap();
+    let last = main_status(&pod).last_state.unwrap().terminated.unwrap();
     assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
     assert_eq!(last.message.as_deref(), Some("the disk is on fire\n"));
-    let previous = LogOptions { previous: true, ..LogOptions::default() };
     fixture.until("bad", |pod| main_status(pod).restart_count > 1).await;
+    let previous = LogOptions { previous: true, ..LogOptions::default() };
     assert_eq!(fixture.log("bad", &previous).await, "the disk is on fire\n");
     fixture.delete("bad").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_end_is_made_to() {
+async fn what_a_program_wrote_for_its_end_is_its_message() {
     let fixture = Fixture::start().await;
-    let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
-    stubborn["spec"]["terminationGracePeriodSeconds"] = 1.into();
-    fixture.create(stubborn).await;
-    fixture.until("stubborn", is_ready).await;
-    fixture.delete("stubborn").await;
+    let mut told = pod("told", "echo noise; printf 'out of luck' > $KUBEWAKE_ROOT/dev/termination-log; exit 1");
+    told["spec"]["restartPolicy"] = "Never".into();
+    fixture.create(told).await;
+    let pod = fixture.until("told", |pod| phase(pod) == "Failed").await;
+    let ended = main_status(&pod).state.unwrap().terminated.unwrap();
+    assert_eq!(ended.message.as_deref(), Some("out of luck"));
+    assert_eq!(pod.status.unwrap().conditions.unwrap().iter().filter(|one| one.status == "True").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn init_containers_come_one_after_another_and_sidecars_stay() {
+    let fixture = Fixture::start().await;
+    let mut ordered = pod("ordered", "cat $KUBEWAKE_ROOT/data/order; echo main");
+    ordered["spec"]["restartPolicy"] = "Never".into();
+    ordered["spec"]["volumes"] = json!([{ "name": "data", "emptyDir": {} }]);
+    let mounts = json!([{ "name": "data", "mountPath": "/data" }]);
+    ordered["spec"]["containers"][0]["volumeMounts"] = mounts.clone();
+    let init =
+        |name: &str, script: &str| json!({ "name": name, "image": "shell", "args": [script], "volumeMounts": mounts });
+    let mut side = init("side", "echo side >> $KUBEWAKE_ROOT/data/order; trap 'exit 0' TERM; sleep 1000 & wait");
+    side["restartPolicy"] = "Always".into();
+    side["startupProbe"] = json!({ "exec": { "command": ["sh", "-c", "grep side $KUBEWAKE_ROOT/data/order"] } });
+    let first = init("first", "echo first > $KUBEWAKE_ROOT/data/order");
+    let last = init("last", "echo last >> $KUBEWAKE_ROOT/data/order");
+    ordered["spec"]["initContainers"] = json!([first, side, last]);
+    fixture.create(ordered).await;
+    let pod = fixture.until("ordered", |pod| phase(pod) == "Succeeded").await;
+    assert_eq!(fixture.log("ordered", &LogOptions::default()).await, "first\nside\nlast\nmain\n");
+    let init = pod.status.unwrap().init_container_statuses.unwrap();
+    let codes = init.iter().map(|one| one.state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code);
+    assert_eq!(codes.collect::<Vec<_>>(), [0, 0, 0]);
+    fixture.delete("ordered").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_init_container_that_fails_for_good_ends_the_pod() {
+    let fixture = Fixture::start().await;
+    let mut failing = pod("failing", "echo never");
+    failing["spec"]["restartPolicy"] = "Never".into();
+    failing["spec"]["initContainers"] = json!([{ "name": "init", "image": "shell", "args": ["exit 7"] }]);
+    fixture.create(failing).await;
+    let pod = fixture.until("failing", |pod| phase(pod) == "Failed").await;
+    assert!(waits_for(&pod, "PodInitializing"));
+    assert_eq!(condition(&pod, "Initialized"), "False");
 }

@@ -105,6 +105,7 @@ fn a_pod_that_fails_later_is_no_rollout() {
     deployment.status = Some(looked_at(&deployment, &set(2, 2), &[], at(0)));
     let worse = looked_at(&deployment, &set(2, 1), &[], at(1000));
     assert_eq!(progressing(&worse), is("True", DONE));
+    assert_eq!(next_check(&deployment, &worse, at(1000)), None, "there is no deadline to wait for");
 }
 
 #[test]

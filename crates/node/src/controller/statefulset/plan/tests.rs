@@ -163,13 +163,6 @@ fn a_pod_counts_when_it_has_been_ready_for_long_enough() {
 }
 
 #[test]
-fn nothing_is_done_for_a_set_that_goes() {
-    let mut set = set(3, "Parallel");
-    set.metadata.deletion_timestamp = pod(0, NEW, Is::Going).metadata.deletion_timestamp.clone();
-    assert_eq!(steps(&set, &[]), [""; 0]);
-}
-
-#[test]
 fn only_whole_names_have_an_ordinal() {
     let set = set(1, "Parallel");
     assert_eq!(ordinal_of(&set, "web-0"), Some(0));

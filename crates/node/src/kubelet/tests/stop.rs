@@ -1,0 +1,119 @@
+//! How pods end.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_end_is_made_to() {
+    let fixture = Fixture::start().await;
+    let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
+    stubborn["spec"]["terminationGracePeriodSeconds"] = 1.into();
+    fixture.create(stubborn).await;
+    fixture.until_said("stubborn", "up").await;
+    fixture.delete("stubborn").await;
+    fixture.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grace_period_may_be_cut_short() {
+    let fixture = Fixture::start().await;
+    let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
+    stubborn["spec"]["terminationGracePeriodSeconds"] = 3600.into();
+    fixture.create(stubborn).await;
+    fixture.until_said("stubborn", "up").await;
+    fixture.pods.delete("stubborn", &DeleteParams::default()).await.unwrap();
+    fixture.until("stubborn", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+    fixture.pods.delete("stubborn", &DeleteParams::default().grace_period(1)).await.unwrap();
+    fixture.until_gone("stubborn").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_got_away_from_its_group_ends_with_its_container() {
+    let fixture = Fixture::start().await;
+    let script = "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & trap 'exit 0' TERM; wait";
+    fixture.run("daemon", script).await;
+    let said = fixture.until_said("daemon", "\n").await;
+    let id: u32 = said.trim().parse().unwrap();
+    assert!(std::path::Path::new(&format!("/proc/{id}/stat")).exists());
+    fixture.delete("daemon").await;
+    fixture.until_ended(id).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_runs_before_the_end_and_one_after_the_start() {
+    let fixture = Fixture::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("order");
+    let write =
+        |word: &str| json!({ "exec": { "command": ["sh", "-c", format!("echo {word} >> {}", file.display())] } });
+    let mut hooked = pod("hooked", &format!("trap 'echo ended >> {}; exit 0' TERM; sleep 1000 & wait", file.display()));
+    hooked["spec"]["containers"][0]["lifecycle"] = json!({ "postStart": write("begun"), "preStop": write("ending") });
+    fixture.create(hooked).await;
+    fixture.until("hooked", is_ready).await;
+    fixture.delete("hooked").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "begun\nending\nended\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_that_fails_after_the_start_ends_the_container() {
+    let fixture = Fixture::start().await;
+    let mut hooked = pod("hooked", SERVE);
+    hooked["spec"]["containers"][0]["lifecycle"] = json!({ "postStart": { "exec": { "command": ["false"] } } });
+    fixture.create(hooked).await;
+    let pod = fixture.until("hooked", |pod| main_status(pod).restart_count > 0).await;
+    assert!(!is_ready(&pod));
+    fixture.events("hooked", |events| events.iter().any(|(reason, _)| reason == "FailedPostStartHook")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_whose_time_is_over_has_failed() {
+    let fixture = Fixture::start().await;
+    let mut limited = pod("limited", SERVE);
+    limited["spec"]["activeDeadlineSeconds"] = 1.into();
+    fixture.create(limited).await;
+    let pod = fixture.until("limited", |pod| phase(pod) == "Failed").await;
+    assert_eq!(pod.status.as_ref().unwrap().reason.as_deref(), Some("DeadlineExceeded"));
+    fixture.until("limited", |pod| main_status(pod).state.unwrap().terminated.is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_is_removed_by_force_leaves_nothing_and_its_name_is_free() {
+    let fixture = Fixture::start().await;
+    fixture.run("web", "echo $$; trap 'exit 0' TERM; sleep 1000 & wait").await;
+    let id: u32 = fixture.until_said("web", "\n").await.trim().parse().unwrap();
+    fixture.pods.delete("web", &DeleteParams::default().grace_period(0)).await.unwrap();
+    fixture.until_gone("web").await;
+    fixture.run("web", SERVE).await;
+    fixture.until("web", is_ready).await;
+    fixture.until_ended(id).await;
+    fixture.delete("web").await;
+    fixture.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_somebody_still_needs_is_not_run_again() {
+    let fixture = Fixture::start().await;
+    let mut held = pod("held", SERVE);
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    fixture.create(held).await;
+    fixture.until("held", is_ready).await;
+    fixture.pods.delete("held", &DeleteParams::default()).await.unwrap();
+    let pod = fixture.until("held", |pod| phase(pod) == "Succeeded").await;
+    assert!(main_status(&pod).state.unwrap().terminated.is_some());
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    fixture.pods.patch("held", &PatchParams::default(), &patch).await.unwrap();
+    fixture.until_gone("held").await;
+    fixture.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_starts_again_runs_its_pods_again() {
+    let mut fixture = Fixture::start().await;
+    fixture.run("web", SERVE).await;
+    let before = fixture.until("web", is_ready).await;
+    fixture.restart().await;
+    let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
+    assert_ne!(main_status(&pod).container_id, main_status(&before).container_id);
+    let last = main_status(&pod).last_state.unwrap().terminated.unwrap();
+    assert_eq!(last.reason.as_deref(), Some("ContainerStatusUnknown"));
+    fixture.delete("web").await;
+}
