@@ -51,7 +51,7 @@ impl Mark {
     fn kill_once(&self) -> bool {
         let Ok(entries) = fs::read_dir("/proc") else { return false };
         let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        ids.filter_map(Pid::from_raw).fold(false, |any, pid| self.kill_if_marked(pid) || any)
+        ids.filter_map(Pid::from_raw).filter(|pid| self.kill_if_marked(*pid)).count() > 0
     }
 
     /// The descriptor comes first: if the process ends and its id goes to another, that one is not hit.

@@ -132,7 +132,7 @@ impl Node {
             vec![owner]
         });
         let metadata = ObjectMeta { name: Some(name.clone()), owner_references: owner, ..ObjectMeta::default() };
-        api.create(&PostParams::default(), &Lease { metadata, spec: Some(spec), ..Lease::default() }).await?;
+        api.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ struct Scene(World);
 
 impl Scene {
     async fn new() -> Self {
-        let mut world = World::new().await.with_scheduler().await;
+        let mut world = World::new().await.with_scheduler();
         nodes::start(&world.client, &world.views, nodes::orphans::QUARANTINE, &mut world.tasks);
         Self(world)
     }

@@ -22,7 +22,7 @@ use crate::controller::{
 const NAME: &str = "web";
 
 async fn world() -> World {
-    let mut world = World::new().await.with_scheduler().await;
+    let mut world = World::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
     world.start::<Deployments>();
     world.start::<ReplicaSets>();

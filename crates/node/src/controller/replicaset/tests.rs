@@ -7,7 +7,7 @@ use crate::controller::testing::{NAMESPACE, World};
 const NAME: &str = "set";
 
 async fn world() -> World {
-    let mut world = World::new().await.with_scheduler().await;
+    let mut world = World::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
     world.start::<ReplicaSets>();
     world
