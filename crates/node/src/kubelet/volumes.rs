@@ -7,7 +7,7 @@
 //!   <pod>/containers/<name>/kubeconfig
 //! ```
 //!
-//! *Guarantees.* Volumes of ConfigMaps, Secrets, tokens and the downward API are [written](atomic) as the kubelet does: readers see the
+//! *Guarantees.* Volumes of ConfigMaps, Secrets, tokens and the downward API are written as the kubelet does: readers see the
 //! old files or the new ones, never half of either, and the new ones within a second of a change for as long as these
 //! [`Volumes`] live. Tokens are renewed at four fifths of their life. What is mounted with a `subPath` is a copy of the moment at which its container
 //! started. A volume whose ConfigMap is deleted keeps its files.
@@ -21,6 +21,7 @@ pub mod claims;
 mod directories;
 mod mounts;
 mod payload;
+mod prepared;
 mod upkeep;
 
 use std::{
@@ -32,14 +33,15 @@ use std::{
 };
 
 use futures_util::future::try_join_all;
-use k8s_openapi::api::core::v1::{Container, Pod, Volume};
+use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use self::{
     account::Account,
     directories::Limit,
     mounts::{Job, Mount, Place},
-    payload::{Recipe, Surroundings},
+    payload::Surroundings,
+    prepared::Prepared,
     upkeep::{Upkeep, Written},
 };
 use super::{
@@ -245,46 +247,6 @@ impl Drop for Volumes {
                 let _ = std::fs::remove_file(link);
             }
         }
-    }
-}
-
-/// A volume with its place, and what is to be written there.
-struct Prepared {
-    name: String,
-    place: Place,
-    recipe: Option<Recipe>,
-    limit: Option<Limit>,
-}
-
-impl Prepared {
-    async fn new(volume: &Volume, request: &Request<'_>) -> Result<Self, VolumeError> {
-        Self::try_new(volume, request).await.map_err(|cause| cause.of(&volume.name))
-    }
-
-    async fn try_new(volume: &Volume, request: &Request<'_>) -> Result<Self, Cause> {
-        let (name, own) = (volume.name.clone(), request.dir.join("volumes").join(&volume.name));
-        if let Some(recipe) = Recipe::of(volume)? {
-            return Ok(Self { name, place: Place::Written(own), recipe: Some(recipe), limit: None });
-        }
-        if let Some(path) = &volume.host_path {
-            let place = directories::host(Path::new(&path.path), path.type_.as_deref().unwrap_or_default())?;
-            return Ok(Self { name, place: Place::Host(place), recipe: None, limit: None });
-        }
-        if let Some(claim) = &volume.persistent_volume_claim {
-            let place = claims::directory(request, &claim.claim_name).await?;
-            return Ok(Self { name, place: Place::Directory(place), recipe: None, limit: None });
-        }
-        if volume.empty_dir.is_none() && volume.ephemeral.is_none() {
-            return Err(Cause::Refused(
-                "this node has configMap, secret, projected, downwardAPI, emptyDir, ephemeral, hostPath and \
-                 persistentVolumeClaim volumes only"
-                    .to_owned(),
-            ));
-        }
-        directories::make(&own)?;
-        let size = volume.empty_dir.as_ref().and_then(|empty| empty.size_limit.clone());
-        let limit = size.and_then(|size| Limit::new(&volume.name, &own, &size.0));
-        Ok(Self { name, place: Place::Directory(own), recipe: None, limit })
     }
 }
 

@@ -5,9 +5,14 @@
 //! it was written. A kubeconfig is what finds the API server for programs that know the mount path only by heart:
 //! kubectl, kube-rs, client-go's and Python's loaders look at `KUBECONFIG` first.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use k8s_openapi::api::core::v1::{Pod, ServiceAccountTokenProjection};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProjection};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -17,9 +22,9 @@ use super::{
     payload::{Part, Recipe},
     upkeep::Written,
 };
-use crate::{
-    key::Key,
-    kubelet::{downward, sources::Sources},
+use crate::kubelet::{
+    downward,
+    sources::{Kind, Ref, Sources},
 };
 
 /// As errors call the volume.
@@ -28,6 +33,9 @@ pub(super) const VOLUME: &str = "kube-api-access";
 const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// What the kubelet asks for: an hour, and seven seconds by which the API server knows whose token it is.
 const SECONDS: i64 = 3607;
+
+/// How long an account may be missing before it is told.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The volume, and how the API server is reached.
 #[derive(Clone, Debug)]
@@ -109,7 +117,19 @@ async fn automount(pod: &Pod, sources: &Sources) -> Result<bool, Cause> {
     if let Some(said) = pod.spec.as_ref().and_then(|spec| spec.automount_service_account_token) {
         return Ok(said);
     }
-    let key = Key::new(pod.namespace().unwrap_or_default(), downward::service_account(pod));
-    let account = sources.service_account(&key).await?;
+    let namespace = pod.namespace().unwrap_or_default();
+    let account = account(Ref::new(Kind::ServiceAccount, &namespace, downward::service_account(pod)), sources).await?;
     Ok(account.and_then(|account| account.automount_service_account_token).unwrap_or(true))
+}
+
+/// A new namespace gets its account at about the time of its first pods: that is nothing to complain about.
+async fn account(wanted: Ref, sources: &Sources) -> Result<Option<Arc<ServiceAccount>>, Cause> {
+    let mut changes = sources.changes();
+    if let Some(found) = sources.service_account(&wanted.key).await? {
+        return Ok(Some(found));
+    }
+    let key = wanted.key.clone();
+    // Whether it came or not, it is looked for.
+    let _ = tokio::time::timeout(PATIENCE, changes.any_of(&BTreeSet::from([wanted]))).await;
+    Ok(sources.service_account(&key).await?)
 }
