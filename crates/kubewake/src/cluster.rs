@@ -9,6 +9,7 @@ use kubewake_node::{
     controller::autoscaler::Settings,
     images::{Images, Program},
 };
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{
     apiserver::{ServerArgs, Signals},
@@ -58,8 +59,18 @@ fn own_images() -> anyhow::Result<Images> {
     Ok(Images::default().with("kubewake/collector", Program::new(this).arg("collector")))
 }
 
+/// As many open files as the system allows: a connection through a Service takes two.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files stays as limited as it was");
+    }
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::Logs::default());
+    raise_file_limit();
     let signals = Signals::new()?;
     let cluster = EmbeddedCluster::start(args.options()?).await.context("the cluster does not start")?;
     args.server.write_kubeconfig(cluster.api())?;

@@ -193,6 +193,7 @@ impl Starting<'_> {
         controller::start::<controller::daemonset::DaemonSets>(client, views, tasks);
         controller::start::<controller::claims::Claims>(client, views, tasks);
         controller::start::<controller::endpoints::Endpoints>(client, views, tasks);
+        controller::start::<controller::loadbalancers::LoadBalancers>(client, views, tasks);
         controller::nodes::start(client, views, QUARANTINE, tasks);
         controller::accounts::start(client, views, authority, tasks);
         let usage = Arc::clone(nodes) as _;

@@ -42,7 +42,7 @@ fn a_program_that_binds_the_wildcard_is_reported() {
         .replace(r#"["sh", "-c", ""]"#, r#"["python3", "-m", "http.server", "--bind", "0.0.0.0", "0"]"#);
     let pod = pod.replace("command: [\"python3\", ", "args: [");
     kubectl.ok_with("apply -f -", &pod);
-    eventually("its status says so", || kubectl.ok("describe pod greedy").contains("0.0.0.0"));
+    eventually("its events say so", || kubectl.ok("get events").contains("WildcardBind"));
 }
 
 #[test]

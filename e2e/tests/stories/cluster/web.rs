@@ -72,7 +72,7 @@ fn it_is_scaled_and_described() {
     let told = kubectl.ok("describe deployment web");
     assert!(told.contains("Scaled up replica set web-") && told.contains("MinimumReplicasAvailable"), "{told}");
     let told = kubectl.ok("describe pods -l app=web");
-    for words in ["node-1/127.", "Started container", "Successfully assigned", "ContainersReady", "COLOUR:  blue"] {
+    for words in ["node-1/127.", "Container started", "Successfully assigned", "ContainersReady", "COLOUR:  blue"] {
         assert!(told.contains(words), "{words} in {told}");
     }
     let slices = kubectl.json("endpointslices -l kubernetes.io/service-name=web");
