@@ -229,6 +229,17 @@ fn tokens_of_pods_are_extended_and_long_ones_shortened() {
 }
 
 #[test]
+fn a_pod_that_names_no_account_runs_as_the_default_one() {
+    let world = world();
+    world.put("serviceaccounts", "test-ns", "default", "default-uid");
+    world.put("pods", "test-ns", "plain", "plain-uid");
+    let spec = json!({"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "plain"}});
+    world.request("default", spec.clone()).unwrap();
+    let refused = world.request("sa", spec).unwrap_err().message;
+    assert!(refused.contains("pod running with different serviceaccount name"), "{refused}");
+}
+
+#[test]
 fn a_token_is_only_for_its_audiences() {
     let world = world();
     let other = world.token(json!({"audiences": ["other", "third"]}));
