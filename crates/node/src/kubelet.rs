@@ -17,6 +17,7 @@ pub mod status;
 pub mod tokens;
 mod usage;
 pub mod volumes;
+mod wildcards;
 
 use std::{
     collections::HashMap,
@@ -48,6 +49,7 @@ use self::{
     probe::Checker,
     sources::Sources,
     usage::Meter,
+    wildcards::Wildcards,
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
@@ -56,7 +58,7 @@ use crate::{
     events::Events,
     images::Images,
     key::Key,
-    marks::Mark,
+    marks::{Mark, Sweeper},
     usage::{PodUsage, Usage},
     view::Change,
     views::Views,
@@ -109,6 +111,8 @@ pub(crate) struct Node {
     logs: Logs,
     checker: Checker,
     meter: Meter,
+    wildcards: Wildcards,
+    sweeper: Sweeper,
     /// What its pods are told of it.
     facts: Arc<NodeFacts>,
     sources: Arc<Sources>,
@@ -187,6 +191,8 @@ impl Kubelet {
             logs: Logs::default(),
             checker: Checker::default(),
             meter: Meter::new(options.usage_window),
+            wildcards: Wildcards::default(),
+            sweeper: Sweeper::start(),
             facts: Arc::new(facts(&options)),
             sources: Sources::new(client.clone(), views),
             stopping: watch::Sender::new(None),
@@ -205,6 +211,7 @@ impl Kubelet {
         });
         let alive = Arc::clone(&node);
         tasks.spawn(async move { alive.live().await });
+        tasks.spawn(node.wildcards.clone().run());
         Ok(Self { node, workers })
     }
 

@@ -85,8 +85,9 @@ impl Node {
         self.beat().await
     }
 
-    /// Says that it lives, for ever.
+    /// Says that it lives, until it stops.
     pub(super) async fn live(&self) {
+        let mut stopping = self.stopping.subscribe();
         for beat in 1_u32.. {
             if let Err(error) = self.renew().await {
                 tracing::warn!(node = self.options.name, %error, "its lease is not renewed");
@@ -96,7 +97,10 @@ impl Node {
             {
                 tracing::warn!(node = self.options.name, %error, "its status is not written");
             }
-            tokio::time::sleep(RENEW).await;
+            tokio::select! {
+                () = tokio::time::sleep(RENEW) => {}
+                _ = stopping.wait_for(Option::is_some) => return,
+            }
         }
     }
 

@@ -5,7 +5,11 @@
 
 mod conditions;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -32,8 +36,8 @@ pub struct Facts {
     pub finished: bool,
     /// Why the node ended it, if it did.
     pub verdict: Option<Verdict>,
-    /// Where it listens although it must not, if it does.
-    pub wildcard: Option<String>,
+    /// Which of its containers listen on all addresses, and where.
+    pub wildcards: BTreeMap<String, BTreeSet<SocketAddr>>,
 }
 
 /// Why a node ended a pod.
@@ -73,6 +77,16 @@ pub fn waiting(container: &Container, reason: &str) -> ContainerStatus {
         started: Some(false),
         ..ContainerStatus::default()
     }
+}
+
+/// What is to be said of a container that listens on all addresses.
+pub fn wildcard_message(container: &str, addresses: &BTreeSet<SocketAddr>) -> String {
+    let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    format!(
+        "Container {container} listens on {}, which takes the port away from all other pods; let it listen on the pod's own \
+         address, which a variable with fieldRef status.podIP names",
+        addresses.join(" and ")
+    )
 }
 
 /// The status as it should be now, given the one that the pod has.

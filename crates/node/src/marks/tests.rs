@@ -10,10 +10,10 @@ fn only_those_who_carry_it_are_killed() {
         Command::new("sh").args(["-c", script]).envs([mark.variable()]).stdout(Stdio::piped()).spawn().unwrap()
     };
     let (mut marked, mut bystander) = (start(&mark), start(&other));
-    mark.kill_all();
+    kill_all(&[mark]);
     std::io::read_to_string(marked.stdout.take().unwrap()).unwrap();
     marked.wait().unwrap();
     assert!(bystander.try_wait().unwrap().is_none());
-    other.kill_all();
+    kill_all(&[other]);
     bystander.wait().unwrap();
 }

@@ -1,11 +1,15 @@
 //! What a running container is asked: hooks after its start and before its end, and probes in between.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use k8s_openapi::api::core::v1::{LifecycleHandler, Probe};
 
 use super::run::Run;
-use crate::kubelet::probe::{self, Kind as ProbeKind, Outcome, Prober, Target};
+use crate::kubelet::{
+    probe::{self, Kind as ProbeKind, Outcome, Prober, Target},
+    status::wildcard_message,
+    wildcards::Watched,
+};
 
 /// A hook may take as long as it likes: only the end of the container, or of its time, ends it. This is long enough for whatever
 /// is still meant.
@@ -94,6 +98,23 @@ impl Run<'_> {
             events.warning(about.clone(), "Unhealthy", format!("{kind} probe failed: {why}"));
         };
         Prober::start(kind, probe.clone(), target.clone(), self.worker.node.checker.clone(), unhealthy)
+    }
+
+    /// Tells whoever looks at the pod where it listens on all addresses, for ever.
+    pub(super) async fn watch_addresses(&self, mut watched: Watched) -> Infallible {
+        let name = &self.container.name;
+        loop {
+            let addresses = watched.changed().await;
+            if !addresses.is_empty() {
+                self.worker.warning(name, "WildcardBind", wildcard_message(name, &addresses));
+            }
+            self.worker.board.change(|facts| {
+                drop(facts.wildcards.remove(name));
+                if !addresses.is_empty() {
+                    facts.wildcards.insert(name.clone(), addresses);
+                }
+            });
+        }
     }
 
     /// Runs what is to run before the end.

@@ -79,7 +79,8 @@ impl<'a> Run<'a> {
         let _counting = worker.node.meter.count(&worker.key, name, process.id());
         self.running();
         let code = self.supervise(&mut process, orders).await;
-        self.clear().await;
+        // What the process started may have left its group.
+        worker.node.sweeper.sweep(self.mark.clone()).await;
         keeping.finish(&log).await;
         let reason = if code == 0 { "Completed" } else { "Error" };
         self.ended(code, reason, self.message(&log, code));
@@ -143,6 +144,7 @@ impl<'a> Run<'a> {
             status.started = Some(false);
             status.ready = self.kind == Kind::Init && code == 0;
         });
+        self.worker.board.change(|facts| drop(facts.wildcards.remove(&self.container.name)));
     }
 
     fn id(&self) -> String {
@@ -151,7 +153,9 @@ impl<'a> Run<'a> {
 
     /// Until it has ended, for whatever reason.
     async fn supervise(&self, process: &mut Process, orders: &mut Orders) -> i32 {
+        let watched = self.worker.node.wildcards.watch(process.id());
         let end = tokio::select! {
+            never = self.watch_addresses(watched) => match never {},
             exit = process.ended() => End::Itself(code(exit)),
             () = orders.stop() => End::Ordered,
             trouble = self.care() => End::Anew(trouble),
@@ -191,13 +195,6 @@ impl<'a> Run<'a> {
         }
         process.kill();
         code(process.ended().await)
-    }
-
-    /// Ends what the process started and left behind.
-    async fn clear(&self) {
-        let mark = self.mark.clone();
-        // It cannot fail but by a panic, and then there is nothing to do about it.
-        let _ = tokio::task::spawn_blocking(move || mark.kill_all()).await;
     }
 
     /// What the program wrote for this purpose; else, if it failed, the last that it said.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
-use super::{Facts, has_begun, is_sidecar, time};
+use super::{Facts, has_begun, is_sidecar, time, wildcard_message};
 
 /// Says that a program listens where it would get in the way of all others.
 const WILDCARD: &str = "WildcardBind";
@@ -37,14 +37,15 @@ pub(super) fn set(status: &mut PodStatus, phase: &str, pod: &Pod, facts: &Facts,
     let containers = containers_ready(spec, facts, phase);
     let ready = ready(spec, status, facts, phase);
     let prepared = Says { holds: facts.prepared && !facts.finished, ..Says::default() };
-    let scheduled = status.conditions.iter().flatten().any(|condition| condition.type_ == "PodScheduled");
+    let has = |kind: &str| status.conditions.iter().flatten().any(|condition| condition.type_ == kind);
+    let (scheduled, warned) = (has("PodScheduled"), has(WILDCARD));
     let mut put = |kind: &str, says: Says| put(status, pod.metadata.generation, kind, says, now);
     put("PodReadyToStartContainers", prepared);
     put("Initialized", initialized(spec, facts, phase));
     put("Ready", ready);
     put("ContainersReady", containers);
-    if let Some(where_) = &facts.wildcard {
-        put(WILDCARD, Says { holds: true, reason: Some("WildcardAddress"), message: Some(where_.clone()) });
+    if !facts.wildcards.is_empty() || warned {
+        put(WILDCARD, wildcard(facts));
     }
     if !scheduled {
         // It came with the name of its node.
@@ -69,6 +70,15 @@ fn put(status: &mut PodStatus, generation: Option<i64>, kind: &str, says: Says, 
     match old {
         Some(old) => *old = new,
         None => conditions.push(new),
+    }
+}
+
+fn wildcard(facts: &Facts) -> Says {
+    let told = facts.wildcards.iter().map(|(container, addresses)| wildcard_message(container, addresses));
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => Says::default(),
+        false => Says { holds: true, reason: Some("ListensOnAllAddresses"), message: Some(told.join("; ")) },
     }
 }
 

@@ -107,3 +107,20 @@ async fn another_image_is_another_run() {
     let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
     assert_eq!(main_status(&pod).image, "shell:2");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_on_all_addresses_is_reported() {
+    let fixture = Fixture::start().await;
+    let script = "import signal, socket, time; s = socket.create_server(('0.0.0.0', 0)); time.sleep(1000)";
+    let mut greedy = pod("greedy", "");
+    greedy["spec"]["containers"][0]["command"] = json!(["python3", "-c", script]);
+    greedy["spec"]["containers"][0]["args"] = json!([]);
+    fixture.create(greedy).await;
+    let pod = fixture.until("greedy", |pod| condition(pod, "WildcardBind") == "True").await;
+    let found = crate::controller::pods::condition(&pod, "WildcardBind").unwrap();
+    let message = found.message.as_deref().unwrap();
+    assert!(message.starts_with("Container main listens on 0.0.0.0:"), "{message}");
+    // It works, for now.
+    assert!(is_ready(&pod));
+    fixture.delete("greedy").await;
+}
