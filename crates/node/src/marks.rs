@@ -95,7 +95,10 @@ impl Sweeper {
                 let (marks, waiting): (Vec<_>, Vec<_>) = asked.drain(..).unzip();
                 let _ = tokio::task::spawn_blocking(move || kill_all(&marks)).await;
                 // Who asked may have gone.
-                waiting.into_iter().for_each(|one| drop(one.send(())));
+                for one in waiting {
+                    // Who has gone does not wait any more.
+                    let _ = one.send(());
+                }
             }
         });
         Self(sender)
