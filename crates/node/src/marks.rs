@@ -64,7 +64,7 @@ pub fn kill_all(marks: &[Mark]) {
 fn kill_once(marks: &HashSet<Vec<u8>>) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(Pid::from_raw).fold(false, |any, pid| kill_if_marked(marks, pid) || any)
+    ids.filter_map(Pid::from_raw).filter(|pid| kill_if_marked(marks, *pid)).count() > 0
 }
 
 /// It is looked at again once there is a descriptor: if the process ends and its id goes to another, that one is not hit.
