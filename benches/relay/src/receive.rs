@@ -36,6 +36,7 @@ async fn serve(stream: TcpStream, joiner: Arc<Joiner>, inflate: bool) {
         .initial_stream_window_size(settings::STREAM_WINDOW)
         .initial_connection_window_size(settings::CONNECTION_WINDOW)
         .max_frame_size(settings::FRAME)
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }

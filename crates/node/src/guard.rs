@@ -23,20 +23,20 @@ trap '' INT TERM HUP
 while read -r _; do :; done
 marked() { grep -lsaFe "$1" /proc/[0-9]*/environ; }
 tries=0
-while [ $tries -lt 200 ]; do
+quiet=0
+# A process that is just starting another program shows no environment for a moment: one look is not enough.
+while [ $tries -lt 500 ] && [ $quiet -lt 5 ]; do
     tries=$((tries + 1))
-    found=
+    quiet=$((quiet + 1))
     for file in $(marked "$1"); do
         pid=${file#/proc/}
         pid=${pid%/environ}
-        # A process that has ended keeps its place until somebody reaps it, but has no environment.
         read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
-        found=1
+        quiet=0
         # After the name in parentheses: state, parent, group.
         set -- "$1" "$2" ${stat##*) }
         if [ "$5" = "$pid" ]; then kill -9 "-$pid"; else kill -9 "$pid"; fi
     done
-    [ -z "$found" ] && break
     sleep 0.02
 done
 rm -rf -- "$2"

@@ -4,7 +4,7 @@
 //! random, so that nothing else has it. *Not done*: a program that starts another with a new environment hides it, unless it stays in
 //! the process group of somebody who is known.
 
-use std::{fmt, fs};
+use std::{fmt, fs, time::Duration};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -12,6 +12,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 pub const CLUSTER: &str = "KUBEWAKE_CLUSTER";
 /// Marks every process of one run of a container.
 pub const CONTAINER: &str = "KUBEWAKE_CONTAINER";
+
+/// So often nothing must be found, with a pause in between in which a process gets on.
+const LOOKS: u32 = 2;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// A variable with a value that nobody else has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +43,15 @@ impl Mark {
     /// Kills every process that carries it, until none is left or it was tried often enough. It reads all of /proc: call it where
     /// one may block.
     pub fn kill_all(&self) {
-        // A process may start another while it is looked for; that one is found the next time.
+        let mut quiet = 0;
+        // A process may start another while it is looked for, and shows no environment while it becomes another program: one look is
+        // not enough.
         for _ in 0..100 {
-            if !self.kill_once() {
+            quiet = if self.kill_once() { 0 } else { quiet + 1 };
+            if quiet == LOOKS {
                 return;
             }
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -54,8 +62,11 @@ impl Mark {
         ids.filter_map(Pid::from_raw).filter(|pid| self.kill_if_marked(*pid)).count() > 0
     }
 
-    /// The descriptor comes first: if the process ends and its id goes to another, that one is not hit.
+    /// It is looked at again once there is a descriptor: if the process ends and its id goes to another, that one is not hit.
     fn kill_if_marked(&self, pid: Pid) -> bool {
+        if !self.is_on(pid) {
+            return false;
+        }
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
         self.is_on(pid) && pidfd_send_signal(pidfd, Signal::KILL).is_ok()
     }

@@ -14,6 +14,7 @@ mod error;
 mod index;
 mod metrics;
 mod shape;
+mod span;
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +25,8 @@ pub use index::{Index, IndexedRecord, index};
 use std::ops::Range;
 
 use crate::Signal;
-use crate::numbers::{log, request, resource_entry, scope_entry, span};
-use crate::wire::{LEN, WireError, read_tag, skip_value};
+use crate::numbers::{log, request, resource_entry, scope_entry};
+use crate::wire::{WireError, read_tag, skip_value};
 use error::Fault;
 use shape::{Next, Shape};
 
@@ -80,7 +81,7 @@ pub fn scan(signal: Signal, bytes: &[u8]) -> Result<Summary, ScanError> {
 pub fn scan_with<V: Visitor>(signal: Signal, bytes: &[u8], visitor: &mut V) -> Result<Summary, ScanError> {
     let mut scanner = Scanner { origin: bytes.as_ptr().addr(), summary: Summary::default(), visitor };
     let result = match signal {
-        Signal::Traces => scanner.request(bytes, scan_span),
+        Signal::Traces => scanner.request(bytes, span::scan_span),
         Signal::Logs => scanner.request(bytes, scan_log_record),
         Signal::Metrics => scanner.request(bytes, metrics::scan_metric),
     };
@@ -170,7 +171,7 @@ impl<V: Visitor> Scanner<'_, V> {
 
 /// Reads a field that the shape allows: its number, and its content if it has a length. `rest` is not empty.
 ///
-/// Nearly every field of telemetry has a tag of one byte and is shorter than 128 bytes, a time, or a small number.
+/// Nearly every field of telemetry has a tag of one byte and is shorter than 16 KiB, a time, or a small number.
 #[inline(always)]
 fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
     if let [tag, ref tail @ ..] = **rest {
@@ -179,6 +180,12 @@ fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]),
         if next == Next::Len {
             if let [size @ ..0x80, tail @ ..] = tail
                 && let Some((value, behind)) = tail.split_at_checked(usize::from(*size))
+            {
+                *rest = behind;
+                return Ok((u32::from(tag >> 3), value));
+            }
+            if let [low @ 0x80..=0xff, high @ ..0x80, tail @ ..] = tail
+                && let Some((value, behind)) = tail.split_at_checked(usize::from(low & 0x7f) | usize::from(*high) << 7)
             {
                 *rest = behind;
                 return Ok((u32::from(tag >> 3), value));
@@ -196,19 +203,22 @@ fn next_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]),
             return Ok((u32::from(tag >> 3), value));
         }
     }
-    any_field(rest, shape)
+    let (number, value, behind) = any_field(rest, shape)?;
+    *rest = behind;
+    Ok((number, value))
 }
 
-/// As [`next_field`], for every field and every fault.
+/// As [`next_field`], for every field and every fault. What is behind the field is returned and not written back, so that
+/// the caller can keep its place in a register.
 #[inline(never)]
-fn any_field<'a>(rest: &mut &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8]), Fault> {
-    let start = *rest;
-    let (number, wire) = read_tag(rest).map_err(|error| Fault::new(error, start))?;
+fn any_field<'a>(start: &'a [u8], shape: &Shape) -> Result<(u32, &'a [u8], &'a [u8]), Fault> {
+    let mut rest = start;
+    let (number, wire) = read_tag(&mut rest).map_err(|error| Fault::new(error, start))?;
     if !shape.allows(number, wire) {
         return Err(refuse(number, wire, start));
     }
-    match skip_value(rest, wire) {
-        Ok(value) => Ok((number, value)),
+    match skip_value(&mut rest, wire) {
+        Ok(value) => Ok((number, value, rest)),
         Err(error) => Err(Fault::new(error, start)),
     }
 }
@@ -221,36 +231,6 @@ fn refuse(number: u32, wire: u8, start: &[u8]) -> Fault {
         (_, 3 | 4 | 6 | 7) => Fault::new(WireError::WireType(wire), start),
         _ => Fault::new(ScanErrorKind::FieldType { number, wire }, start),
     }
-}
-
-#[inline]
-fn scan_span(bytes: &[u8]) -> Result<Record<'_>, Fault> {
-    /// The tag of an attribute.
-    const ATTRIBUTE: u8 = (span::ATTRIBUTES << 3) as u8 | LEN;
-    let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        // Attributes stand side by side, and are most of a span.
-        while let [ATTRIBUTE, size @ ..0x80, tail @ ..] = rest
-            && let Some((_, behind)) = tail.split_at_checked(usize::from(*size))
-        {
-            rest = behind;
-        }
-        if rest.is_empty() {
-            break;
-        }
-        let start = rest;
-        let (number, content) = next_field(&mut rest, &shape::SPAN)?;
-        match number {
-            span::TRACE_ID => {
-                record.zero_ids |= is_zero_trace_id(content, start)?;
-                record.trace_id = content;
-            }
-            span::SPAN_ID | span::PARENT_SPAN_ID => record.zero_ids |= is_zero_span_id(content, start)?,
-            _ => {}
-        }
-    }
-    Ok(record)
 }
 
 #[inline]

@@ -126,20 +126,34 @@ impl Member {
     }
 
     fn charge(self: &Arc<Self>, bytes: u64, new: bool) -> Option<Charge> {
+        let share = self.take(bytes, new)?;
+        let mut charge = Charge { member: Some(self.clone()), own: 0, pool: 0 };
+        charge.add(share, bytes);
+        Some(charge)
+    }
+
+    /// Takes `bytes` from the share that has them.
+    fn take(&self, bytes: u64, new: bool) -> Option<Share> {
         let (total, pool) = (&self.budget.total, &self.budget.pool);
         // Only to the limit: what is kept for requests under way is kept in each share by itself.
         if !total.take(bytes, false) {
             return None;
         }
         if self.own.take(bytes, new) {
-            return Some(Charge { member: Some(self.clone()), own: bytes, pool: 0 });
+            return Some(Share::Own);
         }
         if pool.take(bytes, new) {
-            return Some(Charge { member: Some(self.clone()), own: 0, pool: bytes });
+            return Some(Share::Pool);
         }
         total.give(bytes);
         None
     }
+}
+
+/// Where the memory of a charge is from.
+enum Share {
+    Own,
+    Pool,
 }
 
 impl Charge {
@@ -157,10 +171,16 @@ impl Charge {
     #[must_use]
     pub fn grow(&mut self, more: u64) -> bool {
         let Some(member) = &self.member else { return true };
-        let Some(mut extra) = member.charge(more, false) else { return false };
-        self.own += std::mem::take(&mut extra.own);
-        self.pool += std::mem::take(&mut extra.pool);
+        let Some(share) = member.take(more, false) else { return false };
+        self.add(share, more);
         true
+    }
+
+    fn add(&mut self, share: Share, bytes: u64) {
+        match share {
+            Share::Own => self.own += bytes,
+            Share::Pool => self.pool += bytes,
+        }
     }
 
     /// Reserves `bytes` more, as a charge of its own, for a copy of something that is under way.
@@ -211,7 +231,10 @@ impl Account {
     }
 
     fn give(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::AcqRel);
+        // Whoever gives nothing back need not take the account away from another core.
+        if bytes > 0 {
+            self.used.fetch_sub(bytes, Ordering::AcqRel);
+        }
     }
 }
 

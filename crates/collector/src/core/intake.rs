@@ -93,11 +93,17 @@ impl Admission {
     /// Hands the request to the pipelines, and answers for them together.
     pub fn submit(self, bytes: Bytes, items: usize, origin: Arc<Origin>) -> Answer {
         let Self { signal, seats, full } = self;
-        let offers = seats.into_iter().map(|(pipeline, charge)| {
+        let mut offers = seats.into_iter().map(|(pipeline, charge)| {
             let part = Part { bytes: bytes.clone(), items, origin: origin.clone(), charge: Arc::new(charge) };
-            (pipeline as Arc<dyn Consumer>, Batch::single(signal, part))
+            (pipeline, Batch::single(signal, part))
         });
-        let answer = link::offer_each(offers.collect());
+        let answer = match (offers.next(), offers.len()) {
+            (Some((pipeline, batch)), 0) => link::offer_to_one(&pipeline, batch),
+            (first, _) => {
+                let offers = first.into_iter().chain(offers);
+                link::offer_to_many(offers.map(|(pipeline, batch)| (pipeline as Arc<dyn Consumer>, batch)).collect())
+            }
+        };
         if full.is_empty() {
             return answer;
         }

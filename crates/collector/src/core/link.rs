@@ -93,7 +93,7 @@ impl Link {
         let targets = self.targets.load();
         match targets.as_slice() {
             [] => Answer::Now(Ok(())),
-            [only] => offer_to_one(only.clone(), batch),
+            [only] => offer_to_one(only, batch),
             many => offer_to_many(many.iter().map(|target| (target.clone(), batch.clone())).collect()),
         }
     }
@@ -136,19 +136,8 @@ async fn deliver_to(targets: &[Arc<dyn Consumer>], batch: Batch) {
     }
 }
 
-/// Offers each consumer its own copy of one batch, and answers for all together.
-pub(super) fn offer_each(mut offers: Vec<(Arc<dyn Consumer>, Batch)>) -> Answer {
-    match offers.pop() {
-        Some((target, batch)) if offers.is_empty() => offer_to_one(target, batch),
-        Some(last) => {
-            offers.push(last);
-            offer_to_many(offers)
-        }
-        None => Answer::Now(Ok(())),
-    }
-}
-
-fn offer_to_one(target: Arc<dyn Consumer>, batch: Batch) -> Answer {
+/// Offers a batch to the only consumer that there is.
+pub(super) fn offer_to_one<C: Consumer + ?Sized>(target: &Arc<C>, batch: Batch) -> Answer {
     let tally = batch.clone_tally();
     let answer = target.clone().consume(batch, Pressure::Refuse);
     if let Answer::Now(Err(refusal)) = &answer
@@ -159,7 +148,8 @@ fn offer_to_one(target: Arc<dyn Consumer>, batch: Batch) -> Answer {
     answer
 }
 
-fn offer_to_many(offers: Vec<(Arc<dyn Consumer>, Batch)>) -> Answer {
+/// Offers each consumer its own copy of one batch, and answers for all together.
+pub(super) fn offer_to_many(offers: Vec<(Arc<dyn Consumer>, Batch)>) -> Answer {
     let mut attempt = Attempt::default();
     for (target, batch) in offers {
         attempt.offer(target, batch);

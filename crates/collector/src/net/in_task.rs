@@ -3,7 +3,8 @@
 //! hyper hands every stream to an executor. Spawned as tasks of their own they wake other threads, which then work on
 //! bytes that are in this one's cache. Here they stay: a connection with all its streams is one task, and what one of them
 //! asks of another is done in the same turn. What takes long (decompression) must therefore be spawned by the stream
-//! itself.
+//! itself. Most streams find all that they need when they are first polled, and end there; only the others are kept, each
+//! with a waker of its own.
 //!
 //! *Guarantees.* A stream that panics ends alone. What was handed over and never ran goes when the connection does. *Assumes*
 //! that the connection bounds its streams: HTTP/2 does, by their number and by how many may be reset before they were
@@ -20,16 +21,26 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use futures_util::{
-    FutureExt,
-    stream::{FuturesUnordered, Stream},
-};
+use futures_util::stream::{FuturesUnordered, Stream};
 use hyper::rt::Executor;
 
 /// How often the connection and its streams take turns before other tasks have theirs.
 const TURNS: usize = 16;
 
-type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A stream, whose panic is its own: the others of its connection go on.
+struct Alone(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl Future for Alone {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| {
+            tracing::error!("a request made the collector panic; its connection goes on");
+            Poll::Ready(())
+        })
+    }
+}
 
 /// Takes the streams of one connection.
 #[derive(Clone, Default)]
@@ -38,25 +49,18 @@ pub struct InTask(Arc<Mutex<Handed>>);
 /// Streams that were handed over and have not begun.
 #[derive(Default)]
 struct Handed {
-    streams: Vec<Boxed>,
+    streams: Vec<Alone>,
     /// The connection is gone, and nobody will run what is handed over.
     ended: bool,
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTask {
     fn execute(&self, stream: F) {
-        let stream = Box::pin(alone(stream));
+        let stream = Alone(Box::pin(stream));
         let mut handed = self.handed();
         if !handed.ended {
             handed.streams.push(stream);
         }
-    }
-}
-
-/// The stream, whose panic is its own: the others of its connection go on.
-async fn alone(stream: impl Future<Output = ()>) {
-    if AssertUnwindSafe(stream).catch_unwind().await.is_err() {
-        tracing::error!("a request made the collector panic; its connection goes on");
     }
 }
 
@@ -71,7 +75,8 @@ impl InTask {
         Run {
             connection: Box::pin(connection),
             new: self,
-            streams: FuturesUnordered::new(),
+            first: Vec::new(),
+            waiting: FuturesUnordered::new(),
             waker: Waker::from(bell.clone()),
             bell,
         }
@@ -82,7 +87,10 @@ impl InTask {
 pub struct Run<C> {
     connection: Pin<Box<C>>,
     new: InTask,
-    streams: FuturesUnordered<Boxed>,
+    /// Those that are polled for the first time; empty between turns.
+    first: Vec<Alone>,
+    /// Those that did not end then.
+    waiting: FuturesUnordered<Alone>,
     bell: Arc<Bell>,
     waker: Waker,
 }
@@ -123,9 +131,13 @@ impl<C: Future> Run<C> {
         if let Poll::Ready(end) = self.connection.as_mut().poll(cx) {
             return Poll::Ready(end);
         }
-        let new = std::mem::take(&mut self.new.handed().streams);
-        self.streams.extend(new);
-        while let Poll::Ready(Some(())) = Pin::new(&mut self.streams).poll_next(cx) {}
+        std::mem::swap(&mut self.first, &mut self.new.handed().streams);
+        for mut stream in self.first.drain(..) {
+            if Pin::new(&mut stream).poll(cx).is_pending() {
+                self.waiting.push(stream);
+            }
+        }
+        while !self.waiting.is_empty() && Pin::new(&mut self.waiting).poll_next(cx).is_ready() {}
         Poll::Pending
     }
 

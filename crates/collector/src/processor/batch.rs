@@ -80,10 +80,8 @@ impl Batcher {
         }
     }
 
+    /// The shard of the batch's metadata.
     fn shard(&self, settings: &Settings, batch: &Batch) -> Result<Arc<Shard>, Refusal> {
-        if settings.metadata_keys.is_empty() {
-            return Ok(self.only.clone());
-        }
         let origin = batch.parts().first().map(|part| part.origin.clone()).unwrap_or_default();
         let values = metadata_values(&settings.metadata_keys, &origin);
         let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,9 +141,16 @@ impl Consumer for Batcher {
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
         let settings = self.settings.load();
         let items = batch.items() as u64;
-        let shard = match self.shard(&settings, &batch) {
-            Ok(shard) => shard,
-            Err(refusal) => return Answer::Now(Err(refusal)),
+        let one_of_many;
+        let shard = match settings.metadata_keys.is_empty() {
+            true => &self.only,
+            false => match self.shard(&settings, &batch) {
+                Ok(shard) => {
+                    one_of_many = shard;
+                    &one_of_many
+                }
+                Err(refusal) => return Answer::Now(Err(refusal)),
+            },
         };
         let Added { taken, attend, full } = shard.add(batch, &settings, pressure);
         if !taken {
@@ -154,7 +159,7 @@ impl Consumer for Batcher {
         }
         self.stats.incoming.fetch_add(items, Ordering::Relaxed);
         if attend {
-            tokio::spawn(self.clone().attend(shard));
+            tokio::spawn(self.clone().attend(shard.clone()));
         } else if full {
             shard.full.notify_one();
         }

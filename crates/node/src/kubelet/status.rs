@@ -85,10 +85,16 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
     let init = of(spec.init_containers.as_deref().unwrap_or_default());
     let mut main = of(&spec.containers);
     main.sort_by(|a, b| a.name.cmp(&b.name));
-    status.phase = Some(phase(spec, facts).to_owned());
+    let phase = phase(spec, facts);
+    let ends = matches!(phase, "Succeeded" | "Failed");
+    // It is over only when nothing runs any more; until then it is only not ready.
+    let over = ends && !facts.containers.values().any(is_running);
+    if over || !ends {
+        status.phase = Some(phase.to_owned());
+    }
     status.init_container_statuses = (!init.is_empty()).then_some(init);
     status.container_statuses = (!main.is_empty()).then_some(main);
-    if let Some(Verdict { reason, message, .. }) = &facts.verdict {
+    if let Some(Verdict { reason, message, .. }) = facts.verdict.as_ref().filter(|_| over) {
         (status.reason, status.message) = (Some((*reason).to_owned()), Some(message.clone()));
     }
     status.observed_generation = pod.metadata.generation;
@@ -99,7 +105,7 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
         status.pod_ips = Some(vec![PodIP { ip: ip.clone() }]);
     }
     status.start_time = status.start_time.or_else(|| facts.start_time.map(time));
-    conditions::set(&mut status, pod, facts, now);
+    conditions::set(&mut status, phase, pod, facts, now);
     status
 }
 
@@ -132,6 +138,10 @@ impl Count {
         }
         count
     }
+}
+
+fn is_running(status: &ContainerStatus) -> bool {
+    status.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
 fn has_ended_before(status: &ContainerStatus) -> bool {

@@ -5,10 +5,10 @@ mod call;
 mod health;
 mod message;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use hyper::{Request, Response, body::Incoming, server::conn::http2, service::service_fn};
+use hyper::{Request, body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kubewake_config::model::GrpcServer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,7 +18,7 @@ use super::{
     Live, Wire,
     intake::{Peer, Taker},
 };
-use crate::net::{in_task::InTask, listen::Closing, rarely::Rarely, reply::Reply};
+use crate::net::{in_task::InTask, listen::Closing, rarely::Rarely};
 
 /// What one call may send ahead of our reading it.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -30,6 +30,13 @@ const CONNECTION_WINDOW: u32 = 2 << 20;
 const MAX_FRAME: u32 = 128 << 10;
 /// Calls of one connection at the same time when the settings name no number.
 const DEFAULT_STREAMS: u32 = 1000;
+
+/// What the calls of a connection share.
+struct Served {
+    peer: Peer,
+    live: Arc<ArcSwap<Live<GrpcServer>>>,
+    taker: Arc<Taker>,
+}
 
 pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
     match wire {
@@ -50,15 +57,12 @@ where
 {
     let settings = live.load().settings.clone();
     let activity = Arc::new(Activity::default());
-    let shared = Arc::new((peer, live, taker));
+    let served = Arc::new(Served { peer, live, taker });
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (shared, busy) = (shared.clone(), busy.begin());
-        async move {
-            let (peer, live, taker) = &*shared;
-            let response: Response<Reply> = call::handle(request, peer, &live.load_full(), taker, busy).await;
-            Ok::<_, Infallible>(response)
-        }
+        let (head, body) = request.into_parts();
+        // Boxed where it is made: it is large, and hyper moves it several times before it is polled.
+        Box::pin(call::handle(head, body, served.clone(), busy.begin()))
     });
     let streams = InTask::default();
     let connection = builder(&settings, streams.clone()).serve_connection(TokioIo::new(io), service);
@@ -89,6 +93,8 @@ fn builder(settings: &GrpcServer, streams: InTask) -> http2::Builder<InTask> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
+        // A header that gRPC has no use for, in every answer.
+        .auto_date_header(false)
         .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
         // Without it TCP's own keepalive finds out about peers that are gone, at no cost for each request.
         .keep_alive_interval(settings.keepalive.time)

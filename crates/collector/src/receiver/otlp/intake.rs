@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kubewake_otlp::Signal;
 
-use crate::core::{Admission, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
+use crate::core::{Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
 /// A whole request, uncompressed.
 pub(super) struct Payload {
@@ -57,24 +57,36 @@ impl Taker {
         &self,
         signal: Signal,
         body: Payload,
-        mut admission: Admission,
+        admission: Admission,
         origin: Arc<Origin>,
     ) -> Result<(), Refusal> {
+        let (items, answer) = self.hand_in(signal, body, admission, origin)?;
+        let result = answer.wait().await;
+        self.count(signal, items, &result);
+        result
+    }
+
+    /// Checks a request and submits it: its items, and whether they are taken.
+    fn hand_in(
+        &self,
+        signal: Signal,
+        body: Payload,
+        mut admission: Admission,
+        origin: Arc<Origin>,
+    ) -> Result<(u64, Answer), Refusal> {
         let summary = kubewake_otlp::scan(signal, &body.bytes).map_err(|error| {
             self.turn_away(TurnedAway::Malformed);
             Refusal::invalid(error.to_string())
         })?;
         if summary.items == 0 {
-            return Ok(());
+            return Ok((0, Answer::Now(Ok(()))));
         }
         admission.shrink_to(body.held);
         let mut bytes = body.bytes;
         if summary.zero_ids {
             bytes = kubewake_otlp::clear_zero_ids(signal, &bytes);
         }
-        let result = admission.submit(bytes, summary.items, origin).wait().await;
-        self.count(signal, summary.items as u64, &result);
-        result
+        Ok((summary.items as u64, admission.submit(bytes, summary.items, origin)))
     }
 
     fn count(&self, signal: Signal, items: u64, result: &Result<(), Refusal>) {

@@ -31,17 +31,16 @@ impl Says {
     }
 }
 
-/// Puts all of them into the status, whose phase is set.
-pub(super) fn set(status: &mut PodStatus, pod: &Pod, facts: &Facts, now: Timestamp) {
+/// Puts all of them into the status, for a pod that is in this phase or about to be.
+pub(super) fn set(status: &mut PodStatus, phase: &str, pod: &Pod, facts: &Facts, now: Timestamp) {
     let Some(spec) = pod.spec.as_ref() else { return };
-    let phase = status.phase.clone().unwrap_or_default();
-    let containers = containers_ready(spec, facts, &phase);
-    let ready = ready(spec, status, facts, &phase);
+    let containers = containers_ready(spec, facts, phase);
+    let ready = ready(spec, status, facts, phase);
     let prepared = Says { holds: facts.prepared && !facts.finished, ..Says::default() };
     let scheduled = status.conditions.iter().flatten().any(|condition| condition.type_ == "PodScheduled");
     let mut put = |kind: &str, says: Says| put(status, pod.metadata.generation, kind, says, now);
     put("PodReadyToStartContainers", prepared);
-    put("Initialized", initialized(spec, facts, &phase));
+    put("Initialized", initialized(spec, facts, phase));
     put("Ready", ready);
     put("ContainersReady", containers);
     if let Some(where_) = &facts.wildcard {

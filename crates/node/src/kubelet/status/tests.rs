@@ -155,8 +155,14 @@ fn a_condition_keeps_the_time_at_which_it_last_became_another() {
 #[test]
 fn who_is_ended_by_the_node_has_failed_and_says_why() {
     let verdict = Verdict { reason: "DeadlineExceeded", message: "too long".into(), grace: None };
-    let facts = Facts { verdict: Some(verdict), ..facts(&[("main", running())]) };
-    let status = generate(&one("Always"), &facts, now());
+    let ending = Facts { verdict: Some(verdict), ..facts(&[("main", running())]) };
+    let mut pod = one("Always");
+    pod.status = Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() });
+    let status = generate(&pod, &ending, now());
+    assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Running"), None));
+    assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));
+    let ended = Facts { containers: facts(&[("main", ended(143))]).containers, ..ending };
+    let status = generate(&pod, &ended, now());
     assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
     assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));
 }

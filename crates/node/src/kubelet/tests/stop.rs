@@ -29,7 +29,7 @@ async fn a_grace_period_may_be_cut_short() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_got_away_from_its_group_ends_with_its_container() {
     let fixture = Fixture::start().await;
-    let script = "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & trap 'exit 0' TERM; wait";
+    let script = "setsid sh -c 'trap \"\" TERM; echo $$$$; while :; do sleep 1000; done' & trap 'exit 0' TERM; wait";
     fixture.run("daemon", script).await;
     let said = fixture.until_said("daemon", "\n").await;
     let id: u32 = said.trim().parse().unwrap();
@@ -78,7 +78,7 @@ async fn a_pod_whose_time_is_over_has_failed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_is_removed_by_force_leaves_nothing_and_its_name_is_free() {
     let fixture = Fixture::start().await;
-    fixture.run("web", "echo $$; trap 'exit 0' TERM; sleep 1000 & wait").await;
+    fixture.run("web", "echo $$$$; trap 'exit 0' TERM; sleep 1000 & wait").await;
     let id: u32 = fixture.until_said("web", "\n").await.trim().parse().unwrap();
     fixture.pods.delete("web", &DeleteParams::default().grace_period(0)).await.unwrap();
     fixture.until_gone("web").await;

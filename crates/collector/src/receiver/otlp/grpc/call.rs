@@ -1,10 +1,17 @@
 //! One call.
 
-use std::{future::Future, task::Poll, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
-use hyper::{Request, Response, body::Incoming};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::CONTENT_TYPE, request::Parts};
+use hyper::{Response, body::Incoming};
 use kubewake_config::model::{Compression, GrpcServer};
 use kubewake_otlp::Signal;
 use tokio::time::Instant;
@@ -12,9 +19,10 @@ use tokio::time::Instant;
 use super::{
     super::{
         Live,
-        intake::{Payload, Peer, Taker},
+        intake::{Payload, Taker},
         rpc_status,
     },
+    Served,
     activity::{Busy, End},
     health,
     message::{self, Message},
@@ -41,59 +49,63 @@ const ALL_TAKEN: Bytes = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
 /// A body must arrive within this time: it holds memory while it does.
 const BODY_LIMIT: Duration = Duration::from_secs(60);
 
+/// Answers a call. The request is taken apart here and lent from here on: what is handed from one future to the next is
+/// stored in both.
 pub(super) async fn handle(
-    request: Request<Incoming>,
-    peer: &Peer,
-    live: &Live<GrpcServer>,
-    taker: &Taker,
+    head: Parts,
+    mut body: Incoming,
+    served: Arc<Served>,
     busy: Busy,
-) -> Response<Reply> {
-    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
-    if request.method() != Method::POST || !is_grpc {
+) -> Result<Response<Reply>, Infallible> {
+    let is_grpc = head.headers.get(CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
+    if head.method != Method::POST || !is_grpc {
         let mut response = Response::new(Reply::empty());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return response;
+        return Ok(response);
     }
-    let (signal, began) = (signal(request.uri().path()), Instant::now());
-    let (response, code) = match route(request, peer, live, taker, busy).await {
+    let (signal, began) = (signal(head.uri.path()), Instant::now());
+    let (response, code) = match route(&head, &mut body, signal, &served, busy).await {
         Ok(response) => (response, Code::Ok),
         Err(refusal) => (refused(&refusal), refusal.code),
     };
-    signal.inspect(|signal| taker.called(*signal, code, began.elapsed()));
-    response
+    signal.inspect(|signal| served.taker.called(*signal, code, began.elapsed()));
+    Ok(response)
 }
 
 async fn route(
-    request: Request<Incoming>,
-    peer: &Peer,
-    live: &Live<GrpcServer>,
-    taker: &Taker,
+    head: &Parts,
+    body: &mut Incoming,
+    signal: Option<Signal>,
+    served: &Served,
     busy: Busy,
 ) -> Result<Response<Reply>, Refusal> {
+    let Served { peer, live, taker } = served;
+    // Not another holder of them, whose count all threads would write to.
+    let live = live.load();
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(request.headers()).wait().await.map_err(|error| {
+        Some(auth) => auth.authenticate(&head.headers).wait().await.map_err(|error| {
             taker.turn_away(TurnedAway::Unauthenticated);
             refuse(Code::Unauthenticated, error.to_string())
         })?,
     };
-    let path = request.uri().path();
-    match signal(path) {
+    let path = head.uri.path();
+    match signal {
         Some(signal) if taker.serves(signal) => {
-            let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
-            let read = read(request, signal, live, taker).await;
+            let read = read(&head.headers, body, signal, &live, taker).await;
             let (body, admission) = read.inspect_err(|refusal| taker.turn_away(reason(refusal)))?;
+            let origin = peer.origin(&head.headers, subject, live.settings.include_metadata);
             taker.take(signal, body, admission, origin).await?;
             Ok(ok(ALL_TAKEN))
         }
-        _ if health::is_check(path) => health::check(&health_request(request).await?).map(ok),
-        _ if health::is_watch(path) => Ok(watch(&health_request(request).await?, busy)),
+        _ if health::is_check(path) => health::check(&health_request(body).await?).map(ok),
+        _ if health::is_watch(path) => Ok(watch(&health_request(body).await?, busy)),
         _ => Err(unknown(path)),
     }
 }
 
-async fn health_request(request: Request<Incoming>) -> Result<Bytes, Refusal> {
-    let message = in_time(message::read(request.into_body(), health::MAX_REQUEST, |_| Ok(()))).await?;
+async fn health_request(body: &mut Incoming) -> Result<Bytes, Refusal> {
+    let message = in_time(pin!(message::read(body, health::MAX_REQUEST, |_| Ok(())))).await?;
     Ok(message.bytes)
 }
 
@@ -119,16 +131,17 @@ fn signal(path: &str) -> Option<Signal> {
 
 /// Reads the request into memory that was reserved for it.
 async fn read(
-    request: Request<Incoming>,
+    headers: &HeaderMap,
+    body: &mut Incoming,
     signal: Signal,
     live: &Live<GrpcServer>,
     taker: &Taker,
 ) -> Result<(Payload, Admission), Refusal> {
-    let algorithm = encoding(request.headers())?;
+    let algorithm = encoding(headers)?;
     let max = usize::try_from(live.settings.max_message_bytes).unwrap_or(usize::MAX);
     let mut admission = None;
     let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
-    let message = in_time(message::read(request.into_body(), max, reserve)).await?;
+    let message = in_time(pin!(message::read(body, max, reserve))).await?;
     let admission = admission.ok_or_else(Refusal::memory)?;
     if message.compressed {
         let algorithm = algorithm.filter(|a| *a != Compression::None);
@@ -160,15 +173,15 @@ async fn inflate(
 }
 
 /// Limits how long a message may take to arrive. Most are here already, and need no timer.
-async fn in_time(read: impl Future<Output = Result<Message, Refusal>>) -> Result<Message, Refusal> {
-    tokio::pin!(read);
+async fn in_time(mut read: Pin<&mut impl Future<Output = Result<Message, Refusal>>>) -> Result<Message, Refusal> {
     let here = std::future::poll_fn(|cx| match read.as_mut().poll(cx) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
         Poll::Pending => Poll::Ready(None),
     });
     match here.await {
         Some(result) => result,
-        None => tokio::time::timeout(BODY_LIMIT, read).await.map_err(|_| too_slow())?,
+        // Boxed, so that those that need no timer have no room for one.
+        None => Box::pin(tokio::time::timeout(BODY_LIMIT, read)).await.map_err(|_| too_slow())?,
     }
 }
 

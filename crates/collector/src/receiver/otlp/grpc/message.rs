@@ -25,11 +25,11 @@ pub(super) struct Message {
 
 /// Reads one message of at most `max` bytes. `reserve` is asked for its length before anything is allocated for it.
 pub(super) async fn read(
-    mut body: Incoming,
+    body: &mut Incoming,
     max: usize,
     reserve: impl FnOnce(usize) -> Result<(), Refusal>,
 ) -> Result<Message, Refusal> {
-    let (prefix, frame) = prefix(&mut body).await?;
+    let (prefix, frame) = prefix(body).await?;
     let [flag, length @ ..] = prefix;
     let length = u32::from_be_bytes(length) as usize;
     if length > max {
@@ -38,7 +38,7 @@ pub(super) async fn read(
     }
     reserve(length)?;
     let in_place = frame.len() == length && length >= STAYS;
-    let bytes = if in_place { alone(&mut body, frame).await? } else { gathered(&mut body, frame, length).await? };
+    let bytes = if in_place { alone(body, frame).await? } else { gathered(body, frame, length).await? };
     Ok(Message { bytes, compressed: flag != 0, in_place })
 }
 

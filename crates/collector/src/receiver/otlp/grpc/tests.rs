@@ -1,13 +1,14 @@
 //! Connections on a paused clock: how long they live, and what is left of calls that were given up.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, header::CONTENT_TYPE};
+use http::{HeaderMap, Response, header::CONTENT_TYPE};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::{self as client, SendRequest};
