@@ -30,12 +30,27 @@ impl Cluster {
         if let Some(kubeconfig) = std::env::var_os(KUBECONFIG) {
             return Self { kubeconfig: kubeconfig.into(), folder, server: None };
         }
+        Self::embedded(folder, &["apiserver"])
+    }
+
+    /// Starts a whole cluster of its own, with nodes, and with these arguments beside the usual ones.
+    pub fn with_nodes(args: &[&str]) -> Self {
+        Self::embedded(tempfile::tempdir().expect("a folder"), &[&["cluster"], args].concat())
+    }
+
+    fn embedded(folder: TempDir, args: &[&str]) -> Self {
         let kubeconfig = folder.path().join("kubeconfig");
         let mut command = kubewake();
-        command.args(["apiserver", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        command.args(args).args(["--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        command.env("TMPDIR", folder.path());
         let mut server = Process::start(&mut command);
         server.ready();
         Self { kubeconfig, folder, server: Some(server) }
+    }
+
+    /// The process that is the cluster, if it is ours.
+    pub fn process(&mut self) -> Option<&mut Process> {
+        self.server.as_mut()
     }
 
     /// How an administrator reaches it.

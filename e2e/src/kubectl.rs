@@ -38,20 +38,30 @@ pub struct Done {
 impl Kubectl {
     /// On a cluster of its own. None, with a line that says so, where there is no kubectl.
     pub fn start() -> Option<Self> {
-        let Some(minor) = minor_version() else {
-            say("SKIPPED: there is no kubectl here (on Debian: apt-get install kubernetes-client)");
-            return None;
-        };
-        let cluster = Cluster::start();
+        let minor = known_version()?;
+        Some(Self::of(Cluster::start(), minor))
+    }
+
+    /// On a cluster with nodes that run programs, with these arguments of `kubewake cluster`. None where there is no kubectl.
+    pub fn with_nodes(args: &[&str]) -> Option<Self> {
+        known_version().map(|minor| Self::of(Cluster::with_nodes(args), minor))
+    }
+
+    fn of(cluster: Cluster, minor: u32) -> Self {
         let namespace = cluster.unique_name();
         let kubectl = Self { cluster, namespace, minor };
         kubectl.ok(&format!("create namespace {}", kubectl.namespace));
-        Some(kubectl)
+        kubectl
     }
 
     /// Where it works.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// The process that is the cluster.
+    pub fn process(&mut self) -> &mut Process {
+        self.cluster.process().expect("the cluster is ours")
     }
 
     /// Where commands work unless they say otherwise.
@@ -164,6 +174,15 @@ fn clean(program: &Path, folder: &Path) -> Command {
 
 fn program() -> PathBuf {
     std::env::var_os("KUBEWAKE_KUBECTL").unwrap_or_else(|| OsString::from("kubectl")).into()
+}
+
+/// Says so where there is none.
+fn known_version() -> Option<u32> {
+    let minor = minor_version();
+    if minor.is_none() {
+        say("SKIPPED: there is no kubectl here (on Debian: apt-get install kubernetes-client)");
+    }
+    minor
 }
 
 fn minor_version() -> Option<u32> {

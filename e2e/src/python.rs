@@ -11,9 +11,15 @@ use serde_json::Value;
 
 use crate::curl::{GrpcAnswer, TRACES};
 
+/// A Python that has what `e2e/requirements.txt` names: `$KUBEWAKE_PYTHON`.
+pub fn python() -> PathBuf {
+    let python = std::env::var_os("KUBEWAKE_PYTHON");
+    python.map(PathBuf::from).unwrap_or_else(|| {
+        panic!("KUBEWAKE_PYTHON is not set: run `cargo xtask test`, or name a Python with e2e/requirements.txt")
+    })
+}
+
 /// Runs a script of `e2e/python`, which prints JSON.
-///
-/// `$KUBEWAKE_PYTHON` is a Python that has what `e2e/requirements.txt` names.
 pub fn run(script: &str, args: &[&str]) -> Value {
     run_with(script, args, b"")
 }
@@ -37,12 +43,8 @@ pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8])
 }
 
 fn run_with(script: &str, args: &[&str], input: &[u8]) -> Value {
-    let python = std::env::var_os("KUBEWAKE_PYTHON");
-    let python = python.map(PathBuf::from).unwrap_or_else(|| {
-        panic!("KUBEWAKE_PYTHON is not set: run `cargo xtask test`, or name a Python with e2e/requirements.txt")
-    });
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
-    let mut command = Command::new(python);
+    let mut command = Command::new(python());
     // Only what the test says counts, not what the machine is set up for.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OTEL_")) {
         command.env_remove(name);

@@ -13,6 +13,7 @@ mod stories {
     mod backpressure;
     mod bad_input;
     mod chain;
+    mod cluster;
     mod config;
     mod connections;
     mod curl_json;

@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
 
 mod apiserver;
 mod check;
+mod cluster;
 mod config;
 mod document;
 mod http;
@@ -67,6 +68,8 @@ pub(crate) enum Scenario {
     Reload,
     /// The API server: start, memory, CPU for each request, watchers
     Apiserver,
+    /// The embedded cluster: time to ready, memory, what a Service costs
+    Cluster,
 }
 
 /// How long and how hard.
@@ -81,6 +84,7 @@ pub(crate) struct Plan {
     pub isolation: Duration,
     pub reloads: u32,
     pub api: apiserver::Size,
+    pub cluster: cluster::Size,
 }
 
 impl Plan {
@@ -95,6 +99,7 @@ impl Plan {
             isolation: seconds(30, 8),
             reloads: if args.quick { 40 } else { 200 },
             api: apiserver::Size::new(args.quick),
+            cluster: cluster::Size::new(args.quick),
         }
     }
 }
@@ -134,6 +139,7 @@ impl Scenario {
             Scenario::Isolation => isolation::run(plan),
             Scenario::Reload => reload::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
+            Scenario::Cluster => cluster::run(plan),
         }
     }
 }

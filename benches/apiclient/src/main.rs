@@ -10,12 +10,16 @@
 //! version COUNT                  the least that can be asked
 //! watch COUNT                    opens watches of ConfigMaps, each on a connection of its own
 //! watched                        waits until each has seen what was created since, and checks the order
+//! post PATH FILE                 creates the object that the file holds
+//! read PATH POINTER              a field of an object
+//! deploy FILE                    creates a Deployment in `default`, and waits until it is ready
 //! ```
 //!
 //! `create`, `get`, `list` and `version` may end with the word `traced`: then each request carries a `traceparent`, sampled.
 
 mod connect;
 mod credentials;
+mod objects;
 mod requests;
 mod watch;
 
@@ -98,6 +102,9 @@ async fn command(target: &Target, requests: &mut Requests, watches: &mut Watches
             return Ok(json!({ "watchers": watches.len() }));
         }
         ["watched"] => return watches.check(requests.created(), PATIENCE).await,
+        ["post", path, file] => return objects::post(target, path, file).await,
+        ["read", path, pointer] => return objects::read(target, path, pointer).await,
+        ["deploy", file] => return objects::deploy(target, file, PATIENCE).await,
         _ => bail!("the command is unknown"),
     };
     let count = words.last().context("no count")?.parse()?;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
 use kubewake_apiserver::server::{ApiServer, FeatureGates, Options};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::logging;
 
@@ -15,6 +15,13 @@ use crate::logging;
   KUBECONFIG=./kubeconfig kubectl get namespaces
   kubewake apiserver --data-dir ./data --tracing-config-file tracing.yaml")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// How to run an API server, alone or in a cluster.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServerArgs {
     /// Where to listen; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
@@ -53,34 +60,60 @@ pub(crate) struct Args {
     max_connections: usize,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&kubewake_config::model::Logs::default());
-    let options = Options {
-        listen: args.listen,
-        data_dir: args.data_dir,
-        names: args.names,
-        token_file: args.token_auth_file,
-        anonymous: args.anonymous_auth,
-        token_webhook: args.authentication_token_webhook_config_file,
-        access_webhook: args.authorization_webhook_config_file,
-        tracing_config_file: args.tracing_config_file.or(args.opentelemetry_config_file),
-        feature_gates: args.feature_gates,
-        max_connections: args.max_connections,
-        ..Options::default()
-    };
-    let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
-    let server = ApiServer::start(options).await.context("the API server does not start")?;
-    if let Some(path) = &args.kubeconfig {
-        server.kubeconfig().write(path).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    println!("ready apiserver on {}", server.address());
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => break,
-            _ = tokio::signal::ctrl_c() => break,
-            _ = hangup.recv() => server.reload(),
+impl ServerArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            listen: self.listen,
+            data_dir: self.data_dir.clone(),
+            names: self.names.clone(),
+            token_file: self.token_auth_file.clone(),
+            anonymous: self.anonymous_auth,
+            token_webhook: self.authentication_token_webhook_config_file.clone(),
+            access_webhook: self.authorization_webhook_config_file.clone(),
+            tracing_config_file: self.tracing_config_file.clone().or(self.opentelemetry_config_file.clone()),
+            feature_gates: self.feature_gates,
+            max_connections: self.max_connections,
+            ..Options::default()
         }
     }
+
+    /// Writes the administrator's kubeconfig where it was asked for.
+    pub(crate) fn write_kubeconfig(&self, server: &ApiServer) -> anyhow::Result<()> {
+        let Some(path) = &self.kubeconfig else { return Ok(()) };
+        server.kubeconfig().write(path).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The signals that a server listens to, from before it is ready.
+pub(crate) struct Signals {
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hangup: signal(SignalKind::hangup())? })
+    }
+
+    /// Waits for the one that says to end, and lets the server read again what may have changed when told so.
+    pub(crate) async fn until_ended(mut self, server: &ApiServer) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = tokio::signal::ctrl_c() => return,
+                _ = self.hangup.recv() => server.reload(),
+            }
+        }
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    let signals = Signals::new()?;
+    let server = ApiServer::start(args.server.options()).await.context("the API server does not start")?;
+    args.server.write_kubeconfig(&server)?;
+    println!("ready apiserver on {}", server.address());
+    signals.until_ended(&server).await;
     server.stop().await;
     Ok(())
 }

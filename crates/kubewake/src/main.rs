@@ -2,6 +2,8 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod collector;
 mod load;
 mod logging;
@@ -30,6 +32,9 @@ enum Command {
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
     Apiserver(apiserver::Args),
+    /// Runs a Kubernetes on this machine, with pods as local processes
+    #[cfg(feature = "cluster")]
+    Cluster(cluster::Args),
     /// Receives, buffers and ships traces, logs and metrics
     Collector(collector::Args),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
             Command::Up(args) => up::run(args).await,
             #[cfg(feature = "apiserver")]
             Command::Apiserver(args) => report(apiserver::run(args).await),
+            #[cfg(feature = "cluster")]
+            Command::Cluster(args) => report(cluster::run(args).await),
             Command::Collector(args) => collector::run(args).await,
             Command::Load(args) => report(load::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),

@@ -215,6 +215,11 @@ impl Kubelet {
         Ok(Self { node, workers })
     }
 
+    /// Its name, and that of its Node.
+    pub fn name(&self) -> &str {
+        &self.node.options.name
+    }
+
     /// What a container of this node said, as its API server asks for it.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::{fs, net::SocketAddr, path::Path, process::Command};
 use kubewake_e2e::{
     eventually, free_address, http,
     process::{Process, kubewake, workspace},
+    python::python,
 };
 
 /// The lines of the blocks of one language.
@@ -42,6 +43,7 @@ impl Ports {
             "127.0.0.1:13133",
             "127.0.0.1:8888",
             "127.0.0.1:6443",
+            "127.0.0.1:6444",
         ];
         Self(usual.into_iter().map(|usual| (usual, free_address())).collect())
     }
@@ -72,6 +74,8 @@ fn shell(command: &str, folder: &Path) -> Command {
     let binary = kubewake();
     let mut shell = Command::new("sh");
     let command = command.replace("kubewake ", &format!("exec {} ", binary.get_program().to_str().unwrap()));
+    // Not every machine that runs tests has it there.
+    let command = command.replace("/usr/bin/python3", python().to_str().unwrap());
     shell.arg("-c").arg(command).current_dir(folder);
     shell
 }
@@ -101,7 +105,8 @@ fn every_command_of_the_readme_works() {
                 process.ready();
                 collector = Some(process);
             }
-            ["kubewake", "apiserver", ..] => {
+            // The cluster has an API server of its own, and takes the place of the one that stands alone.
+            ["kubewake", "apiserver" | "cluster", ..] => {
                 let mut process = Process::start(&mut shell(&typed, folder.path()));
                 process.ready();
                 api = Some(process);
@@ -164,4 +169,29 @@ fn the_readme_shows_what_up_says() {
         let words = line.split("http://").next().unwrap().split('…').next().unwrap().trim();
         assert!(source.contains(words), "`up` does not say {words:?}");
     }
+}
+
+#[test]
+fn every_command_of_the_cluster_document_works() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        return eprintln!("skipped, there is no kubectl");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("web.yaml"), blocks("docs/cluster.md", "yaml").remove(0)).unwrap();
+    let mut cluster = None;
+    for command in commands("docs/cluster.md") {
+        if command.starts_with("kubewake cluster") {
+            let mut process = Process::start(&mut shell(&format!("{command} --listen 127.0.0.1:0"), folder.path()));
+            process.ready();
+            cluster = Some(process);
+            continue;
+        }
+        let mut typed = shell(&command, folder.path());
+        let output = typed.env("KUBECONFIG", "kubeconfig").env("NO_PROXY", "*").output().unwrap();
+        assert!(output.status.success(), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
+        if command.starts_with("curl") {
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello from a pod\n");
+        }
+    }
+    assert!(cluster.is_some(), "the document starts a cluster");
 }

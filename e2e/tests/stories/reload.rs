@@ -82,8 +82,8 @@ fn files_are_found_and_followed_under_the_root_that_a_node_names() {
     let (root, volume) = (builder.folder().join("root"), builder.folder().join("volume"));
     let version = |name: &str, backend: &Sink| {
         fs::create_dir_all(volume.join(name)).unwrap();
-        let text =
-            Config::to("otlp", r#"{endpoint: "${file:/etc/kubewake-story/endpoint}", tls: {insecure: true}}"#).to_string();
+        let text = Config::to("otlp", r#"{endpoint: "${file:/etc/kubewake-story/endpoint}", tls: {insecure: true}}"#)
+            .to_string();
         fs::write(volume.join(name).join("collector.yaml"), text).unwrap();
         fs::write(volume.join(name).join("endpoint"), backend.address().to_string()).unwrap();
         symlink(name, volume.join("..data_tmp")).unwrap();

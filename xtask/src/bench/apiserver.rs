@@ -1,6 +1,6 @@
 //! The embedded API server: start, memory, CPU for each request, and many watchers.
 
-mod client;
+pub(super) mod client;
 mod context;
 mod requests;
 mod start;

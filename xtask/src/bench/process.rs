@@ -120,3 +120,15 @@ fn watch(stdout: ChildStdout) -> mpsc::Receiver<String> {
     });
     receiver
 }
+
+/// CPU time that all processes of the machine and its kernel have used so far.
+pub(crate) fn machine_cpu() -> anyhow::Result<Duration> {
+    /// Linux tells user space so many ticks a second, whatever its own clock does.
+    const TICKS: u64 = 100;
+    let stat = fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("/proc/stat is empty")?;
+    // user nice system idle iowait irq softirq
+    let times: Vec<u64> = line.split_whitespace().skip(1).map_while(|number| number.parse().ok()).collect();
+    let busy = [0, 1, 2, 5, 6].iter().filter_map(|at| times.get(*at)).sum::<u64>();
+    Ok(Duration::from_millis(busy * 1000 / TICKS))
+}

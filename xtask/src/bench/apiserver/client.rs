@@ -13,7 +13,7 @@ use crate::bench::program;
 
 /// A client with its connections open. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(in crate::bench) struct Client {
     child: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -21,11 +21,11 @@ pub(super) struct Client {
 
 /// What it says of a round.
 #[derive(Debug)]
-pub(super) struct Report(Value);
+pub(in crate::bench) struct Report(Value);
 
 impl Client {
     /// Starts one and waits until it is connected.
-    pub(super) fn start(kubeconfig: &Path, connections: usize) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start(kubeconfig: &Path, connections: usize) -> anyhow::Result<Self> {
         let mut command = Command::new(program("kubewake-apiclient"));
         command.arg("--kubeconfig").arg(kubeconfig).args(["--connections", &connections.to_string()]);
         let mut child =
@@ -38,7 +38,7 @@ impl Client {
     }
 
     /// Sends a command and waits until it is done.
-    pub(super) fn tell(&mut self, command: &str) -> anyhow::Result<Report> {
+    pub(in crate::bench) fn tell(&mut self, command: &str) -> anyhow::Result<Report> {
         writeln!(self.commands, "{command}")?;
         self.answer().with_context(|| format!("the client failed at {command:?}"))
     }
@@ -60,12 +60,17 @@ impl Drop for Client {
 
 impl Report {
     /// A number of it; one that is not there is none.
-    pub(super) fn number(&self, name: &str) -> f64 {
+    pub(in crate::bench) fn number(&self, name: &str) -> f64 {
         self.0.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
     }
 
+    /// A text of it.
+    pub(in crate::bench) fn text(&self, name: &str) -> &str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// A count of it.
-    pub(super) fn count(&self, name: &str) -> u64 {
+    pub(in crate::bench) fn count(&self, name: &str) -> u64 {
         self.0.get(name).and_then(Value::as_u64).unwrap_or(0)
     }
 }

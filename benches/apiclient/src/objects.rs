@@ -1,0 +1,65 @@
+//! Single objects: made of a file, read, and awaited.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::connect::{Target, request};
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+/// Creates what a file says, as JSON.
+pub(crate) async fn post(target: &Target, path: &str, file: &str) -> anyhow::Result<Value> {
+    send(target, Method::POST, path, std::fs::read(file)?.into()).await?;
+    Ok(json!({ "created": path }))
+}
+
+/// One field of an object, by a JSON pointer.
+pub(crate) async fn read(target: &Target, path: &str, pointer: &str) -> anyhow::Result<Value> {
+    let object: Value = serde_json::from_slice(&send(target, Method::GET, path, Bytes::new()).await?)?;
+    Ok(json!({ "value": object.pointer(pointer) }))
+}
+
+/// Creates a Deployment, and tells how long it takes until all its replicas are ready: a watch says so as soon as it is.
+pub(crate) async fn deploy(target: &Target, file: &str, patience: Duration) -> anyhow::Result<Value> {
+    let text = std::fs::read(file)?;
+    let wanted: Value = serde_json::from_slice(&text)?;
+    let text_of = |pointer: &str| wanted.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let mut connection = target.connect().await?;
+    let watch = format!("{DEPLOYMENTS}?watch=true&fieldSelector=metadata.name={}", text_of("/metadata/name"));
+    let mut events = connection.send_request(request(&watch).body(Full::default())?).await?.into_body();
+    let start = Instant::now();
+    send(target, Method::POST, DEPLOYMENTS, text.into()).await?;
+    let ready = async {
+        let mut rest = Vec::new();
+        while let Some(frame) = events.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            rest.extend_from_slice(&data);
+            while let Some(end) = memchr::memchr(b'\n', &rest) {
+                let event: Value = serde_json::from_slice(&rest.drain(..=end).collect::<Vec<u8>>())?;
+                if event.pointer("/object/status/readyReplicas").and_then(Value::as_u64) == Some(replicas) {
+                    return Ok(start.elapsed());
+                }
+            }
+        }
+        bail!("the watch ended")
+    };
+    let elapsed = timeout(patience, ready).await.context("it did not become ready")??;
+    Ok(json!({ "ready_ms": elapsed.as_secs_f64() * 1000.0 }))
+}
+
+async fn send(target: &Target, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
+    let mut connection = target.connect().await?;
+    let request = request(path).method(method).header(http::header::CONTENT_TYPE, "application/json");
+    let answer = connection.send_request(request.body(Full::new(body))?).await?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    ensure!(status.is_success(), "{path} was answered with {status}: {body:?}");
+    Ok(body)
+}

@@ -1,0 +1,80 @@
+//! `kubewake cluster`: Kubernetes on this machine, its pods local processes.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use kubewake_node::{
+    addresses,
+    cluster::{EmbeddedCluster, Options},
+    controller::autoscaler::Settings,
+    images::{Images, Program},
+};
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::{
+    apiserver::{ServerArgs, Signals},
+    logging,
+};
+
+/// Arguments of `kubewake cluster`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake cluster --kubeconfig ./kubeconfig --image example/web=/usr/bin/python3
+  KUBECONFIG=./kubeconfig kubectl create deployment web --image example/web -- python3 -m http.server
+  kubewake cluster --nodes 3 --data-dir ./data
+
+A pod's image is the name of a program on this machine. Its program must bind the pod's own address (the variable POD_IP by a
+fieldRef to status.podIP), since all pods share one machine.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// How many nodes; each has addresses and capacity of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
+    nodes: u8,
+    /// A program that pods can name as their image: NAME=PATH; may be given more than once
+    #[arg(long = "image", value_name = "NAME=PATH")]
+    images: Vec<String>,
+    /// How often the autoscaler looks, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    autoscaler_period: u64,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<Options> {
+        let mut images = own_images()?;
+        self.images.iter().try_for_each(|entry| images.add(entry)).context("--image")?;
+        Ok(Options {
+            api: self.server.options(),
+            nodes: self.nodes,
+            images,
+            autoscaler: Settings { period: Duration::from_secs(self.autoscaler_period), ..Settings::default() },
+            ..Options::default()
+        })
+    }
+}
+
+/// This program, under the names that Kubewake's own workloads have.
+fn own_images() -> anyhow::Result<Images> {
+    let this = std::env::current_exe().context("this program does not know where it is")?;
+    Ok(Images::default().with("kubewake/collector", Program::new(this).arg("collector")))
+}
+
+/// As many open files as the system allows: a connection through a Service takes two.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files stays as limited as it was");
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    raise_file_limit();
+    let signals = Signals::new()?;
+    let cluster = EmbeddedCluster::start(args.options()?).await.context("the cluster does not start")?;
+    args.server.write_kubeconfig(cluster.api())?;
+    println!("ready cluster on {}", cluster.api().address());
+    signals.until_ended(cluster.api()).await;
+    cluster.stop().await.context("the cluster did not stop as it should")
+}

@@ -1,0 +1,35 @@
+use super::*;
+
+fn directory(data: &Path) -> Directory {
+    Directory { run: data.join("run"), data: Some(data.to_owned()) }
+}
+
+#[test]
+fn addresses_come_back() {
+    let data = tempfile::tempdir().unwrap();
+    let first = directory(data.path()).block().unwrap().number();
+    assert_eq!(directory(data.path()).block().unwrap().number(), first);
+}
+
+#[test]
+fn addresses_that_somebody_else_has_are_not_taken() {
+    let data = tempfile::tempdir().unwrap();
+    let held = directory(data.path()).block().unwrap();
+    let refused = directory(data.path()).block().unwrap_err();
+    assert!(matches!(&refused, StartError::Taken { block, .. } if *block == held.number()), "{refused:?}");
+}
+
+#[test]
+fn another_format_is_not_read() {
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("addresses.json"), r#"{"version":2,"block":20}"#).unwrap();
+    let refused = directory(data.path()).block().unwrap_err();
+    assert!(matches!(refused, StartError::Directory { .. }), "{refused:?}");
+}
+
+#[test]
+fn without_data_everything_goes_with_the_run() {
+    let directory = Directory::open(None).unwrap();
+    assert!(directory.claims().starts_with(directory.run()));
+    fs::remove_dir_all(directory.run()).unwrap();
+}

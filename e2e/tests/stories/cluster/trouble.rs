@@ -1,0 +1,62 @@
+//! What goes wrong is told where people look, and mends itself when its cause does.
+
+use kubewake_e2e::{Kubectl, eventually};
+
+use super::{cluster, shell};
+
+fn waiting(kubectl: &Kubectl, pod: &str) -> String {
+    kubectl.field(&format!("pod {pod}"), ".status.containerStatuses[0].state.waiting")
+}
+
+#[test]
+fn what_a_pod_needs_and_is_not_there_is_named_until_it_is() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    let env = "env: [{name: SIZE, valueFrom: {configMapKeyRef: {name: late, key: size}}}], command:";
+    kubectl.ok_with("apply -f -", &shell("needy", "echo size $SIZE; exec sleep 600").replace("command:", env));
+    eventually("it says what is missing", || {
+        let waiting = waiting(&kubectl, "needy");
+        waiting.contains("CreateContainerConfigError") && waiting.contains("configmap \\\"late\\\" not found")
+    });
+    kubectl.ok("create configmap late --from-literal=size=9");
+    kubectl.ok("wait --for=condition=Ready pod/needy --timeout=60s");
+    assert_eq!(kubectl.ok("logs needy"), "size 9\n");
+}
+
+#[test]
+fn an_unknown_image_lists_the_known_ones() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    kubectl.ok("run stranger --image=nobody/knows:1");
+    eventually("it says so", || {
+        let waiting = waiting(&kubectl, "stranger");
+        let reason = waiting.contains("ErrImagePull") || waiting.contains("ImagePullBackOff");
+        reason && ["nobody/knows", "example/python", "kubewake/collector"].iter().all(|name| waiting.contains(name))
+    });
+    assert_eq!(kubectl.field("pod stranger", ".status.phase"), "Pending");
+}
+
+#[test]
+fn a_program_that_binds_the_wildcard_is_reported() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    let pod = shell("greedy", "")
+        .replace("example/shell", "example/python")
+        .replace(r#"["sh", "-c", ""]"#, r#"["python3", "-m", "http.server", "--bind", "0.0.0.0", "0"]"#);
+    let pod = pod.replace("command: [\"python3\", ", "args: [");
+    kubectl.ok_with("apply -f -", &pod);
+    eventually("its events say so", || kubectl.ok("get events").contains("WildcardBind"));
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_waits() {
+    let Some(kubectl) = cluster(&["--nodes", "2"]) else { return };
+    let huge = "resources: {requests: {cpu: \"1000\"}}, command:";
+    kubectl.ok_with("apply -f -", &shell("huge", "exec sleep 600").replace("command:", huge));
+    eventually("it says why", || {
+        kubectl.ok("describe pod huge").contains("0/2 nodes are available: 2 Insufficient cpu")
+    });
+    assert_eq!(kubectl.field("pod huge", ".status.phase"), "Pending");
+    let other = shell("other", "exec sleep 600").replace("spec:\n", "spec:\n  schedulerName: somebody-else\n");
+    kubectl.ok_with("apply -f -", &other);
+    kubectl.ok_with("apply -f -", &shell("usual", "exec sleep 600"));
+    kubectl.ok("wait --for=condition=Ready pod/usual --timeout=60s");
+    assert_eq!(kubectl.field("pod other", ".spec.nodeName"), "", "it waits for its own scheduler");
+}
