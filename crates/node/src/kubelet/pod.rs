@@ -109,28 +109,35 @@ impl Worker {
 
     async fn live(self: Arc<Self>) {
         let order = watch::Sender::new(Order::Run);
-        tokio::select! {
-            () = self.give_orders(&order) => {}
-            () = Arc::clone(&self).contain(Orders::from(&order)) => {}
+        let ground = tokio::select! {
+            () = self.give_orders(&order) => None,
+            ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
+        };
+        let finished = !self.node.is_stopping();
+        if finished {
+            self.board.change(|facts| facts.finished = true);
         }
-        if self.node.is_stopping() {
+        if let Some(ground) = ground {
+            ground.volumes.close().await;
+        }
+        if !finished {
             return;
         }
-        self.board.change(|facts| facts.finished = true);
         self.flush().await;
         self.remove().await;
     }
 
-    /// All containers from the first to the last; returns when none runs.
-    async fn contain(self: Arc<Self>, mut orders: Orders) {
+    /// All containers from the first to the last; returns when none runs, with what they stood on.
+    async fn contain(self: Arc<Self>, mut orders: Orders) -> Option<Arc<Ground>> {
         if self.is_over() {
-            return;
+            return None;
         }
-        let Some(ground) = self.prepare(&mut orders).await else { return };
+        let ground = self.prepare(&mut orders).await?;
         tokio::select! {
             () = self.watch_volumes(&ground) => {}
             () = self.run_all(&ground, &orders) => {}
         }
+        Some(ground)
     }
 
     async fn run_all(self: &Arc<Self>, ground: &Arc<Ground>, orders: &Orders) {
@@ -139,7 +146,6 @@ impl Worker {
             self.run_main(ground, orders).await;
         }
         sidecars.stop(orders.by().unwrap_or_else(|| Instant::now() + self.grace())).await;
-        ground.volumes.close().await;
     }
 
     /// Whether none of the containers that it is for would run again.
