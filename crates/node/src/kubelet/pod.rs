@@ -91,13 +91,9 @@ impl Worker {
     /// Returns when nothing is left of the pod.
     pub(super) async fn run(self) {
         let worker = Arc::new(self);
-        if matches!(phase(&worker.pod()), "Succeeded" | "Failed") {
-            worker.remove().await;
-        } else {
-            tokio::select! {
-                () = worker.report() => {}
-                () = Arc::clone(&worker).live() => {}
-            }
+        tokio::select! {
+            () = worker.report() => {}
+            () = Arc::clone(&worker).live() => {}
         }
         worker.node.logs.forget(&worker.uid);
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
@@ -113,17 +109,24 @@ impl Worker {
             () = self.give_orders(&order) => {}
             () = Arc::clone(&self).contain(Orders::from(&order)) => {}
         }
-        if self.node.is_stopping() {
-            return;
+        tokio::select! {
+            () = self.node.stops() => {}
+            () = self.finish() => {}
         }
-        self.board.change(|facts| facts.finished = true);
-        self.flush().await;
+    }
+
+    /// Nothing runs any more.
+    async fn finish(&self) {
+        if !is_over(&self.pod()) {
+            self.board.change(|facts| facts.finished = true);
+            self.flush().await;
+        }
         self.remove().await;
     }
 
     /// All containers from the first to the last; returns when none runs.
     async fn contain(self: Arc<Self>, mut orders: Orders) {
-        if self.is_over() {
+        if is_over(&self.pod()) || self.is_done() {
             return;
         }
         let Some(ground) = self.prepare(&mut orders).await else { return };
@@ -143,7 +146,7 @@ impl Worker {
     }
 
     /// Whether none of the containers that it is for would run again.
-    fn is_over(&self) -> bool {
+    fn is_done(&self) -> bool {
         let pod = self.pod();
         let mut names = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| &container.name);
         names.all(|name| self.has_ended(name, Kind::Main).is_some())
@@ -218,6 +221,11 @@ impl Worker {
         let list = if init.any(|one| one.name == container) { "initContainers" } else { "containers" };
         ObjectReference { field_path: Some(format!("spec.{list}{{{container}}}")), ..self.reference.clone() }
     }
+}
+
+/// Whether the API says that nothing of it runs or will.
+fn is_over(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 /// Sidecars that run, first to last.
