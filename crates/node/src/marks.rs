@@ -64,7 +64,7 @@ pub fn kill_all(marks: &[Mark]) {
 fn kill_once(marks: &HashSet<Vec<u8>>) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(Pid::from_raw).fold(false, |any, pid| kill_if_marked(marks, pid) || any)
+    ids.filter_map(Pid::from_raw).filter(|pid| kill_if_marked(marks, *pid)).count() > 0
 }
 
 /// It is looked at again once there is a descriptor: if the process ends and its id goes to another, that one is not hit.
@@ -94,8 +94,10 @@ impl Sweeper {
             while receiver.recv_many(&mut asked, AT_ONCE).await > 0 {
                 let (marks, waiting): (Vec<_>, Vec<_>) = asked.drain(..).unzip();
                 let _ = tokio::task::spawn_blocking(move || kill_all(&marks)).await;
-                // Who asked may have gone.
-                waiting.into_iter().for_each(|one| drop(one.send(())));
+                for one in waiting {
+                    // Who asked may have gone.
+                    let _ = one.send(());
+                }
             }
         });
         Self(sender)
