@@ -2,6 +2,8 @@
 //!
 //! One [worker](pod) looks after each pod. The node is told of pods by the view that everybody shares, and tells of them by
 //! their status. *Guarantees.* What was bound to a node runs there, whether it was bound before or after the node started.
+//! *Not done*: what a process of this machine's user cannot have (security contexts, limits of CPU and memory, other users), ephemeral
+//! containers, `exec`, `attach` and `port-forward`.
 
 pub mod downward;
 pub mod env;
@@ -129,6 +131,12 @@ impl fmt::Debug for Node {
 impl Node {
     fn is_stopping(&self) -> bool {
         self.stopping.borrow().is_some()
+    }
+
+    /// Waits until the node is to stop.
+    async fn stops(&self) {
+        // The sender is ours.
+        let _ = self.stopping.subscribe().wait_for(Option::is_some).await;
     }
 
     fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {

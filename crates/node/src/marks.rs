@@ -94,9 +94,8 @@ impl Sweeper {
             while receiver.recv_many(&mut asked, AT_ONCE).await > 0 {
                 let (marks, waiting): (Vec<_>, Vec<_>) = asked.drain(..).unzip();
                 let _ = tokio::task::spawn_blocking(move || kill_all(&marks)).await;
-                // Who asked may have gone.
                 for one in waiting {
-                    // Who has gone does not wait any more.
+                    // Who asked may have gone.
                     let _ = one.send(());
                 }
             }

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         coordination::v1::{Lease, LeaseSpec},
-        core::v1::{Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo},
+        core::v1::{
+            ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+        },
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::MicroTime},
 };
@@ -75,9 +77,8 @@ impl Node {
         let name = &self.options.name;
         let made = match api.create(&PostParams::default(), &self.object()).await.map_err(Error::from) {
             Err(error) if error.already_exists() => {
-                let object = self.object();
-                let patch = json!({ "metadata": { "labels": object.metadata.labels }, "spec": object.spec });
-                api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?
+                let patch = json!({ "metadata": { "labels": self.object().metadata.labels } });
+                api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?
             }
             other => other?,
         };
@@ -87,7 +88,6 @@ impl Node {
 
     /// Says that it lives, until it stops.
     pub(super) async fn live(&self) {
-        let mut stopping = self.stopping.subscribe();
         for beat in 1_u32.. {
             if let Err(error) = self.renew().await {
                 tracing::warn!(node = self.options.name, %error, "its lease is not renewed");
@@ -99,7 +99,7 @@ impl Node {
             }
             tokio::select! {
                 () = tokio::time::sleep(RENEW) => {}
-                _ = stopping.wait_for(Option::is_some) => return,
+                () = self.stops() => return,
             }
         }
     }
@@ -176,10 +176,15 @@ impl Node {
                 address("Hostname", self.options.name.clone()),
             ]),
             conditions: Some(conditions(old)),
+            images: Some(self.options.images.names().map(image).collect()),
             node_info: Some(system()),
             ..NodeStatus::default()
         }
     }
+}
+
+fn image(name: &str) -> ContainerImage {
+    ContainerImage { names: Some(vec![name.to_owned()]), size_bytes: None }
 }
 
 fn conditions(old: &[NodeCondition]) -> Vec<NodeCondition> {

@@ -91,13 +91,9 @@ impl Worker {
     /// Returns when nothing is left of the pod.
     pub(super) async fn run(self) {
         let worker = Arc::new(self);
-        if matches!(phase(&worker.pod()), "Succeeded" | "Failed") {
-            worker.remove().await;
-        } else {
-            tokio::select! {
-                () = worker.report() => {}
-                () = Arc::clone(&worker).live() => {}
-            }
+        tokio::select! {
+            () = worker.report() => {}
+            () = Arc::clone(&worker).live() => {}
         }
         worker.node.logs.forget(&worker.uid);
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
@@ -113,23 +109,34 @@ impl Worker {
             () = self.give_orders(&order) => None,
             ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
         };
-        let finished = !self.node.is_stopping();
-        if finished {
+        tokio::select! {
+            () = self.node.stops() => {}
+            () = self.finish(ground.as_deref()) => {}
+        }
+        // Also when the node stops: nothing is written any more.
+        if let Some(ground) = ground {
+            ground.volumes.close().await;
+        }
+    }
+
+    /// Nothing runs any more. Its directory is removed only when nobody writes to it.
+    async fn finish(&self, ground: Option<&Ground>) {
+        let is_news = !is_over(&self.pod());
+        if is_news {
             self.board.change(|facts| facts.finished = true);
         }
         if let Some(ground) = ground {
             ground.volumes.close().await;
         }
-        if !finished {
-            return;
+        if is_news {
+            self.flush().await;
         }
-        self.flush().await;
         self.remove().await;
     }
 
     /// All containers from the first to the last; returns when none runs, with what they stood on.
     async fn contain(self: Arc<Self>, mut orders: Orders) -> Option<Arc<Ground>> {
-        if self.is_over() {
+        if is_over(&self.pod()) || self.is_done() {
             return None;
         }
         let ground = self.prepare(&mut orders).await?;
@@ -149,7 +156,7 @@ impl Worker {
     }
 
     /// Whether none of the containers that it is for would run again.
-    fn is_over(&self) -> bool {
+    fn is_done(&self) -> bool {
         let pod = self.pod();
         let mut names = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| &container.name);
         names.all(|name| self.has_ended(name, Kind::Main).is_some())
@@ -224,6 +231,11 @@ impl Worker {
         let list = if init.any(|one| one.name == container) { "initContainers" } else { "containers" };
         ObjectReference { field_path: Some(format!("spec.{list}{{{container}}}")), ..self.reference.clone() }
     }
+}
+
+/// Whether the API says that nothing of it runs or will.
+fn is_over(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 /// Sidecars that run, first to last.

@@ -31,6 +31,7 @@ impl Board {
     /// It waits, and says for what.
     pub(super) fn wait(&self, name: &str, reason: &str, message: Option<String>) {
         self.change_container(name, |status| {
+            keep_last(status);
             let waiting = ContainerStateWaiting { reason: Some(reason.to_owned()), message };
             status.state = Some(ContainerState { waiting: Some(waiting), ..ContainerState::default() });
         });
@@ -47,5 +48,17 @@ impl Board {
     /// Counts changes.
     pub(super) fn version(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
+    }
+}
+
+/// Whether it has ended before.
+pub(super) fn has_run(status: &ContainerStatus) -> bool {
+    [&status.state, &status.last_state].into_iter().flatten().any(|state| state.terminated.is_some())
+}
+
+/// What is about to be replaced stays as the last, if it tells of an end.
+pub(super) fn keep_last(status: &mut ContainerStatus) {
+    if let Some(ended) = status.state.take_if(|state| state.terminated.is_some()) {
+        status.last_state = Some(ended);
     }
 }

@@ -50,7 +50,6 @@ impl Worker {
             let launch = self.launch(name, ground, &mut orders).await;
             let Some((container, launch)) = launch else { return Outcome::Stopped };
             backoff.begin();
-            self.count(name);
             let code = Run::new(self, &container, kind, launch).run(&mut orders).await;
             if orders.by().is_some() {
                 return Outcome::Stopped;
@@ -83,26 +82,11 @@ impl Worker {
         }
     }
 
-    /// A run is about to begin: the one before, if there was one, becomes the last.
-    fn count(&self, name: &str) {
-        self.board.change_container(name, |status| {
-            if let Some(state) = status.state.take_if(|state| state.terminated.is_some()) {
-                status.last_state = Some(state);
-            }
-            if status.last_state.as_ref().is_some_and(|last| last.terminated.is_some()) {
-                status.restart_count += 1;
-            }
-        });
-    }
-
     /// Waits before the next run. None if the pod stops meanwhile.
     async fn crash_loop(&self, name: &str, wait: Duration, orders: &mut Orders) -> Option<()> {
         let pod = format!("{}_{}({})", self.key.name, self.key.namespace, self.uid);
         self.warning(name, "BackOff", format!("Back-off restarting failed container {name} in pod {pod}"));
         let message = format!("back-off {} restarting failed container={name} pod={pod}", words(wait));
-        self.board.change_container(name, |status| {
-            status.last_state = status.state.take().or(status.last_state.take());
-        });
         self.board.wait(name, "CrashLoopBackOff", Some(message));
         orders.pause(wait).await
     }

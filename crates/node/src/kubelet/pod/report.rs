@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::Worker;
+use super::{Worker, is_over};
 use crate::{
     error::{Error, Result},
     kubelet::status,
@@ -40,27 +40,23 @@ impl Worker {
                 break;
             }
             match self.report_once(&pod).await {
-                Ok(()) => {
-                    self.written.send_replace(version);
-                    pause = PAUSES.0;
-                    tokio::select! {
-                        _ = changed.changed() => {}
-                        _ = told.changed() => {}
+                Err(error) if !error.is_invalid() => {
+                    // Another pod may have its name by now, or nobody: the view will say so.
+                    if !(error.is_not_found() || error.is_conflict()) {
+                        tracing::warn!(pod = %self.key, %error, ?pause, "its status is written later");
                     }
-                }
-                // The view will say so too.
-                Err(error) if error.is_not_found() || error.is_conflict() => {
-                    self.written.send_replace(version);
-                    tokio::select! {
-                        _ = told.changed() => {}
-                        () = tokio::time::sleep(PAUSES.1) => {}
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(pod = %self.key, %error, ?pause, "its status is written later");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSES.1);
+                    continue;
                 }
+                Err(error) => tracing::error!(pod = %self.key, %error, "its status is refused"),
+                Ok(()) => {}
+            }
+            self.written.send_replace(version);
+            pause = PAUSES.0;
+            tokio::select! {
+                _ = changed.changed() => {}
+                _ = told.changed() => {}
             }
         }
         self.written.send_replace(u64::MAX);
@@ -68,6 +64,10 @@ impl Worker {
     }
 
     async fn report_once(&self, pod: &Pod) -> Result<()> {
+        if is_over(pod) {
+            // An end is final.
+            return Ok(());
+        }
         let status = self.board.read(|facts| status::generate(pod, facts, Timestamp::now()));
         if pod.status.as_ref() == Some(&status) {
             return Ok(());

@@ -8,11 +8,19 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStateRunning, ContainerStateTerminated};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus,
+};
 use rustix::process::Signal;
 use tokio::{task::JoinHandle, time::Instant};
 
-use super::{Worker, care::Trouble, container::Kind, orders::Orders};
+use super::{
+    Worker,
+    board::{has_run, keep_last},
+    care::Trouble,
+    container::Kind,
+    orders::Orders,
+};
 use crate::{
     kubelet::{
         env::Launch,
@@ -52,15 +60,19 @@ pub(super) struct Run<'a> {
     pub(super) container: &'a Container,
     pub(super) kind: Kind,
     pub(super) launch: Launch,
-    pub(super) mark: Mark,
-    pub(super) started: Timestamp,
+    mark: Mark,
+    started: Timestamp,
+    /// How often it was started before.
+    number: i32,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(worker: &'a Worker, container: &'a Container, kind: Kind, mut launch: Launch) -> Self {
         let mark = Mark::new(CONTAINER);
         launch.env.extend([worker.node.options.mark.variable(), mark.variable()]);
-        Self { worker, container, kind, launch, mark, started: Timestamp::now() }
+        let again = |status: &ContainerStatus| status.restart_count + i32::from(has_run(status));
+        let number = worker.board.container(&container.name, again).unwrap_or(0);
+        Self { worker, container, kind, launch, mark, started: Timestamp::now(), number }
     }
 
     /// Starts the process, and returns its exit code when it has ended, whatever the reason.
@@ -94,7 +106,7 @@ impl<'a> Run<'a> {
             uid: &worker.uid,
             container: &self.container.name,
             dir: &dir,
-            number: worker.board.container(&self.container.name, |status| status.restart_count).unwrap_or(0),
+            number: self.number,
             limit: worker.node.options.log_bytes,
         };
         let log = worker.node.logs.begin(&run)?;
@@ -116,11 +128,19 @@ impl<'a> Run<'a> {
         let ready = unasked && container.readiness_probe.is_none() && self.is_counted();
         let running = ContainerStateRunning { started_at: Some(time(self.started)) };
         self.worker.board.change_container(&container.name, |status| {
+            self.begin(status);
             status.state = Some(ContainerState { running: Some(running), ..ContainerState::default() });
-            status.container_id = Some(self.id());
             status.started = Some(unasked);
             status.ready = ready;
         });
+    }
+
+    /// The run before, if there was one, becomes the last.
+    fn begin(&self, status: &mut ContainerStatus) {
+        if status.container_id.replace(self.id()) != Some(self.id()) {
+            keep_last(status);
+            status.restart_count = self.number;
+        }
     }
 
     /// Whether it counts for the readiness of the pod while it runs.
@@ -139,8 +159,8 @@ impl<'a> Run<'a> {
             signal: None,
         };
         self.worker.board.change_container(&self.container.name, |status| {
+            self.begin(status);
             status.state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
-            status.container_id = Some(self.id());
             status.started = Some(false);
             status.ready = self.kind == Kind::Init && code == 0;
         });
@@ -211,7 +231,12 @@ impl<'a> Run<'a> {
 
     fn written(&self) -> io::Result<String> {
         let path = self.container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
-        let file = File::open(self.launch.root.join(within(Path::new(path))))?;
+        let path = self.launch.root.join(within(Path::new(path)));
+        // A container may put anything there, such as a pipe on which a reader would wait for ever.
+        if !path.symlink_metadata()?.is_file() {
+            return Ok(String::new());
+        }
+        let file = File::open(path)?;
         let mut bytes = Vec::new();
         file.take(MESSAGE).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -36,7 +36,8 @@ pub(super) fn set(status: &mut PodStatus, phase: &str, pod: &Pod, facts: &Facts,
     let Some(spec) = pod.spec.as_ref() else { return };
     let containers = containers_ready(spec, facts, phase);
     let ready = ready(spec, status, facts, phase);
-    let prepared = Says { holds: facts.prepared && !facts.finished, ..Says::default() };
+    let ends = facts.finished || matches!(phase, "Succeeded" | "Failed");
+    let prepared = Says { holds: facts.prepared && !ends, ..Says::default() };
     let has = |kind: &str| status.conditions.iter().flatten().any(|condition| condition.type_ == kind);
     let (scheduled, warned) = (has("PodScheduled"), has(WILDCARD));
     let mut put = |kind: &str, says: Says| put(status, pod.metadata.generation, kind, says, now);

@@ -110,10 +110,18 @@ async fn a_node_that_starts_again_runs_its_pods_again() {
     let mut fixture = Fixture::start().await;
     fixture.run("web", SERVE).await;
     let before = fixture.until("web", is_ready).await;
+    let mut job = pod("job", "true");
+    job["spec"]["restartPolicy"] = "Never".into();
+    fixture.create(job).await;
+    fixture.until("job", |pod| phase(pod) == "Succeeded").await;
     fixture.restart().await;
     let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
     assert_ne!(main_status(&pod).container_id, main_status(&before).container_id);
     let last = main_status(&pod).last_state.unwrap().terminated.unwrap();
     assert_eq!(last.reason.as_deref(), Some("ContainerStatusUnknown"));
+    // What was over stays so.
+    assert_eq!(main_status(&fixture.pods.get("job").await.unwrap()).restart_count, 0);
+    fixture.delete("job").await;
     fixture.delete("web").await;
+    fixture.nothing_is_left().await;
 }
