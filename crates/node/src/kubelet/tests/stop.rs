@@ -126,3 +126,20 @@ async fn a_node_that_starts_again_runs_its_pods_again() {
     fixture.delete("web").await;
     fixture.nothing_is_left().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_whose_volume_holds_too_much_is_evicted() {
+    let fixture = Fixture::start().await;
+    let mut large =
+        pod("large", "head -c 100000 /dev/zero > $KUBEWAKE_ROOT/data/file; trap 'exit 0' TERM; sleep 1000 & wait");
+    large["spec"]["volumes"] = json!([{ "name": "data", "emptyDir": { "sizeLimit": "10Ki" } }]);
+    large["spec"]["containers"][0]["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
+    fixture.create(large).await;
+    let pod = fixture.until("large", |pod| phase(pod) == "Failed").await;
+    let status = pod.status.as_ref().unwrap();
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+    let message = status.message.as_deref().unwrap();
+    assert!(message.contains("\"data\" exceeds the limit \"10Ki\""), "{message}");
+    fixture.delete("large").await;
+    fixture.nothing_is_left().await;
+}
