@@ -20,38 +20,30 @@ pub mod tokens;
 mod usage;
 pub mod volumes;
 mod wildcards;
+mod workers;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    net::SocketAddr,
-    path::PathBuf,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{fmt, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt};
+use kube::Client;
 use kubewake_apiserver::{
     api::Status,
     nodes::{self, LogRequest},
 };
 use tokio::{
     sync::{mpsc, watch},
-    task::{JoinHandle, JoinSet},
+    task::JoinSet,
     time::Instant,
 };
 
 use self::{
     facts::NodeFacts,
     logs::{LogError, Logs},
-    pod::{Told, Worker},
     probe::Checker,
     sources::Sources,
     usage::Meter,
     wildcards::Wildcards,
+    workers::Workers,
 };
 pub use self::{node::Capacity, pod::BackoffRules};
 use crate::{
@@ -62,7 +54,6 @@ use crate::{
     key::Key,
     marks::{Mark, Sweeper},
     usage::{PodUsage, Usage},
-    view::Change,
     views::Views,
 };
 
@@ -261,76 +252,6 @@ fn facts(options: &KubeletOptions) -> NodeFacts {
 impl Usage for Kubelet {
     fn of(&self, pod: &Key) -> Option<PodUsage> {
         self.node.meter.of(pod)
-    }
-}
-
-/// Who looks after the pods, by uid.
-#[derive(Debug)]
-struct Workers {
-    node: Arc<Node>,
-    all: Mutex<HashMap<String, Handle>>,
-    count: watch::Sender<usize>,
-    runtime: tokio::runtime::Handle,
-}
-
-#[derive(Debug)]
-struct Handle {
-    told: watch::Sender<Told>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Workers {
-    fn new(node: Arc<Node>) -> Self {
-        let runtime = tokio::runtime::Handle::current();
-        Self { node, all: Mutex::default(), count: watch::Sender::new(0), runtime }
-    }
-
-    /// A pod came, changed or went. One that was made again under its name is another.
-    fn tell(&self, me: &Weak<Self>, change: &Change<Pod>) {
-        let uid = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.uid());
-        if let Some(old) = &change.old
-            && uid(&change.old) != uid(&change.new)
-        {
-            self.tell_one(me, old, true);
-        }
-        if let Some(new) = &change.new {
-            self.tell_one(me, new, false);
-        }
-    }
-
-    fn tell_one(&self, me: &Weak<Self>, pod: &Arc<Pod>, gone: bool) {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        let Some(uid) = pod.uid().filter(|_| node == Some(&self.node.options.name)) else { return };
-        let told = Told { pod: Arc::clone(pod), gone };
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(worker) = all.get(&uid) {
-            worker.told.send_replace(told);
-        } else if !gone && !self.node.is_stopping() {
-            let (sender, receiver) = watch::channel(told);
-            let worker = Worker::new(Arc::clone(&self.node), receiver);
-            let (me, mine) = (me.clone(), uid.clone());
-            let task = self.runtime.spawn(async move {
-                worker.run().await;
-                if let Some(workers) = me.upgrade() {
-                    workers.done(&mine);
-                }
-            });
-            all.insert(uid, Handle { told: sender, task });
-            self.count.send_replace(all.len());
-        }
-    }
-
-    fn done(&self, uid: &str) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is the task itself that says so: aborting it changes nothing.
-        all.remove(uid);
-        self.count.send_replace(all.len());
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
     fs, io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -22,11 +23,16 @@ use kubewake_apiserver::nodes::LogRequest;
 use tokio::net::unix::pipe::Receiver;
 
 use self::{
-    file::{BLOCK, Place, RunLog},
+    file::{Place, RunLog},
     line::{Entry, Splitter, Stream},
     read::Reader,
 };
 use super::process::Output;
+
+/// So much of a container's output is read at once. A program that says more than that at a time has to wait for a moment, so that it
+/// does not keep the node from its work: it may say ten MiB a second, about.
+const READ: usize = 16 << 10;
+const REST: Duration = Duration::from_millis(1);
 
 /// Why there is no log to read.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +156,7 @@ impl RunOutput {
         let mut entries = Vec::new();
         while from.readable().await.is_ok() {
             // Made anew each time: most containers are silent most of the time, and there are many.
-            let mut block = Vec::with_capacity(BLOCK);
+            let mut block = Vec::with_capacity(READ);
             match from.try_read_buf(&mut block) {
                 Ok(0) => break,
                 Ok(_) => splitter.push(&block, Timestamp::now(), &mut entries),
@@ -158,6 +164,9 @@ impl RunOutput {
                 Err(_) => break,
             }
             self.append(&mut entries);
+            if block.len() >= READ {
+                tokio::time::sleep(REST).await;
+            }
         }
         splitter.finish(Timestamp::now(), &mut entries);
         self.append(&mut entries);

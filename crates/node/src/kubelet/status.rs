@@ -101,8 +101,9 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
     main.sort_by(|a, b| a.name.cmp(&b.name));
     let phase = phase(spec, facts);
     let ends = matches!(phase, "Succeeded" | "Failed");
-    // It is over only when nothing runs any more; until then it is only not ready.
-    let over = ends && !facts.containers.values().any(is_running);
+    // It is over only when nothing runs or will; until then it is only not ready.
+    let quiet = facts.finished || (facts.verdict.is_none() && !facts.containers.values().any(is_running));
+    let over = ends && quiet;
     if over || !ends {
         status.phase = Some(phase.to_owned());
     }

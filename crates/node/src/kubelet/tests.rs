@@ -11,7 +11,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, ContainerStatus, Event, Node as NodeObject, Pod},
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };

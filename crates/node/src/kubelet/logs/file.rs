@@ -1,6 +1,6 @@
 //! The log of one run of a container: a file, and the one before it.
 //!
-//! *Guarantees.* At most two files of the given size; a file holds whole entries only; a reader that is not too slow misses nothing when a new file
+//! *Guarantees.* Two files at most, each of the given size or what was appended at once if that is more; a file holds whole entries only; a reader that is not too slow misses nothing when a new file
 //! is begun. *Assumes* that there is one writer.
 
 use std::{

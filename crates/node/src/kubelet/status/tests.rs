@@ -161,7 +161,7 @@ fn who_is_ended_by_the_node_has_failed_and_says_why() {
     let status = generate(&pod, &ending, now());
     assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Running"), None));
     assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));
-    let ended = Facts { containers: facts(&[("main", ended(143))]).containers, ..ending };
+    let ended = Facts { containers: facts(&[("main", ended(143))]).containers, finished: true, ..ending };
     let status = generate(&pod, &ended, now());
     assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
     assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));

@@ -123,3 +123,19 @@ async fn an_init_container_that_fails_for_good_ends_the_pod() {
     assert!(waits_for(&pod, "PodInitializing"));
     assert_eq!(condition(&pod, "Initialized"), "False");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_never_stops_talking_does_not_keep_others_waiting() {
+    let fixture = Fixture::start().await;
+    for name in ["one", "two", "three"] {
+        fixture.run(name, "exec yes").await;
+        fixture.until(name, is_ready).await;
+    }
+    fixture.run("web", SERVE).await;
+    fixture.until("web", is_ready).await;
+    let tail = LogOptions { tail_lines: Some(2), ..LogOptions::default() };
+    assert_eq!(fixture.log("one", &tail).await, "y\ny\n");
+    for name in ["one", "two", "three", "web"] {
+        fixture.delete(name).await;
+    }
+}
