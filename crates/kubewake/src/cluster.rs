@@ -19,8 +19,9 @@ use crate::{
 /// Arguments of `kubewake cluster`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubewake cluster --kubeconfig ./kubeconfig --image example/web=/usr/bin/python3
-  KUBECONFIG=./kubeconfig kubectl create deployment web --image example/web -- python3 -m http.server
+  kubewake cluster --kubeconfig ./kubeconfig --image example/shell=/bin/sh
+  KUBECONFIG=./kubeconfig kubectl run clock --image example/shell -- -c 'while date; do sleep 1; done'
+  KUBECONFIG=./kubeconfig kubectl logs -f clock
   kubewake cluster --nodes 3 --data-dir ./data
 
 A pod's image is the name of a program on this machine. Its program must bind the pod's own address (the variable POD_IP by a

@@ -42,6 +42,8 @@ use crate::{
 
 /// Processes get so long to end when the cluster does.
 const GRACE: Duration = Duration::from_secs(10);
+/// Whatever keeps a node from ending, the cluster ends after this.
+const STOP: Duration = Duration::from_secs(15);
 /// A pod that lost its node is kept for so long: the node may come back.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
@@ -159,8 +161,11 @@ impl EmbeddedCluster {
     /// # Errors
     /// If nobody knows what became of whoever cleans up.
     pub async fn stop(mut self) -> io::Result<()> {
-        let stops = self.kubelets.iter().map(|kubelet| kubelet.stop(GRACE));
-        futures_util::future::join_all(stops).await;
+        tracing::info!(limit = ?STOP, "stopping: pods are asked to end");
+        let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(GRACE)));
+        if tokio::time::timeout(STOP, stops).await.is_err() {
+            tracing::warn!("some pods did not end in time; what is left of them is killed");
+        }
         self.tasks.shutdown().await;
         self.api.stop().await;
         let guard = self.guard;

@@ -25,8 +25,15 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         ("pods", "eviction") => pods::evict(on, body).await,
         ("pods", "log") => pods::log(on).await,
         ("serviceaccounts", "token") => token(on, body).await,
+        ("pods", way @ ("exec" | "attach" | "portforward" | "proxy")) => Err(no_way_in(way)),
         _ => Err(Status::no_such_path()),
     }
+}
+
+/// Discovery names them, as kube-apiserver's does; a "not found" would be taken for the pod.
+fn no_way_in(way: &str) -> Status {
+    let message = format!("pods/{way} is not served here: there is no way into a pod but its own address and its logs");
+    Status::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
 }
 
 /// A namespace whose deletion has begun says so in its phase.

@@ -1,7 +1,9 @@
 //! The files of a cluster: those of its run, which go with it, and those that it finds again.
 
 use std::{
-    fs, io,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -31,10 +33,13 @@ pub(super) struct Directory {
 impl Directory {
     /// Makes a directory for the run. Whoever guards the cluster removes it.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, StartError> {
-        let parent = std::env::temp_dir();
-        let run = tempfile::Builder::new().prefix("kubewake-").tempdir_in(&parent);
+        // Pods run elsewhere: every path that they are given is a whole one.
+        let parent = absolute(&std::env::temp_dir())?;
+        let data = data.map(absolute).transpose()?;
+        let only_ours = Permissions::from_mode(0o700);
+        let run = tempfile::Builder::new().prefix("kubewake-").permissions(only_ours).tempdir_in(&parent);
         let run = run.map_err(|source| StartError::Directory { path: parent, source })?.keep();
-        Ok(Self { run, data: data.map(Path::to_owned) })
+        Ok(Self { run, data })
     }
 
     /// What goes with the cluster.
@@ -72,6 +77,10 @@ impl Directory {
             None => write(&path, block.number()).map_err(unusable).map(|()| block),
         }
     }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StartError> {
+    std::path::absolute(path).map_err(|source| StartError::Directory { path: path.to_owned(), source })
 }
 
 fn read(path: &Path) -> io::Result<Option<u8>> {

@@ -33,3 +33,11 @@ fn without_data_everything_goes_with_the_run() {
     assert!(directory.claims().starts_with(directory.run()));
     fs::remove_dir_all(directory.run()).unwrap();
 }
+
+#[test]
+fn a_directory_that_is_said_from_here_is_known_from_everywhere() {
+    let directory = Directory::open(Some(Path::new("./data"))).unwrap();
+    assert!(directory.claims().is_absolute() && directory.run().is_absolute());
+    assert_eq!(fs::metadata(directory.run()).unwrap().permissions().mode() & 0o777, 0o700);
+    fs::remove_dir_all(directory.run()).unwrap();
+}
