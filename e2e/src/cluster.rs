@@ -20,6 +20,8 @@ pub const KUBECONFIG: &str = "KUBEWAKE_E2E_KUBECONFIG";
 pub struct Cluster {
     kubeconfig: PathBuf,
     folder: TempDir,
+    /// The arguments with which it was started.
+    args: Vec<String>,
     server: Option<Process>,
 }
 
@@ -28,7 +30,7 @@ impl Cluster {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         if let Some(kubeconfig) = std::env::var_os(KUBECONFIG) {
-            return Self { kubeconfig: kubeconfig.into(), folder, server: None };
+            return Self { kubeconfig: kubeconfig.into(), folder, args: Vec::new(), server: None };
         }
         Self::embedded(folder, &["apiserver"])
     }
@@ -40,12 +42,20 @@ impl Cluster {
 
     fn embedded(folder: TempDir, args: &[&str]) -> Self {
         let kubeconfig = folder.path().join("kubeconfig");
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let mut cluster = Self { kubeconfig, folder, args, server: None };
+        cluster.restart();
+        cluster
+    }
+
+    /// Starts the embedded one again, in the same folder and with the same arguments.
+    pub fn restart(&mut self) {
         let mut command = kubewake();
-        command.args(args).args(["--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
-        command.env("TMPDIR", folder.path());
+        command.args(&self.args).args(["--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&self.kubeconfig);
+        command.env("TMPDIR", self.folder.path()).current_dir(self.folder.path());
         let mut server = Process::start(&mut command);
         server.ready();
-        Self { kubeconfig, folder, server: Some(server) }
+        self.server = Some(server);
     }
 
     /// The process that is the cluster, if it is ours.

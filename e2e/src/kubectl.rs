@@ -59,6 +59,11 @@ impl Kubectl {
         &self.cluster
     }
 
+    /// Starts the cluster again, which has ended.
+    pub fn restart(&mut self) {
+        self.cluster.restart();
+    }
+
     /// The process that is the cluster.
     pub fn process(&mut self) -> &mut Process {
         self.cluster.process().expect("the cluster is ours")

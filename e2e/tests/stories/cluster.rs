@@ -4,6 +4,7 @@ mod autoscaling;
 mod cleanup;
 mod logs;
 mod nodes;
+mod restart;
 mod rollout;
 mod trouble;
 mod web;

@@ -1,0 +1,57 @@
+//! A cluster that keeps its data is stopped in the middle of everything, and goes on.
+
+use kubewake_e2e::eventually;
+
+use super::{cluster, shell};
+
+const DB: &str = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+spec: {selector: {app: db}, ports: [{port: 5432}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: example/shell
+        command: [sh, -c, "echo run >> $KUBEWAKE_ROOT/data/runs; wc -l < $KUBEWAKE_ROOT/data/runs; exec sleep 600"]
+        volumeMounts: [{name: data, mountPath: /data}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+"#;
+
+#[test]
+fn it_stops_whatever_its_pods_are_at_and_goes_on_with_them() {
+    let Some(mut kubectl) = cluster(&["--data-dir", "./data"]) else { return };
+    kubectl.ok_with("apply -f -", DB);
+    kubectl.ok_with("apply -f -", &shell("crasher", "exit 3"));
+    kubectl.ok_with("apply -f -", &(shell("done", "true") + "  restartPolicy: Never\n"));
+    kubectl.ok("run stranger --image=nobody/knows");
+    let needy = shell("needy", "true").replace("command:", "envFrom: [{secretRef: {name: absent}}], command:");
+    kubectl.ok_with("apply -f -", &needy);
+    kubectl.ok("rollout status statefulset/db --timeout=60s");
+    eventually("all are where they stay", || {
+        let pods = kubectl.ok("get pods");
+        let all = ["CrashLoopBackOff", "Completed", "ImagePull", "CreateContainerConfigError"];
+        all.iter().all(|state| pods.contains(state))
+    });
+    eventually("the first run", || kubectl.ok("logs db-0").trim() == "1");
+    let address = kubectl.field("service db", ".spec.clusterIP");
+
+    kubectl.process().signal("TERM");
+    assert!(kubectl.process().wait().success());
+    kubectl.restart();
+    assert_eq!(kubectl.field("service db", ".spec.clusterIP"), address);
+    eventually("it runs again and finds its file", || kubectl.run("logs db-0", "").stdout.trim() == "2");
+    assert_eq!(kubectl.field("pod done", ".status.phase"), "Succeeded", "what had ended stays so");
+}
