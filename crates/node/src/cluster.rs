@@ -20,7 +20,7 @@
 mod directory;
 mod nodes;
 
-use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use kube::Client;
 use kubewake_apiserver::server::{self, ApiServer, client::ClientError};
@@ -128,6 +128,10 @@ impl EmbeddedCluster {
     /// # Errors
     /// If something that it needs is not to be had; nothing is left behind then.
     pub async fn start(options: Options) -> Result<Self, StartError> {
+        started(options).await
+    }
+
+    async fn start_all(options: Options) -> Result<Self, StartError> {
         if !(1..=addresses::NODES).contains(&options.nodes) {
             return Err(StartError::Nodes(options.nodes));
         }
@@ -171,6 +175,11 @@ impl EmbeddedCluster {
         let guard = self.guard;
         tokio::task::spawn_blocking(move || guard.stop()).await.map_err(io::Error::other)?
     }
+}
+
+/// Behind a pointer, so that all that it takes to start is compiled with this crate and not once more with each program.
+fn started(options: Options) -> Pin<Box<dyn Future<Output = Result<EmbeddedCluster, StartError>> + Send>> {
+    Box::pin(EmbeddedCluster::start_all(options))
 }
 
 /// A cluster that is not one yet.
