@@ -33,7 +33,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 /// Discovery names them, as kube-apiserver's does; a "not found" would be taken for the pod.
 fn no_way_in(way: &str) -> Status {
     let message = format!("pods/{way} is not served here: there is no way into a pod but its own address and its logs");
-    Status::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
+    Status::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
 }
 
 /// A namespace whose deletion has begun says so in its phase.

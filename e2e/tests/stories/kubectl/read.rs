@@ -1,6 +1,6 @@
 //! What kubectl shows: objects in every form, what there is, and what happens.
 
-use kubewake_e2e::{Kubectl, eventually};
+use kubewake_e2e::{Kubectl, eventually, until};
 
 use super::{LONE, WEB};
 
@@ -9,7 +9,8 @@ fn objects_are_shown_in_every_form() {
     let Some(kubectl) = Kubectl::start() else { return };
     kubectl.ok_with("create -f -", WEB);
     kubectl.ok_with("create -f -", LONE);
-    let all = kubectl.ok("get all");
+    // On a cluster that is shared, a kind of somebody else's may go between what kubectl asks first and what it asks then.
+    let all = until("everything is shown", || Some(kubectl.run("get all", "")).filter(|done| done.code == 0)).stdout;
     assert!(["deployment.apps/web", "service/web", "pod/lone"].iter().all(|name| all.contains(name)), "{all}");
     let wide = kubectl.ok("get deployments --output=wide");
     assert!(
