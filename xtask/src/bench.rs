@@ -111,6 +111,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let build =
             ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
         steps.step("build", || run_command(cargo().args(build)))?;
+        let alone =
+            ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", "collector"];
+        steps.step("build the collector alone", || {
+            run_command(cargo().args(alone).arg("--target-dir").arg(target().join(ALONE)))
+        })?;
     }
     std::fs::create_dir_all(directory())?;
     let plan = Plan::new(args);
@@ -147,6 +152,14 @@ impl Scenario {
 /// Where configurations, logs and lists of ids go.
 fn directory() -> PathBuf {
     target().join("bench")
+}
+
+/// Where the collector is built as an image has it, without API server and cluster: their pages are in nobody's memory there.
+const ALONE: &str = "collector-alone";
+
+/// The collector that is measured.
+fn collector() -> PathBuf {
+    target().join(ALONE).join("release/kubewake")
 }
 
 /// A program that was built for the bench.
