@@ -137,7 +137,10 @@ impl EmbeddedCluster {
         }
         let directory = Directory::open(options.api.data_dir.as_deref())?;
         let block = directory.block()?;
-        let guard = Guard::start(directory.run()).map_err(StartError::Guard)?;
+        let guard = Guard::start(directory.run()).map_err(|error| {
+            directory.remove();
+            StartError::Guard(error)
+        })?;
         let nodes = Arc::new(Nodes::default());
         let api = ApiServer::start(server::Options {
             service_range: block.services(),

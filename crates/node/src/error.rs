@@ -11,6 +11,9 @@ pub enum Error {
     /// An object does not say what it must.
     #[error("{0}")]
     Object(String),
+    /// A mistake of ours, which the log tells more about.
+    #[error("it panicked")]
+    Panicked,
     /// A file or a process.
     #[error("{what}")]
     Io {

@@ -5,7 +5,7 @@
 //! and removes the cluster's directory. An orderly stop goes the same way, so that there is only one.
 //!
 //! *Guarantees.* Nothing is killed that does not carry the mark or is not in a process group that one who carries it leads.
-//! *Assumes* `/bin/sh`, `grep`, `cut` and `rm`. *Not done*: if somebody kills the guard itself, nobody cleans up after a crash.
+//! *Assumes* `/bin/sh`, `grep`, `sleep` and `rm`. *Not done*: if somebody kills the guard itself, nobody cleans up after a crash.
 
 use std::{
     io,

@@ -1,21 +1,22 @@
 //! Keys that somebody has to look at.
 //!
 //! *Guarantees.* A key that is put in while it waits is looked at once; one that is put in while it is looked at is looked at
-//! again afterwards; no key is looked at twice at the same time. What failed is tried again, later each time. *Not done*:
+//! again afterwards; no key is looked at twice at the same time. What failed, or panicked, is tried again, later each time. *Not done*:
 //! persistence; whoever starts puts everything in.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     future::Future,
     hash::Hash,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The first pause after a failure; each further one doubles it.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -101,8 +102,9 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             while running.len() < at_once
                 && let Some(key) = self.take()
             {
-                let work = look(key.clone());
-                running.push(async move { (key, work.await) });
+                // A panic is this key's own: the controller goes on with the others.
+                let work = AssertUnwindSafe(look(key.clone())).catch_unwind();
+                running.push(async move { (key, work.await.unwrap_or_else(|_| Err(Error::Panicked))) });
             }
             let next = self.next().filter(|_| running.len() < at_once);
             tokio::select! {

@@ -58,10 +58,12 @@ impl Directory {
             Some(data) => self.block_of(data),
             None => Block::take(None).map_err(StartError::Addresses),
         };
-        taken.inspect_err(|_| {
-            // Nobody guards it yet.
-            let _ = fs::remove_dir_all(&self.run);
-        })
+        taken.inspect_err(|_| self.remove())
+    }
+
+    /// Removes what goes with the cluster, where nobody guards it yet.
+    pub(super) fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.run);
     }
 
     fn block_of(&self, data: &Path) -> Result<Block, StartError> {

@@ -1,7 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::error::Error;
 
 /// Runs the queue until it has looked so often.
 async fn looks(queue: Queue<String>, count: usize, look: impl Fn(String, usize) -> Result<Again>) -> Vec<String> {
@@ -64,4 +63,31 @@ async fn one_that_changes_while_it_is_looked_at_is_looked_at_again() {
         Ok(None)
     });
     assert_eq!(seen.await, ["a", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failure_of_one_key() {
+    let queue = Queue::default();
+    queue.add("a".to_owned());
+    queue.add("b".to_owned());
+    let (seen, done) = (Mutex::new(Vec::new()), Notify::new());
+    let run = queue.run("test", 1, |key: String| {
+        let nth = {
+            let mut seen = seen.lock().unwrap();
+            seen.push(key);
+            seen.len()
+        };
+        if nth == 3 {
+            done.notify_one();
+        }
+        async move {
+            assert!(nth != 1, "only the first panics");
+            Ok(None)
+        }
+    });
+    tokio::select! {
+        () = run => {}
+        () = done.notified() => {}
+    }
+    assert_eq!(*seen.lock().unwrap(), ["a", "b", "a"]);
 }
