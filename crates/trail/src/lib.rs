@@ -1,0 +1,1 @@
+//! One trace through operators and their operands.
