@@ -20,3 +20,4 @@ pub mod processor;
 pub mod receiver;
 pub mod service;
 pub mod telemetry;
+mod value;

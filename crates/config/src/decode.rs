@@ -15,6 +15,7 @@ mod processor;
 mod receiver;
 mod references;
 mod report;
+mod sampler;
 mod scalar;
 mod suggest;
 mod telemetry;

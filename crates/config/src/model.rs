@@ -8,6 +8,7 @@ mod extension;
 mod network;
 mod processor;
 mod receiver;
+mod sampler;
 mod service;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use network::{
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
 pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 
 use crate::ComponentId;

@@ -15,9 +15,7 @@ use bytes::Bytes;
 use crate::Signal;
 use crate::edit::{Place, Walk, copy, edit, replace};
 use crate::level::is_child;
-use crate::numbers::{
-    exponential_point, histogram_point, log, number_point, resource, resource_entry, span, summary_point,
-};
+use crate::numbers::{exponential_point, histogram_point, number_point, resource, resource_entry, summary_point};
 use crate::plan::Plan;
 use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
 use crate::wire::{Field, Fields};
@@ -40,6 +38,11 @@ pub trait Editor {
     fn point(&mut self, metric: &RecordRef<'_>, point: &Point<'_>, edits: &mut Edits) {
         let _ = (metric, point, edits);
     }
+}
+
+/// Writes a span or log record with the edits done into `out`. False if that is no change; `out` is of no use then.
+pub(crate) fn write_record(signal: Signal, edits: &Edits, content: &[u8], out: &mut Vec<u8>) -> bool {
+    Target::of_record(signal).is_some_and(|target| apply::write(edits, content, target, out))
 }
 
 /// Changes what an editor says.
@@ -73,11 +76,7 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
 
     fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
         let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
-        let target = match self.signal {
-            Signal::Traces => Target { attributes: span::ATTRIBUTES, trace_state: Some(span::TRACE_STATE) },
-            Signal::Logs => Target { attributes: log::ATTRIBUTES, trace_state: None },
-            Signal::Metrics => return self.metric(plan, place, &record, field),
-        };
+        let Some(target) = Target::of_record(self.signal) else { return self.metric(plan, place, &record, field) };
         self.edits.clear();
         self.editor.record(&record, &mut self.edits);
         self.message(plan, field.number, field.value, target)
@@ -126,12 +125,7 @@ impl<E: Editor> Rewriter<'_, E> {
 
     /// Writes the message with the edits applied, if that makes a difference.
     fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target) -> bool {
-        if self.edits.is_empty() {
-            return false;
-        }
-        self.scratch.clear();
-        apply::apply(self.edits.as_slice(), content, target, &mut self.scratch);
-        if self.scratch == content {
+        if !apply::write(&self.edits, content, target, &mut self.scratch) {
             return false;
         }
         plan.open(number);

@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress};
+use super::{Budget, Calls, Code, Progress, SamplerStats};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -335,6 +335,7 @@ type Shared<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
 pub struct Registry {
     receivers: Shared<(ComponentId, Transport), ReceiverStats>,
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
+    samplers: Shared<(ComponentId, Signal), SamplerStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
@@ -362,6 +363,11 @@ impl Registry {
     /// The counters of a processor.
     pub fn processor(&self, id: &ComponentId, signal: Signal) -> Arc<ProcessorStats> {
         get_or_make(&self.processors, (id.clone(), signal))
+    }
+
+    /// The decisions of a sampler.
+    pub fn sampler(&self, id: &ComponentId, signal: Signal) -> Arc<SamplerStats> {
+        get_or_make(&self.samplers, (id.clone(), signal))
     }
 
     /// The counters of an exporter in a pipeline.
@@ -394,6 +400,11 @@ impl Registry {
     /// All processors.
     pub fn processors(&self) -> Vec<((ComponentId, Signal), Arc<ProcessorStats>)> {
         all(&self.processors)
+    }
+
+    /// All samplers.
+    pub fn samplers(&self) -> Vec<((ComponentId, Signal), Arc<SamplerStats>)> {
+        all(&self.samplers)
     }
 
     /// All exporters.

@@ -7,7 +7,7 @@ use super::{
     cursor::Cursor,
     exporter, extension, id, processor, receiver,
     report::{Report, finding},
-    scalar,
+    sampler, scalar,
 };
 use crate::{
     ComponentId,
@@ -33,7 +33,11 @@ pub(crate) const RECEIVERS: Kind<Receiver> =
 pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     section: "processors",
     noun: "processor",
-    types: &[("batch", processor::batch), ("memory_limiter", processor::memory_limiter)],
+    types: &[
+        ("batch", processor::batch),
+        ("memory_limiter", processor::memory_limiter),
+        ("probabilistic_sampler", sampler::probabilistic),
+    ],
     elsewhere: catalog::PROCESSORS,
 };
 

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use kubewake_otlp::Signal;
+
+use super::ProbabilisticSampler;
+
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Processor {
@@ -9,6 +13,18 @@ pub enum Processor {
     Batch(Batch),
     /// `memory_limiter`
     MemoryLimiter(MemoryLimiter),
+    /// `probabilistic_sampler`
+    ProbabilisticSampler(ProbabilisticSampler),
+}
+
+impl Processor {
+    /// What it can work on.
+    pub fn signals(&self) -> &'static [Signal] {
+        match self {
+            Self::Batch(_) | Self::MemoryLimiter(_) => &Signal::ALL,
+            Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+        }
+    }
 }
 
 /// `batch`

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::edits::{Action, Edit, When};
-use crate::numbers::key_value;
+use super::edits::{Action, Edit, Edits, When};
+use crate::Signal;
+use crate::numbers::{key_value, log, span};
 use crate::view::{KeyValue, View};
 use crate::wire::{Fields, put_bytes};
 
@@ -16,12 +17,40 @@ pub(super) struct Target {
     pub(super) trace_state: Option<u32>,
 }
 
-/// Writes the content of `message` with the edits done. All other fields stay as they are; the attributes stand
-/// together where the first of them was. A message that is not well formed is written as it was.
-pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, out: &mut Vec<u8>) {
+impl Target {
+    /// The things of a span or a log record; a metric has them in its points.
+    pub(super) fn of_record(signal: Signal) -> Option<Self> {
+        match signal {
+            Signal::Traces => Some(Self { attributes: span::ATTRIBUTES, trace_state: Some(span::TRACE_STATE) }),
+            Signal::Logs => Some(Self { attributes: log::ATTRIBUTES, trace_state: None }),
+            Signal::Metrics => None,
+        }
+    }
+}
+
+/// Writes the content of `message` with the edits done into `out`. False if it is as it was; `out` is of no use then.
+pub(super) fn write(edits: &Edits, message: &[u8], target: Target, out: &mut Vec<u8>) -> bool {
+    if edits.is_empty() {
+        return false;
+    }
+    out.clear();
+    apply(edits.as_slice(), message, target, out);
+    out != message
+}
+
+/// All other fields stay as they are; the attributes stand together where the first of them was, if they are edited. A
+/// message that is not well formed is written as it was.
+fn apply(edits: &[Edit], message: &[u8], target: Target, out: &mut Vec<u8>) {
     let mut fields = Fields::new(message);
-    let mut attributes: Vec<KeyValueCow<'_>> =
-        fields.by_ref().filter(|field| field.is_len(target.attributes)).map(|field| field.value.into()).collect();
+    let mut attributes: Vec<KeyValueCow<'_>> = match edits.iter().all(Edit::is_trace_state) {
+        true => {
+            fields.by_ref().for_each(drop);
+            Vec::new()
+        }
+        false => {
+            fields.by_ref().filter(|field| field.is_len(target.attributes)).map(|field| field.value.into()).collect()
+        }
+    };
     if !fields.rest().is_empty() {
         out.extend_from_slice(message);
         return;
@@ -35,24 +64,27 @@ pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, out: &mut Ve
             Action::TraceState { value } => trace_state = target.trace_state.map(|number| (number, value)),
         }
     }
-    write(message, target, &attributes, trace_state.map(|(number, value)| (number, value.as_ref())), out);
+    let attributes = (!edits.iter().all(Edit::is_trace_state)).then_some(attributes);
+    put(message, target, attributes, trace_state.map(|(number, value)| (number, value.as_ref())), out);
 }
 
-fn write(
+/// Without new `attributes` those of the message stay where they are.
+fn put(
     message: &[u8],
     target: Target,
-    attributes: &[KeyValueCow<'_>],
+    attributes: Option<Vec<KeyValueCow<'_>>>,
     trace_state: Option<(u32, &[u8])>,
     out: &mut Vec<u8>,
 ) {
-    let mut attributes = Some(attributes);
+    let edited = attributes.is_some();
+    let mut attributes = attributes.unwrap_or_default();
     let mut put_attributes = |out: &mut Vec<u8>| {
-        for attribute in attributes.take().unwrap_or_default() {
+        for attribute in attributes.drain(..) {
             put_bytes(out, target.attributes, &attribute.0);
         }
     };
     for field in Fields::new(message) {
-        if field.is_len(target.attributes) {
+        if edited && field.is_len(target.attributes) {
             put_attributes(out);
         } else if !trace_state.is_some_and(|(number, _)| field.is_len(number)) {
             out.extend_from_slice(field.raw);

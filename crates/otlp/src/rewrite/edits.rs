@@ -57,6 +57,10 @@ impl Edit {
         Self(Action::TraceState { value: value.into() })
     }
 
+    pub(super) fn is_trace_state(&self) -> bool {
+        matches!(self.0, Action::TraceState { .. })
+    }
+
     fn set_when(key: impl Into<Bytes>, value: impl Into<Value>, when: When) -> Self {
         Self(Action::Set { key: key.into(), value: value.into().encoded(), when })
     }
@@ -72,7 +76,7 @@ impl Edits {
         self.0.push(edit);
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
