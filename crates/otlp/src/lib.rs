@@ -14,6 +14,7 @@ mod join;
 pub mod json;
 mod level;
 mod numbers;
+pub mod opencensus;
 mod plan;
 pub mod probability;
 mod retain;

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
+use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
 use crate::plan::Plan;
 use crate::rewrite::{Edits, write_record};
 use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
 use crate::wire::{Field, Fields};
-use crate::Signal;
 
 /// What [`retain`] or [`select`] left.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,7 +48,9 @@ impl<'a> LogRecord<'a> {
                     let attribute = KeyValue::new(field.value);
                     let key = attribute.key();
                     let wanted = keys.iter().zip(&mut found.attributes);
-                    for (_, slot) in wanted.filter(|(wanted, slot)| **wanted == key && !key.is_empty() && slot.is_none()) {
+                    for (_, slot) in
+                        wanted.filter(|(wanted, slot)| **wanted == key && !key.is_empty() && slot.is_none())
+                    {
                         *slot = Some(attribute.value());
                     }
                 }
