@@ -20,4 +20,3 @@ pub mod processor;
 pub mod receiver;
 pub mod service;
 pub mod telemetry;
-mod value;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
 use crate::plan::Plan;
-use crate::rewrite::{Edits, write_record};
+use crate::rewrite::{Bench, Edits};
 use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
 use crate::wire::{Field, Fields};
 
@@ -40,7 +40,7 @@ pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &m
         plan: Plan::default(),
         keep,
         edits: Edits::default(),
-        scratch: Vec::new(),
+        bench: Bench::default(),
         items: 0,
         dropped: 0,
         changed: false,
@@ -56,8 +56,7 @@ struct Filter<'s, K> {
     plan: Plan,
     keep: K,
     edits: Edits,
-    /// A changed record; kept for its memory.
-    scratch: Vec<u8>,
+    bench: Bench,
     items: usize,
     dropped: usize,
     /// Whether anything was dropped or edited; a metric without points is a record, but no item.
@@ -155,13 +154,8 @@ impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
 
     /// Puts the record into the plan with its edits done, if that makes a difference.
     fn edit(&mut self, field: &Field<'_>) -> bool {
-        let edited = write_record(self.signal, &self.edits, field.value, &mut self.scratch);
-        if edited {
-            self.plan.open(field.number);
-            self.plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
-            self.plan.close();
-            self.changed = true;
-        }
+        let edited = self.bench.record(&mut self.plan, self.signal, field, &self.edits);
+        self.changed |= edited;
         edited
     }
 }

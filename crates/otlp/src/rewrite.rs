@@ -2,12 +2,14 @@
 
 mod apply;
 mod edits;
+mod list;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
 pub use edits::{Edit, Edits, Rules};
+pub use list::{AttributeList, Change, Verdict, When};
 pub use value::Value;
 
 use bytes::Bytes;
@@ -20,6 +22,7 @@ use crate::plan::Plan;
 use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
 use crate::wire::{Field, Fields};
 use apply::Target;
+use list::Memory;
 
 /// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
 /// `edits`; it sees everything as it was before any change.
@@ -40,11 +43,6 @@ pub trait Editor {
     }
 }
 
-/// Writes a span or log record with the edits done into `out`. False if that is no change; `out` is of no use then.
-pub(crate) fn write_record(signal: Signal, edits: &Edits, content: &[u8], out: &mut Vec<u8>) -> bool {
-    Target::of_record(signal).is_some_and(|target| apply::write(edits, content, target, out))
-}
-
 /// Changes what an editor says.
 ///
 /// Guaranteed for bytes that [`scan`](crate::scan) accepted: what is not edited is copied as it stands, unknown fields included, and
@@ -54,15 +52,45 @@ pub(crate) fn write_record(signal: Signal, edits: &Edits, content: &[u8], out: &
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
 /// with the same key are made one only where that key is edited.
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
-    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), scratch: Vec::new() })
+    edit(
+        bytes,
+        &mut Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() },
+    )
 }
 
 struct Rewriter<'e, E> {
     signal: Signal,
     editor: &'e mut E,
     edits: Edits,
-    /// The message that is being written; kept for its memory.
+    bench: Bench,
+}
+
+/// Where messages are changed; kept for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Bench {
+    memory: Memory,
+    /// The message that is being written.
     scratch: Vec<u8>,
+}
+
+impl Bench {
+    /// Puts a span or a log record into the plan with the edits done, if that makes a difference.
+    pub(crate) fn record(&mut self, plan: &mut Plan, signal: Signal, field: &Field<'_>, edits: &Edits) -> bool {
+        let target = Target::of_record(signal);
+        target.is_some_and(|target| self.message(plan, field.number, field.value, target, edits))
+    }
+
+    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
+        if edits.is_empty()
+            || !apply::apply(edits.as_slice(), content, target, &mut self.memory, &mut self.scratch)
+        {
+            return false;
+        }
+        plan.open(number);
+        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
+        plan.close();
+        true
+    }
 }
 
 impl<E: Editor> Walk for Rewriter<'_, E> {
@@ -71,15 +99,17 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
         self.edits.clear();
         self.editor.resource(resource, &mut self.edits);
         let target = Target { attributes: resource::ATTRIBUTES, trace_state: None };
-        self.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target)
+        self.bench.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target, &self.edits)
     }
 
     fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
         let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
-        let Some(target) = Target::of_record(self.signal) else { return self.metric(plan, place, &record, field) };
+        if self.signal == Signal::Metrics {
+            return self.metric(plan, place, &record, field);
+        }
         self.edits.clear();
         self.editor.record(&record, &mut self.edits);
-        self.message(plan, field.number, field.value, target)
+        self.bench.record(plan, self.signal, field, &self.edits)
     }
 }
 
@@ -120,17 +150,7 @@ impl<E: Editor> Rewriter<'_, E> {
         };
         self.edits.clear();
         self.editor.point(metric, &point, &mut self.edits);
-        self.message(plan, field.number, field.value, Target { attributes, trace_state: None })
-    }
-
-    /// Writes the message with the edits applied, if that makes a difference.
-    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target) -> bool {
-        if !apply::write(&self.edits, content, target, &mut self.scratch) {
-            return false;
-        }
-        plan.open(number);
-        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
-        plan.close();
-        true
+        let target = Target { attributes, trace_state: None };
+        self.bench.message(plan, field.number, field.value, target, &self.edits)
     }
 }

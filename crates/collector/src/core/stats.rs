@@ -181,6 +181,10 @@ pub struct ProcessorStats {
     pub outgoing: AtomicU64,
     /// Items that it refused.
     pub refused: AtomicU64,
+    /// Items that it was there to drop.
+    pub filtered: AtomicU64,
+    /// What it decided, if it is a sampler.
+    pub sampled: SamplerStats,
     /// Batches that left because they were full.
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.
@@ -335,7 +339,6 @@ type Shared<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
 pub struct Registry {
     receivers: Shared<(ComponentId, Transport), ReceiverStats>,
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
-    samplers: Shared<(ComponentId, Signal), SamplerStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
@@ -363,11 +366,6 @@ impl Registry {
     /// The counters of a processor.
     pub fn processor(&self, id: &ComponentId, signal: Signal) -> Arc<ProcessorStats> {
         get_or_make(&self.processors, (id.clone(), signal))
-    }
-
-    /// The decisions of a sampler.
-    pub fn sampler(&self, id: &ComponentId, signal: Signal) -> Arc<SamplerStats> {
-        get_or_make(&self.samplers, (id.clone(), signal))
     }
 
     /// The counters of an exporter in a pipeline.
@@ -400,11 +398,6 @@ impl Registry {
     /// All processors.
     pub fn processors(&self) -> Vec<((ComponentId, Signal), Arc<ProcessorStats>)> {
         all(&self.processors)
-    }
-
-    /// All samplers.
-    pub fn samplers(&self) -> Vec<((ComponentId, Signal), Arc<SamplerStats>)> {
-        all(&self.samplers)
     }
 
     /// All exporters.

@@ -20,8 +20,6 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use kubewake_config::model::ProbabilisticSampler as Settings;
 use kubewake_otlp::{Signal, select};
 
@@ -74,9 +72,4 @@ impl Mapper for ProbabilisticSampler {
         self.warnings.tell(&tally, signal, self.sampler.fails_closed());
         retained.into()
     }
-}
-
-/// Builds the processor.
-pub fn build(settings: &Settings, stats: &Arc<SamplerStats>) -> Box<dyn Mapper> {
-    Box::new(ProbabilisticSampler::new(settings, stats))
 }

@@ -8,7 +8,6 @@
 mod calls;
 mod page;
 mod rows;
-mod samplers;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,6 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
             calls::all(&mut page, registry);
         }
         rows::processors(&mut page, registry, level);
-        samplers::all(&mut page, registry);
         rows::exporters(&mut page, registry, level);
         pipelines(&mut page, registry);
         memory(&mut page, registry);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    catalog,
+    attributes, catalog,
     cursor::Cursor,
-    exporter, extension, id, processor, receiver,
+    exporter, extension, filter, id, processor, receiver,
     report::{Report, finding},
     sampler, scalar,
 };
@@ -36,6 +36,9 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     types: &[
         ("batch", processor::batch),
         ("memory_limiter", processor::memory_limiter),
+        ("filter", filter::filter),
+        ("attributes", attributes::attributes),
+        ("resource", attributes::resource),
         ("probabilistic_sampler", sampler::probabilistic),
     ],
     elsewhere: catalog::PROCESSORS,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::ProbabilisticSampler;
+use super::{Attributes, Filter, ProbabilisticSampler, Resource};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,12 @@ pub enum Processor {
     Batch(Batch),
     /// `memory_limiter`
     MemoryLimiter(MemoryLimiter),
+    /// `filter`
+    Filter(Box<Filter>),
+    /// `attributes`
+    Attributes(Box<Attributes>),
+    /// `resource`
+    Resource(Resource),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
 }
@@ -21,7 +27,9 @@ impl Processor {
     /// What it can work on.
     pub fn signals(&self) -> &'static [Signal] {
         match self {
-            Self::Batch(_) | Self::MemoryLimiter(_) => &Signal::ALL,
+            Self::Batch(_) | Self::MemoryLimiter(_) | Self::Filter(_) | Self::Attributes(_) | Self::Resource(_) => {
+                &Signal::ALL
+            }
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
         }
     }

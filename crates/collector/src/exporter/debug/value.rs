@@ -1,10 +1,27 @@
 //! Values, ids, times and enums as the Collector writes them.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
-use kubewake_otlp::view::AnyValue;
+use kubewake_otlp::view::{AnyValue, KeyValue, lossy};
+use serde_json::{Map, Value};
 
 use crate::telemetry::shortest;
-pub(super) use crate::value::plain;
+
+/// How deep values are followed. Beyond it nothing is shown, so that no sender can use up the stack.
+const MAX_DEPTH: usize = 64;
+
+/// A value without its type: text as it is, lists and maps in JSON.
+pub(super) fn plain(value: AnyValue<'_>) -> String {
+    match value {
+        AnyValue::None => String::new(),
+        AnyValue::String(text) => lossy(text).into_owned(),
+        AnyValue::Bool(value) => value.to_string(),
+        AnyValue::Int(value) => value.to_string(),
+        AnyValue::Double(value) => shortest(value, 21),
+        AnyValue::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
+        AnyValue::Array(_) | AnyValue::KeyValueList(_) => json(value, MAX_DEPTH).to_string(),
+    }
+}
 
 /// A value with its type: `Str(text)`.
 pub(super) fn typed(value: AnyValue<'_>) -> String {
@@ -19,6 +36,23 @@ pub(super) fn typed(value: AnyValue<'_>) -> String {
         AnyValue::Bytes(_) => "Bytes",
     };
     format!("{kind}({})", plain(value))
+}
+
+fn json(value: AnyValue<'_>, depth: usize) -> Value {
+    let Some(depth) = depth.checked_sub(1) else { return Value::Null };
+    match value {
+        AnyValue::None => Value::Null,
+        AnyValue::Bool(value) => value.into(),
+        AnyValue::Int(value) => value.into(),
+        // JSON has no text for infinity: it becomes null.
+        AnyValue::Double(value) => value.into(),
+        AnyValue::String(_) | AnyValue::Bytes(_) => plain(value).into(),
+        AnyValue::Array(values) => values.map(|content| json(AnyValue::new(content), depth)).collect(),
+        AnyValue::KeyValueList(pairs) => {
+            let pair = |pair: KeyValue<'_>| (lossy(pair.key()).into_owned(), json(pair.value(), depth));
+            Value::Object(pairs.map(pair).collect::<Map<_, _>>())
+        }
+    }
 }
 
 /// An id in hexadecimal; nothing if it is absent or all zeros.

@@ -12,7 +12,6 @@ use super::{
     decide::{Carried, Item, Mode, Sampler, Trouble, Verdict},
     hash,
 };
-use crate::value;
 
 const THRESHOLD: &str = "sampling.threshold";
 const RANDOMNESS: &str = "sampling.randomness";
@@ -105,7 +104,7 @@ fn hashed(
     let of = |bytes: &[u8]| (!bytes.is_empty()).then(|| hash::randomness(seed, bytes));
     let randomness = source.and_then(|value| match value {
         AnyValue::Bytes(bytes) | AnyValue::String(bytes) => of(bytes),
-        other => of(value::plain(other).as_bytes()),
+        other => of(&other.to_text()),
     });
     let policy = if randomness.is_some() { Policy::Attribute } else { Policy::Missing };
     (randomness, policy)

@@ -79,6 +79,8 @@ pub(super) fn processors(page: &mut Page, registry: &Registry, level: Level) {
         match id.kind() {
             "batch" => batch(page, &labels, &stats, level),
             "memory_limiter" => memory_limiter(page, signal, &labels, &stats),
+            "filter" => filter(page, signal, &[("filter", id.as_str())], &stats),
+            "probabilistic_sampler" => probabilistic_sampler(page, signal, id.as_str(), &stats),
             _ => {}
         }
     }
@@ -125,6 +127,31 @@ fn memory_limiter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: 
         labels,
         read(&stats.refused),
     );
+}
+
+fn filter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: &ProcessorStats) {
+    let (items, noun) = match signal {
+        Signal::Traces => ("spans", "spans"),
+        Signal::Metrics => ("datapoints", "metric data points"),
+        Signal::Logs => ("logs", "logs"),
+    };
+    page.counter(
+        &format!("otelcol_processor_filter_{items}_filtered"),
+        &format!("Number of {noun} dropped by the filter processor [Development]"),
+        labels,
+        read(&stats.filtered),
+    );
+}
+
+fn probabilistic_sampler(page: &mut Page, signal: Signal, id: &str, stats: &ProcessorStats) {
+    // The Collector counts spans, and says traces.
+    let name = format!("otelcol_processor_probabilistic_sampler_count_{}_sampled", signal.name());
+    let help = format!("Count of {} that were sampled or not [Development]", signal.name());
+    for (policy, decisions) in stats.sampled.all() {
+        for (sampled, count) in [("true", decisions.kept()), ("false", decisions.dropped())] {
+            page.counter(&name, &help, &[("policy", &policy), ("processor", id), ("sampled", sampled)], count);
+        }
+    }
 }
 
 pub(super) fn exporters(page: &mut Page, registry: &Registry, level: Level) {
