@@ -52,10 +52,7 @@ pub trait Editor {
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
 /// with the same key are made one only where that key is edited.
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
-    edit(
-        bytes,
-        &mut Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() },
-    )
+    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() })
 }
 
 struct Rewriter<'e, E> {
@@ -81,9 +78,7 @@ impl Bench {
     }
 
     fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
-        if edits.is_empty()
-            || !apply::apply(edits.as_slice(), content, target, &mut self.memory, &mut self.scratch)
-        {
+        if edits.is_empty() || !apply::apply(edits.as_slice(), content, target, &mut self.memory, &mut self.scratch) {
             return false;
         }
         plan.open(number);

@@ -50,10 +50,13 @@ pub(super) fn decide(sampler: &Sampler, keys: &LogKeys, log: LogRecord<'_>, edit
 
 /// What the record says of earlier sampling; `None` if that cannot be read. What is no text says nothing.
 fn carried(threshold: Option<AnyValue<'_>>, randomness: Option<AnyValue<'_>>) -> Option<(Carried, Option<Randomness>)> {
-    let text = |value: Option<AnyValue<'_>>| value.and_then(|value| value.as_text()).filter(|text| !text.is_empty());
     let threshold = text(threshold).map(|text| Threshold::parse(text).ok_or(())).transpose().ok()?;
     let randomness = text(randomness).map(|text| Randomness::parse(text).ok_or(())).transpose().ok()?;
     Some((Carried { threshold, new_randomness: None }, randomness))
+}
+
+fn text(value: Option<AnyValue<'_>>) -> Option<&[u8]> {
+    value.and_then(|value| value.as_text()).filter(|text| !text.is_empty())
 }
 
 fn item(
@@ -92,12 +95,7 @@ fn item(
 }
 
 /// Randomness of the trace id, or else of the attribute.
-fn hashed(
-    seed: u32,
-    keys: &LogKeys,
-    trace_id: &[u8],
-    source: Option<AnyValue<'_>>,
-) -> (Option<Randomness>, Policy) {
+fn hashed(seed: u32, keys: &LogKeys, trace_id: &[u8], source: Option<AnyValue<'_>>) -> (Option<Randomness>, Policy) {
     if keys.by_trace_id && Randomness::of_trace_id(trace_id).is_some() {
         return (Some(hash::randomness(seed, trace_id)), Policy::TraceIdHash);
     }

@@ -48,9 +48,7 @@ fn item(mode: Mode, trace_id: &[u8], state: Option<&TraceState<'_>>) -> Item {
             let known = Randomness::of_trace_id(trace_id).is_some();
             let randomness = known.then(|| hash::randomness(seed, trace_id));
             let policy = if known { Policy::TraceIdHash } else { Policy::Missing };
-            let in_use = explicit
-                .map(|_| Trouble::RandomnessInUse)
-                .or(threshold.map(|_| Trouble::ThresholdInUse));
+            let in_use = explicit.map(|_| Trouble::RandomnessInUse).or(threshold.map(|_| Trouble::ThresholdInUse));
             match trouble.or(in_use) {
                 Some(trouble) => Item { randomness, policy, trouble: Some(trouble), carried: None },
                 None => {

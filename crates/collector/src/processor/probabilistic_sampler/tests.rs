@@ -123,9 +123,13 @@ fn what_cannot_be_decided_is_dropped_or_kept_as_the_settings_say() {
 fn a_hash_says_what_it_decided_by() {
     // The hash of the Collector, with its seed of little-endian bytes.
     assert_eq!(hash::fnv1a(0, b""), 0x4b95_f515);
-    for (percentage, threshold) in [(100.0, "0"), (75.0, "4"), (50.0, "8"), (25.0, "c"), (10.0, "e668"), (100.0 / 3.0, "aaac")] {
+    for (percentage, threshold) in
+        [(100.0, "0"), (75.0, "4"), (50.0, "8"), (25.0, "c"), (10.0, "e668"), (100.0 / 3.0, "aaac")]
+    {
         let settings = Settings { hash_seed: 22, ..settings(SamplerMode::HashSeed, percentage) };
-        let ids: Vec<String> = (1..2000_u128).map(|n| format!("{:032x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834))).collect();
+        let ids: Vec<String> = (1..2000_u128)
+            .map(|n| format!("{:032x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834)))
+            .collect();
         let all: Vec<String> = ids.iter().map(|id| span(id, "")).collect();
         let kept = states(&settings, &spans(&all.join(",")));
         let share = kept.len() as f32 / ids.len() as f32 * 100.0;
@@ -212,6 +216,52 @@ fn log_records_are_sampled_by_an_attribute() {
     let trace = Settings { attribute_source: AttributeSource::TraceId, ..by };
     let record = r#"{"attributes": [{"key": "id", "value": {"stringValue": "1234"}}]}"#;
     assert_eq!(attributes(&trace, record).unwrap().into_iter().nth(1).unwrap().1, expected);
+}
+
+/// How many of the hundred records that the Collector's own tests use are kept, as they say.
+#[test]
+fn the_same_records_are_kept_as_by_the_collector() {
+    let record = |n: u8| {
+        let id = [[0; 8], [n; 8]].concat();
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut attributes = vec![format!(r#"{{"key": "rando", "value": {{"intValue": {}}}}}"#, hash::fnv1a(123, &id))];
+        if n % 2 == 0 {
+            let bytes = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, &id);
+            attributes.push(format!(r#"{{"key": "foo", "value": {{"bytesValue": "{bytes}"}}}}"#));
+            let text = if n == 0 { "" } else { &hex };
+            attributes.push(format!(r#"{{"key": "bar", "value": {{"stringValue": "{text}"}}}}"#));
+        }
+        if n % 4 == 0 {
+            attributes.push(r#"{"key": "priority", "value": {"doubleValue": 100}}"#.to_owned());
+        }
+        format!(r#"{{"traceId": "{hex}", "attributes": [{}]}}"#, attributes.join(","))
+    };
+    let all = logs(&(0..100).map(record).collect::<Vec<_>>().join(","));
+    for (percentage, source, priority, fail_closed, expected) in [
+        (100.0, None, None, false, 100),
+        (0.0, None, None, true, 0),
+        (50.0, None, None, true, 45),
+        (0.0, Some("foo"), None, false, 0),
+        (100.0, Some("foo"), None, false, 100),
+        (50.0, Some("foo"), None, true, 23),
+        (50.0, Some("bar"), None, true, 29),
+        (0.0, Some("rando"), Some("priority"), false, 25),
+        (50.0, Some("rando"), Some("priority"), false, 64),
+        (100.0, Some("rando"), Some("priority"), false, 100),
+        (0.0, None, Some("priority"), false, 25),
+        (50.0, None, Some("priority"), false, 57),
+        (0.0, Some("foo"), Some("priority"), false, 25),
+    ] {
+        let settings = Settings {
+            attribute_source: if source.is_some() { AttributeSource::Record } else { AttributeSource::TraceId },
+            from_attribute: source.map(str::to_owned),
+            sampling_priority: priority.map(str::to_owned),
+            fail_closed,
+            ..settings(SamplerMode::HashSeed, percentage)
+        };
+        let kept = sample(&settings, Signal::Logs, &all).items;
+        assert_eq!(kept, expected, "{percentage} {source:?} {priority:?}");
+    }
 }
 
 #[test]
