@@ -31,7 +31,7 @@ pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
-pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 

@@ -27,8 +27,12 @@ pub(crate) struct Kind<T: 'static> {
     elsewhere: &'static str,
 }
 
-pub(crate) const RECEIVERS: Kind<Receiver> =
-    Kind { section: "receivers", noun: "receiver", types: &[("otlp", receiver::otlp)], elsewhere: catalog::RECEIVERS };
+pub(crate) const RECEIVERS: Kind<Receiver> = Kind {
+    section: "receivers",
+    noun: "receiver",
+    types: &[("otlp", receiver::otlp), ("opencensus", receiver::opencensus)],
+    elsewhere: catalog::RECEIVERS,
+};
 
 pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     section: "processors",

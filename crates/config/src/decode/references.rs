@@ -42,6 +42,10 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
             used.extend(references.iter().map(|reference| reference.id.clone()));
         }
         endpoints(report, id.signal, &wiring.exporters, parts.exporters);
+        let receivers = wiring.receivers.iter().filter_map(|reference| {
+            parts.receivers.components.get(&reference.id).map(|receiver| (reference, receiver.signals()))
+        });
+        signals(report, "receiver", id.signal, receivers);
         let processors = wiring.processors.iter().filter_map(|reference| {
             parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
         });
