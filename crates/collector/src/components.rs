@@ -48,7 +48,10 @@ fn left_out(what: &str, feature: &str) -> BuildError {
 /// The components of this build, a line for each kind.
 pub fn listing() -> String {
     let all = [
-        ("receivers", vec![("otlp", cfg!(feature = "receiver-otlp"))]),
+        (
+            "receivers",
+            vec![("otlp", cfg!(feature = "receiver-otlp")), ("opencensus", cfg!(feature = "receiver-opencensus"))],
+        ),
         (
             "processors",
             vec![
@@ -129,10 +132,14 @@ pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
 
 /// The extensions that a receiver takes its authenticators from.
 pub fn receiver_auth(settings: &model::Receiver) -> Vec<&ComponentId> {
-    let model::Receiver::Otlp(settings) = settings;
-    let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
-    let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
-    grpc.into_iter().chain(http).collect()
+    match settings {
+        model::Receiver::Otlp(settings) => {
+            let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
+            let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
+            grpc.into_iter().chain(http).collect()
+        }
+        model::Receiver::OpenCensus(settings) => settings.server.auth.iter().collect(),
+    }
 }
 
 /// What a processor is to a pipeline.
@@ -287,6 +294,9 @@ pub enum PreparedReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
     Otlp(crate::receiver::otlp::Prepared),
+    /// `opencensus`
+    #[cfg(feature = "receiver-opencensus")]
+    OpenCensus(crate::receiver::opencensus::Prepared),
 }
 
 /// A running receiver.
@@ -294,6 +304,9 @@ pub enum AnyReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
     Otlp(crate::receiver::otlp::Otlp),
+    /// `opencensus`
+    #[cfg(feature = "receiver-opencensus")]
+    OpenCensus(crate::receiver::opencensus::OpenCensus),
 }
 
 /// Finds the authenticator of a server.
@@ -310,8 +323,13 @@ pub fn prepare_receiver(
     match settings {
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
-            let old = old.map(|AnyReceiver::Otlp(old)| old);
+            let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
             crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
+        }
+        #[cfg(feature = "receiver-opencensus")]
+        model::Receiver::OpenCensus(settings) => {
+            let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+            crate::receiver::opencensus::prepare(settings, old, auth, claims).map(PreparedReceiver::OpenCensus)
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),
@@ -331,9 +349,15 @@ impl PreparedReceiver {
         match self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(prepared) => {
-                let old = old.map(|AnyReceiver::Otlp(old)| old);
+                let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
                 let (new, rest) = prepared.start(id, old, intake, registry);
                 (AnyReceiver::Otlp(new), AnyReceiver::Otlp(rest))
+            }
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(prepared) => {
+                let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+                let (new, rest) = prepared.start(id, old, intake, registry);
+                (AnyReceiver::OpenCensus(new), AnyReceiver::OpenCensus(rest))
             }
         }
     }
@@ -345,6 +369,8 @@ impl AnyReceiver {
         match *self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(ref receiver) => receiver,
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(ref receiver) => receiver,
         }
     }
 
@@ -356,6 +382,8 @@ impl AnyReceiver {
                 let grpc = receiver.grpc_address().map(|a| ("grpc", a));
                 grpc.into_iter().chain(receiver.http_address().map(|a| ("http", a))).collect()
             }
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(ref receiver) => receiver.address().map(|a| ("opencensus", a)).into_iter().collect(),
         }
     }
 }
