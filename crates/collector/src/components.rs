@@ -383,7 +383,7 @@ impl AnyReceiver {
                 grpc.into_iter().chain(receiver.http_address().map(|a| ("http", a))).collect()
             }
             #[cfg(feature = "receiver-opencensus")]
-            Self::OpenCensus(ref receiver) => receiver.address().map(|a| ("opencensus", a)).into_iter().collect(),
+            Self::OpenCensus(ref receiver) => receiver.address().map(|a| ("grpc", a)).into_iter().collect(),
         }
     }
 }

@@ -60,7 +60,11 @@ pub(super) async fn serve(
     }
 }
 
-async fn run(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, served: Served, mut closing: Closing) {
+pub(super) async fn run(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    served: Served,
+    mut closing: Closing,
+) {
     let settings = served.live.load().settings.server.clone();
     let (served, activity) = (Arc::new(served), Arc::new(Activity::default()));
     let busy = activity.clone();
