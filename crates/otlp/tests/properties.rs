@@ -384,6 +384,7 @@ fn any_bytes_are_handled(bytes: &[u8]) {
     fuzz_bodies::split(bytes);
     fuzz_bodies::retain(bytes);
     fuzz_bodies::rewrite(bytes);
+    fuzz_bodies::opencensus(bytes);
 }
 
 proptest! {
