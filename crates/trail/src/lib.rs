@@ -2,3 +2,5 @@
 
 pub mod carrier;
 pub mod context;
+#[cfg(feature = "webhook")]
+pub mod webhook;

@@ -25,7 +25,8 @@ pub fn operations(now: Option<&Annotations>, wanted: &[(String, String)], keys: 
         return Err(NoRoom);
     }
     if now.is_none() && added > 0 {
-        let map: serde_json::Map<String, Value> = set.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+        let map: serde_json::Map<String, Value> =
+            set.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
         return Ok(vec![json!({ "op": "add", "path": "/metadata/annotations", "value": map })]);
     }
     let set = set.map(|(key, value)| json!({ "op": "add", "path": path(key), "value": value }));

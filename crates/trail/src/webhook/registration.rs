@@ -1,20 +1,20 @@
 //! The registration of a webhook with the API server, kept as it should be.
 //!
 //! A [`Registration`] knows what a `MutatingWebhookConfiguration` or a `ValidatingWebhookConfiguration` should say, but for the `caBundle`, which changes with the
-//! certificates. [`Registration::ensure`] writes it by server-side apply, and only where the live object differs: a start writes nothing that is there
+//! certificates. [`Registration::renew`] writes it by server-side apply, and only where the live object differs: a start writes nothing that is there
 //! already, and two replicas do not wake each other.
 //!
-//! *Guaranteed*: every field that is ours has our value after `ensure`, whoever changed it. *Not done*: what others add beside it, such as another webhook in the
+//! *Guaranteed*: every field that is ours has our value after `renew`, whoever changed it. *Not done*: what others add beside it, such as another webhook in the
 //! same object or a match condition of their own, stays as server-side apply leaves it.
 
 use k8s_openapi::{
-    ByteString,
+    ByteString, Resource as _,
     api::admissionregistration::v1::{
         MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
     },
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt as _,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     core::ObjectMeta,
 };
@@ -39,15 +39,6 @@ pub struct Registration {
     name: String,
     manager: String,
     hooks: Hooks,
-}
-
-/// What became of it.
-#[derive(Clone, Debug)]
-pub enum Ensured {
-    /// It was as it should be.
-    Same,
-    /// It was written; this is how it looks now.
-    Written(Box<DynamicObject>),
 }
 
 impl Registration {
@@ -84,17 +75,18 @@ impl Registration {
         Ok(compare::covers(&self.wanted(bundle)?, &serde_json::to_value(live)?))
     }
 
-    /// Makes the live object what it should be, if it is not.
-    pub async fn ensure(&self, live: Option<&DynamicObject>, bundle: &str) -> Result<Ensured, kube::Error> {
-        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
+    /// Looks at the object as it is now, and makes it what it should be. Says whether it had to be written.
+    pub async fn renew(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
+        *live = self.api.get_opt(&self.name).await?;
         if let Some(live) = live
             && self.is_in(live, bundle).map_err(kube::Error::SerdeError)?
         {
-            return Ok(Ensured::Same);
+            return Ok(false);
         }
+        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
         let params = PatchParams::apply(&self.manager).force();
-        let written = self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await?;
-        Ok(Ensured::Written(Box::new(written)))
+        *live = Some(self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await?);
+        Ok(true)
     }
 
     /// Removes it, if it is still the object that was seen.

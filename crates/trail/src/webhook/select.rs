@@ -42,7 +42,9 @@ pub struct Resources {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResources {
     /// Another form.
-    #[error("{0:?} is not GROUP/VERSION/RESOURCE, as in apps/v1/deployments, or VERSION/RESOURCE, as in v1/pods; each may be *")]
+    #[error(
+        "{0:?} is not GROUP/VERSION/RESOURCE, as in apps/v1/deployments, or VERSION/RESOURCE, as in v1/pods; each may be *"
+    )]
     Form(String),
     /// It would do harm.
     #[error("{0} are never stamped: they are heartbeats, or reviews that may have no annotations")]
@@ -119,7 +121,7 @@ impl Select {
 
     /// The webhook that an API server is told of. It never stands in the way: what fails is ignored, and soon.
     ///
-    /// It is called again after webhooks that change the object later, since the hash of what the object asks for would be wrong otherwise.
+    /// It is called again if another webhook changes the object after it, since that may be what makes an update ask for something else.
     pub fn webhook(&self, name: &str, client_config: WebhookClientConfig) -> MutatingWebhook {
         MutatingWebhook {
             name: name.to_owned(),

@@ -11,7 +11,7 @@
 //! sends an old copy of an object back sets nothing. It counts only in namespaces whose contexts are believed.
 //!
 //! *Guaranteed*: no annotation but those of [`Keys`] is changed, and none where nothing is to be said. If webhooks that are called later change the object and this one
-//! is asked again, it finds its own stamp, takes it for the writer's, and only corrects the hash.
+//! is asked again, it finds its own stamp, takes it for the writer's, and leaves it.
 
 use std::collections::BTreeMap;
 
@@ -46,10 +46,12 @@ pub enum Decision {
     },
     /// The writer's context stays.
     Keep {
-        /// What belongs to it.
-        stamp: KeptStamp,
-        /// Whether it is under a key of somebody else's, and written under ours.
-        foreign: bool,
+        /// The context.
+        context: SpanContext,
+        /// What the object had before.
+        previous: Option<SpanContext>,
+        /// What is written beside it; nothing where the writer did so itself.
+        beside: Option<Beside>,
     },
     /// What was there before is there again. Nothing at all if the object had no context.
     Restore {
@@ -58,19 +60,15 @@ pub enum Decision {
     },
 }
 
-/// A writer's own context, and what belongs to it.
+/// What belongs to a context that the writer set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KeptStamp {
-    /// The context.
-    pub context: SpanContext,
+pub struct Beside {
+    /// Whether the context itself is under a key of somebody else's, and written under ours.
+    pub foreign: bool,
     /// The hash of what the object asks for.
     pub spec: String,
     /// The generation that it will have, if that is known.
     pub generation: Option<i64>,
-    /// When, if the writer said so itself.
-    pub changed: Option<Timestamp>,
-    /// What the object had before.
-    pub previous: Option<SpanContext>,
 }
 
 /// Why there is no decision.
@@ -93,18 +91,14 @@ pub fn decide(question: Question<'_>, keys: &Keys) -> Result<Decision, BadObject
     let own = own_context(&new, &old, keys).filter(|_| question.believed);
     Ok(match (own, last) {
         (Some(own), last) => {
-            let changed = own.changed.filter(|changed| last.as_ref().and_then(|last| last.changed) != Some(*changed));
-            let replaced = last.map(|last| last.context).filter(|context| !same(context, &own.context));
-            let previous = replaced.or_else(|| own.previous.clone());
-            let stamp = KeptStamp { context: own.context, spec, generation, changed, previous };
-            Decision::Keep { stamp, foreign: own.source != Source::Own }
+            // Whoever writes the hash, too, knows what it does, and would write it again and again if it were changed here.
+            let is_whole = own.spec.is_some() && last.as_ref().and_then(|last| last.spec.as_ref()) != own.spec.as_ref();
+            let beside = Beside { foreign: own.source != Source::Own, spec, generation };
+            let previous = last.map(|last| last.context).filter(|context| !same(context, &own.context));
+            Decision::Keep { context: own.context, previous, beside: (!is_whole).then_some(beside) }
         }
-        (None, last) if has_changed => {
-            Decision::Stamp { spec, generation, previous: last.map(|last| last.context) }
-        }
-        (None, Some(last)) if last.source == Source::Own => {
-            Decision::Restore { entries: keys.entries(Some(&old)) }
-        }
+        (None, last) if has_changed => Decision::Stamp { spec, generation, previous: last.map(|last| last.context) },
+        (None, Some(last)) if last.source == Source::Own => Decision::Restore { entries: keys.entries(Some(&old)) },
         (None, _) => Decision::Restore { entries: keys.entries(Some(&new)) },
     })
 }
@@ -116,7 +110,8 @@ fn own_context(new: &Annotations, old: &Annotations, keys: &Keys) -> Option<Foun
         without.remove(&keys.traceparent);
         keys.read(Some(&without)).found
     };
-    let ours = |annotations: &Annotations| keys.read(Some(annotations)).found.filter(|found| found.source == Source::Own);
+    let ours =
+        |annotations: &Annotations| keys.read(Some(annotations)).found.filter(|found| found.source == Source::Own);
     is_new(ours(new), ours(old)).or_else(|| is_new(others(new), others(old)))
 }
 
@@ -145,21 +140,30 @@ pub(super) fn annotations(object: &Value) -> Result<Option<Annotations>, BadObje
         return Ok(None);
     };
     let pairs = annotations.as_object().ok_or(BadObject)?.iter();
-    pairs.map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect::<Option<BTreeMap<_, _>>>().map(Some).ok_or(BadObject)
+    pairs
+        .map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect::<Option<BTreeMap<_, _>>>()
+        .map(Some)
+        .ok_or(BadObject)
 }
 
 impl Decision {
     /// The context that this call replaces on the object.
     pub fn previous(&self) -> Option<&SpanContext> {
         match self {
-            Self::Stamp { previous, .. } => previous.as_ref(),
-            Self::Keep { stamp, .. } => stamp.previous.as_ref(),
+            Self::Stamp { previous, .. } | Self::Keep { previous, .. } => previous.as_ref(),
             Self::Restore { .. } => None,
         }
     }
 
     /// How the annotations under our keys should be. `own` is the context of the webhook, without which there is nothing to stamp.
-    pub fn entries(&self, keys: &Keys, own: Option<&SpanContext>, now: Timestamp, new: &Annotations) -> Vec<(String, String)> {
+    pub fn entries(
+        &self,
+        keys: &Keys,
+        own: Option<&SpanContext>,
+        now: Timestamp,
+        new: &Annotations,
+    ) -> Vec<(String, String)> {
         match self {
             Self::Stamp { spec, generation, previous } => own.map_or_else(
                 || keys.entries(Some(new)),
@@ -168,16 +172,16 @@ impl Decision {
                     Stamp { context, spec, generation: *generation, changed: now, previous }.entries(keys)
                 },
             ),
-            Self::Keep { stamp, foreign } => {
-                let KeptStamp { context, spec, generation, changed, previous } = stamp.clone();
-                let changed = changed.unwrap_or(now);
-                let mut entries = Stamp { context, spec, generation, changed, previous }.entries(keys);
-                if !foreign {
+            Self::Keep { beside: None, .. } => keys.entries(Some(new)),
+            Self::Keep { context, previous, beside: Some(beside) } => {
+                let (context, spec, previous) = (context.clone(), beside.spec.clone(), previous.clone());
+                let stamp = Stamp { context, spec, generation: beside.generation, changed: now, previous };
+                let mut entries = stamp.entries(keys);
+                if !beside.foreign {
                     // The writer's own words stay as they are.
-                    let words = [&keys.traceparent, &keys.tracestate, &keys.changed];
-                    let kept = |key: &String| words.contains(&key) && (*key != keys.changed || stamp.changed.is_some());
-                    entries.retain(|(key, _)| !kept(key));
-                    entries.extend(keys.entries(Some(new)).into_iter().filter(|(key, _)| kept(key)));
+                    let is_theirs = |key: &String| *key == keys.traceparent || *key == keys.tracestate;
+                    entries.retain(|(key, _)| !is_theirs(key));
+                    entries.extend(keys.entries(Some(new)).into_iter().filter(|(key, _)| is_theirs(key)));
                 }
                 entries
             }

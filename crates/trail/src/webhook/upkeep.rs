@@ -23,17 +23,17 @@ use futures_util::{
 };
 use jiff::Timestamp;
 use kube::{
-    ResourceExt as _,
     api::DynamicObject,
     runtime::{WatchStreamExt as _, watcher},
 };
 use tokio::time::{Instant, sleep_until};
 
 use super::{
+    Chain,
     certificates::{Keep, KeepError, Ring, Serving, Terms},
     clock::Clock,
     counters::{Counters, Upkept},
-    registration::{Ensured, Registration},
+    registration::Registration,
 };
 
 /// Even if every watch is silent, all is looked at again.
@@ -122,14 +122,8 @@ impl Upkeep {
     pub async fn register(&mut self) -> Result<(), BeginError> {
         let bundle = self.ring.bundle();
         for (registration, live) in self.registrations.iter().zip(&mut self.live) {
-            let registered = async {
-                *live = registration.api().get_opt(registration.name()).await?;
-                if let Ensured::Written(object) = registration.ensure(live.as_ref(), &bundle).await? {
-                    *live = Some(*object);
-                }
-                Ok(())
-            };
-            registered.await.map_err(|source| BeginError::Register {
+            let registered = registration.renew(live, &bundle).await;
+            registered.map_err(|source| BeginError::Register {
                 kind: registration.kind(),
                 name: registration.name().to_owned(),
                 source: Box::new(source),
@@ -194,9 +188,7 @@ impl Upkeep {
     /// What becomes of each registration, by its place.
     fn watch(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
         let watches = self.registrations.iter().enumerate().map(|(at, registration)| {
-            let fields = format!("metadata.name={}", registration.name());
-            let config = watcher::Config::default().fields(&fields);
-            let events = watcher(registration.api().clone(), config).default_backoff();
+            let events = watcher::watch_object(registration.api().clone(), registration.name()).default_backoff();
             events.filter_map(move |event| std::future::ready(seen(at, event))).boxed()
         });
         stream::select_all(watches).boxed()
@@ -238,13 +230,15 @@ impl Upkeep {
         let bundle = self.ring.bundle();
         let mut turn = Turn::Quiet;
         for (registration, live) in self.registrations.iter().zip(&mut self.live) {
+            if is_registered(registration, live.as_ref(), &bundle) {
+                continue;
+            }
             let (kind, name) = (registration.kind(), registration.name());
-            match registration.ensure(live.as_ref(), &bundle).await {
-                Ok(Ensured::Same) => {}
-                Ok(Ensured::Written(object)) => {
+            match registration.renew(live, &bundle).await {
+                Ok(false) => {}
+                Ok(true) => {
                     self.counters.upkept(Upkept::Registered);
                     tracing::info!(kind, name, "the registration was written");
-                    *live = Some(*object);
                     turn = Turn::Repaired;
                 }
                 Err(error) => {
@@ -260,9 +254,7 @@ impl Upkeep {
     fn is_registered(&self) -> bool {
         let bundle = self.ring.bundle();
         let mut all = self.registrations.iter().zip(&self.live);
-        all.all(|(registration, live)| {
-            live.as_ref().is_some_and(|live| registration.is_in(live, &bundle).unwrap_or(false))
-        })
+        all.all(|(registration, live)| is_registered(registration, live.as_ref(), &bundle))
     }
 
     /// Remembers since when the authorities of now are registered.
@@ -271,10 +263,15 @@ impl Upkeep {
             return;
         }
         let (now, before) = (self.clock.now(), std::mem::take(&mut self.known));
-        self.known = self.ring.generations().iter().map(|one| {
-            let since = before.get(one.authority()).copied().unwrap_or(now);
-            (one.authority().to_owned(), since)
-        }).collect();
+        self.known = self
+            .ring
+            .generations()
+            .iter()
+            .map(|one| {
+                let since = before.get(one.authority()).copied().unwrap_or(now);
+                (one.authority().to_owned(), since)
+            })
+            .collect();
     }
 
     /// Shows the certificate that is right now. False if there is none.
@@ -303,6 +300,10 @@ impl Upkeep {
     }
 }
 
+fn is_registered(registration: &Registration, live: Option<&DynamicObject>, bundle: &str) -> bool {
+    live.is_some_and(|live| registration.is_in(live, bundle).unwrap_or(false))
+}
+
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -312,14 +313,12 @@ enum Turn {
 }
 
 /// What an event says of an object; nothing if it says nothing.
-fn seen(at: usize, event: watcher::Result<watcher::Event<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
-    match event {
-        Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => Some((at, Some(object))),
-        Ok(watcher::Event::Delete(_)) => Some((at, None)),
-        Ok(watcher::Event::Init | watcher::Event::InitDone) => None,
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "a registration cannot be watched");
-            None
-        }
-    }
+fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
+    event
+        .map(|object| (at, object))
+        .inspect_err(|error| tracing::warn!(error = %Chain(error), "a registration cannot be watched"))
+        .ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,7 +108,9 @@ async fn write(api: &Api<Secret>, name: &str, secret: Option<Secret>, ring: &Rin
     match written {
         Ok(_) => Ok(true),
         // 404: it was there a moment ago.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) && (exists || status.code == 409) => Ok(false),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) && (exists || status.code == 409) => {
+            Ok(false)
+        }
         Err(source) => Err(KeepError::Write { name: name.to_owned(), source: Box::new(source) }),
     }
 }
