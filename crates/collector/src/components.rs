@@ -60,6 +60,7 @@ pub fn listing() -> String {
                 ("filter", cfg!(feature = "processor-filter")),
                 ("attributes", cfg!(feature = "processor-attributes")),
                 ("resource", cfg!(feature = "processor-attributes")),
+                ("redaction", cfg!(feature = "processor-redaction")),
                 ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
             ],
         ),
@@ -179,6 +180,9 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::Resource(_) => {
             (cfg!(feature = "processor-attributes"), "the resource processor", "processor-attributes")
         }
+        model::Processor::Redaction(_) => {
+            (cfg!(feature = "processor-redaction"), "the redaction processor", "processor-redaction")
+        }
         model::Processor::ProbabilisticSampler(_) => {
             let feature = "processor-probabilistic-sampler";
             (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
@@ -202,6 +206,10 @@ fn mapper(settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn
         #[cfg(feature = "processor-attributes")]
         model::Processor::Resource(settings) => {
             Some(Box::new(crate::processor::attributes::Resources::new(settings.clone())))
+        }
+        #[cfg(feature = "processor-redaction")]
+        model::Processor::Redaction(settings) => {
+            Some(Box::new(crate::processor::redaction::Redaction::new(model::Redaction::clone(settings))))
         }
         #[cfg(feature = "processor-probabilistic-sampler")]
         model::Processor::ProbabilisticSampler(settings) => {

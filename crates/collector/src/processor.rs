@@ -11,3 +11,5 @@ pub mod map;
 mod matching;
 #[cfg(feature = "processor-probabilistic-sampler")]
 pub mod probabilistic_sampler;
+#[cfg(feature = "processor-redaction")]
+pub mod redaction;

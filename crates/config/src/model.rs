@@ -11,6 +11,7 @@ mod matching;
 mod network;
 mod processor;
 mod receiver;
+mod redaction;
 mod sampler;
 mod service;
 
@@ -32,6 +33,7 @@ pub use network::{
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
 pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
+pub use redaction::{HashFunction, Redaction, Summary};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use kubewake_otlp::wire::{put_bytes, put_fixed32, put_fixed64, put_uint};
 use kubewake_otlp::probability::{Randomness, Threshold};
+use kubewake_otlp::wire::{put_bytes, put_fixed32, put_fixed64, put_uint};
 use kubewake_otlp::{Edit, Limit, Signal, group_by_trace, retain, scan, select, split};
 
 fn attribute(key: &str, value: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Attributes and trace states, changed in place.
+//! Attributes, trace states and bodies, changed in place.
 
 mod apply;
 mod edits;
@@ -17,12 +17,13 @@ use bytes::Bytes;
 use crate::Signal;
 use crate::edit::{Place, Walk, copy, edit, replace};
 use crate::level::is_child;
-use crate::numbers::{exponential_point, histogram_point, number_point, resource, resource_entry, summary_point};
+use crate::numbers::{
+    exponential_point, histogram_point, number_point, resource, resource_entry, scope, scope_entry, summary_point,
+};
 use crate::plan::Plan;
-use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
+use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, Scope, ScopeEntry, View};
 use crate::wire::{Field, Fields};
-use apply::Target;
-use list::Memory;
+use apply::{Target, Workspace};
 
 /// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
 /// `edits`; it sees everything as it was before any change.
@@ -30,6 +31,11 @@ pub trait Editor {
     /// A resource. An entry that has none is asked for too, as an empty one, and gets one if an attribute is set.
     fn resource(&mut self, resource: Resource<'_>, edits: &mut Edits) {
         let _ = (resource, edits);
+    }
+
+    /// A scope. An entry that has none is asked for too, as for resources.
+    fn scope(&mut self, scope: Scope<'_>, edits: &mut Edits) {
+        let _ = (scope, edits);
     }
 
     /// A span or a log record.
@@ -65,7 +71,7 @@ struct Rewriter<'e, E> {
 /// Where messages are changed; kept for its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Bench {
-    memory: Memory,
+    work: Workspace,
     /// The message that is being written.
     scratch: Vec<u8>,
 }
@@ -73,12 +79,17 @@ pub(crate) struct Bench {
 impl Bench {
     /// Puts a span or a log record into the plan with the edits done, if that makes a difference.
     pub(crate) fn record(&mut self, plan: &mut Plan, signal: Signal, field: &Field<'_>, edits: &Edits) -> bool {
-        let target = Target::of_record(signal);
-        target.is_some_and(|target| self.message(plan, field.number, field.value, target, edits))
+        let target = match signal {
+            Signal::Traces => Target::SPAN,
+            Signal::Logs => Target::LOG_RECORD,
+            // Its points have what could be changed.
+            Signal::Metrics => return false,
+        };
+        self.message(plan, field.number, field.value, target, edits)
     }
 
     fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
-        if edits.is_empty() || !apply::apply(edits.as_slice(), content, target, &mut self.memory, &mut self.scratch) {
+        if edits.is_empty() || !apply::apply(edits.as_slice(), content, target, &mut self.work, &mut self.scratch) {
             return false;
         }
         plan.open(number);
@@ -93,8 +104,16 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
         let resource = entry.resource();
         self.edits.clear();
         self.editor.resource(resource, &mut self.edits);
-        let target = Target { attributes: resource::ATTRIBUTES, trace_state: None };
+        let target = Target::attributes(resource::ATTRIBUTES);
         self.bench.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target, &self.edits)
+    }
+
+    fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
+        let scope = entry.scope();
+        self.edits.clear();
+        self.editor.scope(scope, &mut self.edits);
+        let target = Target::attributes(scope::ATTRIBUTES);
+        self.bench.message(plan, scope_entry::SCOPE, scope.as_bytes(), target, &self.edits)
     }
 
     fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
@@ -145,7 +164,6 @@ impl<E: Editor> Rewriter<'_, E> {
         };
         self.edits.clear();
         self.editor.point(metric, &point, &mut self.edits);
-        let target = Target { attributes, trace_state: None };
-        self.bench.message(plan, field.number, field.value, target, &self.edits)
+        self.bench.message(plan, field.number, field.value, Target::attributes(attributes), &self.edits)
     }
 }

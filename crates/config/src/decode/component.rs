@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     attributes, catalog,
     cursor::Cursor,
-    exporter, extension, filter, id, processor, receiver,
+    exporter, extension, filter, id, processor, receiver, redaction,
     report::{Report, finding},
     sampler, scalar,
 };
@@ -43,6 +43,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("filter", filter::filter),
         ("attributes", attributes::attributes),
         ("resource", attributes::resource),
+        ("redaction", redaction::redaction),
         ("probabilistic_sampler", sampler::probabilistic),
     ],
     elsewhere: catalog::PROCESSORS,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, ProbabilisticSampler, Resource};
+use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Processor {
     Attributes(Box<Attributes>),
     /// `resource`
     Resource(Resource),
+    /// `redaction`
+    Redaction(Box<Redaction>),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
 }
@@ -27,10 +29,8 @@ impl Processor {
     /// What it can work on.
     pub fn signals(&self) -> &'static [Signal] {
         match self {
-            Self::Batch(_) | Self::MemoryLimiter(_) | Self::Filter(_) | Self::Attributes(_) | Self::Resource(_) => {
-                &Signal::ALL
-            }
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            _ => &Signal::ALL,
         }
     }
 }

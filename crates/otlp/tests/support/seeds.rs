@@ -61,7 +61,8 @@ fn opencensus() -> Vec<(String, Vec<u8>)> {
     put_uint(&mut message, 1, 1);
     put_uint(&mut message, 2, 7);
     let events = [field(1, &field(2, &text(1, "note"))), field(1, &field(3, &message))].concat();
-    let span = [field(1, &[1; 16]), field(2, &[2; 8]), text(4, "get"), field(7, &attributes), field(9, &events)].concat();
+    let span =
+        [field(1, &[1; 16]), field(2, &[2; 8]), text(4, "get"), field(7, &attributes), field(9, &events)].concat();
     let request = [node, field(2, &span), field(2, &[&span[..], &field(16, &field(1, b"pod"))].concat())].concat();
     let json = br#"{"node": {"attributes": {"a": "b"}}, "spans": [{"name": {"value": "n"}, "startTime": "2026-01-31T12:00:00Z",
         "attributes": {"attributeMap": {"a": {"intValue": "1"}}}, "sameProcessAsParentSpan": true}]} {"spans": []}"#;
