@@ -1,0 +1,72 @@
+//! The operator as a program.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use kubewake_example_head_operator::{manifests, operator};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// An operator whose work is one trace.
+#[derive(Debug, Parser)]
+#[command(name = "head-operator", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Works until SIGTERM; spans go where the OTEL_* variables say
+    Run(Run),
+    /// Prints the custom resource definitions
+    Crds,
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// The cluster to work on; else $KUBECONFIG, or the one that it is a pod of
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// How long an object is left alone when nothing happens to it, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    resync_ms: u64,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Crds => print!("{}", manifests::crds()?),
+        Command::Run(run) => run.run().await?,
+    }
+    Ok(())
+}
+
+impl Run {
+    async fn run(self) -> anyhow::Result<()> {
+        let client = Client::try_from(self.config().await?).context("the cluster cannot be reached")?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let stop = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        };
+        println!("ready head-operator");
+        operator::run(client, &operator::Options { resync: Duration::from_millis(self.resync_ms) }, stop).await;
+        Ok(())
+    }
+
+    async fn config(&self) -> anyhow::Result<Config> {
+        let Some(path) = &self.kubeconfig else {
+            return Config::infer().await.context("no cluster is named: use --kubeconfig");
+        };
+        let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+        config.with_context(|| format!("cannot use {}", path.display()))
+    }
+}
