@@ -20,10 +20,10 @@ pub const ADMINISTRATORS: &str = "system:masters";
 
 /// A cluster with nodes whose API server sends its spans to [`Traces`].
 pub struct Traced {
+    /// How an administrator works on the cluster, which ends before those whom it tells do.
+    pub kubectl: Kubectl,
     /// What was received.
     pub traces: Traces,
-    /// How an administrator works on the cluster.
-    pub kubectl: Kubectl,
 }
 
 impl Traced {
