@@ -68,4 +68,12 @@ impl Traced {
         webhook.ready();
         webhook
     }
+
+    /// Ends the cluster. All that it had to say is said then.
+    pub fn end(mut self) -> Traces {
+        let cluster = self.kubectl.process();
+        cluster.signal("TERM");
+        assert!(cluster.wait().success(), "the cluster did not end well");
+        self.traces
+    }
 }

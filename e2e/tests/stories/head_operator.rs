@@ -1,5 +1,10 @@
 //! Somebody applies a Head, and sees in one trace what came of it.
 
+mod again;
+mod distrust;
+mod rapid;
+mod refused;
+mod restart;
 mod whole;
 
 use std::{fs, process::Command};

@@ -112,6 +112,8 @@ impl Context {
         K: Conditioned + ResourceExt + Clone + Debug + DeserializeOwned,
     {
         if object.status() == Some(&status) {
+            let (kind, meta) = (K::kind(&()), object.meta());
+            tracing::debug!(%kind, namespace = ?meta.namespace, name = ?meta.name, "all is as it should be");
             return Ok(());
         }
         let patch = Patch::Merge(json!({"status": status}));

@@ -1,14 +1,22 @@
 //! From `kubectl apply` to Ready.
 
-use super::{TRUSTED, cluster, head, operator, stop, wait_ready};
+use super::{KINDS, OURS, TRUSTED, cluster, head, operator, stop, wait_ready};
+
+/// Everything that comes of a Head with one child.
+pub(super) const CONVERGENCE: &str = "";
 
 #[test]
 fn one_apply_is_one_trace_until_everything_is_ready() {
     let Some(traced) = cluster(&TRUSTED) else { return };
+    let webhook = traced.webhook(&KINDS, &[]);
     let operator = operator(&traced, &[]);
     traced.kubectl.ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
+    let trace = traced.traces.span("stamp Head", |_| true).id.trace;
+    traced.traces.becomes(&trace, CONVERGENCE);
     stop(operator);
-    let span = traced.traces.span("POST /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/heads", |_| true);
-    panic!("{}\n{}", traced.traces.show(&span.id.trace), traced.kubectl.ok("get heads,childas,deployments,events -o wide"));
+    stop(webhook);
+    let traces = traced.end();
+    traces.is(&trace, CONVERGENCE);
+    traces.tell_only(&OURS, &[&trace]);
 }
