@@ -5,6 +5,7 @@ mod distrust;
 mod rapid;
 mod refused;
 mod restart;
+mod trial;
 mod whole;
 
 use std::{fs, process::Command};
@@ -29,7 +30,7 @@ fn file(name: &str) -> String {
 
 /// A cluster that knows Heads, without an operator.
 fn cluster(trusted: &[&str]) -> Option<Traced> {
-    let traced = Traced::start(&["--image", "example/shell=/bin/sh"], trusted)?;
+    let traced = Traced::start(&["--image", "busybox=/bin/sh"], trusted)?;
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
     kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
@@ -69,7 +70,7 @@ metadata: {{name: {name}}}
 spec:
   children:
   - name: a
-    template: {{image: example/shell, args: ["-c", "exec sleep 1000000", "{word}"]}}
+    template: {{image: busybox, command: ["sh", "-c", "exec sleep 1000000", "{word}"]}}
 "#
     )
 }

@@ -11,6 +11,7 @@ use kube::{
         events::{Event, EventType, Recorder, Reporter},
     },
 };
+use kubewake_trail::Trail;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -73,16 +74,17 @@ impl Conditioned for ChildA {
 /// What every reconcile has at hand.
 pub struct Context {
     client: Client,
+    trail: Trail,
     recorder: Recorder,
     /// How long an object is left alone when nothing happens to it.
     pub(crate) resync: Duration,
 }
 
 impl Context {
-    /// With this client.
-    pub fn new(client: Client, resync: Duration) -> Self {
+    /// With this client, whose calls the trail sees.
+    pub fn new(client: Client, trail: Trail, resync: Duration) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: labels::MANAGER.into(), instance: None });
-        Self { client, recorder, resync }
+        Self { client, trail, recorder, resync }
     }
 
     /// Objects of a kind where another one lives.
@@ -93,32 +95,27 @@ impl Context {
         Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default())
     }
 
-    /// Makes a child what it should be, and gives what it is now.
-    pub(crate) async fn apply<P, K>(&self, parent: &P, api: &Api<K>, mut child: K) -> kube::Result<K>
+    /// Makes a child what it should be, and gives what it is now: a span, whose context the child carries on.
+    pub(crate) async fn apply<P, K>(&self, parent: &P, api: &Api<K>, child: K) -> kube::Result<K>
     where
         P: Resource<DynamicType = ()>,
         K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        child.owner_references_mut().extend(parent.controller_owner_ref(&()));
-        let mut document = serde_json::to_value(&child).map_err(kube::Error::SerdeError)?;
-        document["apiVersion"] = K::api_version(&()).into();
-        document["kind"] = K::kind(&()).into();
-        api.patch(&child.name_any(), &PatchParams::apply(labels::MANAGER).force(), &Patch::Apply(document)).await
+        self.trail.child(parent).apply(api, labels::MANAGER, child).await
     }
 
-    /// Writes a status that is not there yet, and tells of a new reason.
+    /// Writes a status that is not there yet: a span, and the converge span if the object is ready by it. Tells of a new reason.
     pub(crate) async fn status<K>(&self, object: &K, status: K::Status) -> Result<(), Error>
     where
-        K: Conditioned + ResourceExt + Clone + Debug + DeserializeOwned,
+        K: Conditioned + Clone + Debug + Serialize + DeserializeOwned,
     {
         if object.status() == Some(&status) {
             let (kind, meta) = (K::kind(&()), object.meta());
             tracing::debug!(%kind, namespace = ?meta.namespace, name = ?meta.name, "all is as it should be");
             return Ok(());
         }
-        let patch = Patch::Merge(json!({"status": status}));
-        let api = self.beside::<K>(object);
-        api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.map_err(Error::Status)?;
+        let (api, patch) = (self.beside::<K>(object), Patch::Merge(json!({"status": status})));
+        self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await.map_err(Error::Status)?;
         self.tell(object, &status).await;
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! The operator as a program.
+mod telemetry;
 
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use kube::{
-    Client, Config,
+    Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kubewake_example_head_operator::{manifests, operator};
+use kubewake_trail::{Mode, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An operator whose work is one trace.
@@ -32,9 +34,24 @@ struct Run {
     /// The cluster to work on; else $KUBECONFIG, or the one that it is a pod of
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The namespace to work in; all of them without it
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Whether a reconcile is a child of the context on its object, or a new trace with a link to it
+    #[arg(long, value_enum, default_value_t = Relation::Tree)]
+    mode: Relation,
+    /// A namespace whose contexts are not followed; may be given more than once
+    #[arg(long, value_name = "NAMESPACE")]
+    distrust: Vec<String>,
     /// How long an object is left alone when nothing happens to it, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     resync_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Relation {
+    Tree,
+    Links,
 }
 
 #[tokio::main]
@@ -48,7 +65,8 @@ async fn main() -> anyhow::Result<()> {
 
 impl Run {
     async fn run(self) -> anyhow::Result<()> {
-        let client = Client::try_from(self.config().await?).context("the cluster cannot be reached")?;
+        let (provider, trail) = telemetry::setup(self.trail_options());
+        let client = trail.client(self.config().await?).context("the cluster cannot be reached")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {
             tokio::select! {
@@ -57,8 +75,18 @@ impl Run {
             }
         };
         println!("ready head-operator");
-        operator::run(client, &operator::Options { resync: Duration::from_millis(self.resync_ms) }, stop).await;
+        let options = operator::Options { resync: Duration::from_millis(self.resync_ms), namespace: self.namespace };
+        operator::run(client, trail, &options, stop).await;
+        provider.shutdown()?;
         Ok(())
+    }
+
+    fn trail_options(&self) -> kubewake_trail::Options {
+        let mode = match self.mode {
+            Relation::Tree => Mode::Tree,
+            Relation::Links => Mode::Links,
+        };
+        kubewake_trail::Options { mode, trust: Trust::except(self.distrust.clone()), ..kubewake_trail::Options::default() }
     }
 
     async fn config(&self) -> anyhow::Result<Config> {

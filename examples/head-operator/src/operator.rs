@@ -6,11 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, future};
-use k8s_openapi::{api::apps::v1::Deployment, jiff::Timestamp};
+use k8s_openapi::{NamespaceResourceScope, api::apps::v1::Deployment, jiff::Timestamp};
 use kube::{
-    Api, Client,
-    runtime::{Controller, controller::Action, watcher},
+    Api, Client, Resource,
+    runtime::{controller::Action, watcher},
 };
+use kubewake_trail::{Controller, Trail};
 
 use crate::{
     api::{ChildA, Head},
@@ -24,27 +25,39 @@ use crate::{
 pub struct Options {
     /// How long an object is left alone when nothing happens to it.
     pub resync: Duration,
+    /// The namespace to work in; all of them without one.
+    pub namespace: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         // Watches tell of every change; this is for the case that one did not.
-        Self { resync: Duration::from_secs(300) }
+        Self { resync: Duration::from_secs(300), namespace: None }
     }
 }
 
-/// Works until `stop` comes.
-pub async fn run(client: Client, options: &Options, stop: impl Future<Output = ()> + Send + 'static) {
-    let context = Arc::new(Context::new(client.clone(), options.resync));
+impl Options {
+    fn all<K>(&self, client: &Client) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let client = client.clone();
+        self.namespace.as_ref().map_or_else(|| Api::all(client.clone()), |name| Api::namespaced(client.clone(), name))
+    }
+}
+
+/// Works until `stop` comes. The client is the trail's.
+pub async fn run(client: Client, trail: Trail, options: &Options, stop: impl Future<Output = ()> + Send + 'static) {
+    let context = Arc::new(Context::new(client.clone(), trail.clone(), options.resync));
     let (all, stop) = (watcher::Config::default(), stop.boxed().shared());
-    let heads = Controller::new(Api::<Head>::all(client.clone()), all.clone())
-        .owns(Api::<ChildA>::all(client.clone()), all.clone())
+    let heads = Controller::new(options.all::<Head>(&client), all.clone())
+        .owns(options.all::<ChildA>(&client), all.clone())
         .graceful_shutdown_on(stop.clone())
-        .run(head::reconcile, again, Arc::clone(&context));
-    let children = Controller::new(Api::<ChildA>::all(client.clone()), all.clone())
-        .owns(Api::<Deployment>::all(client), all)
+        .run(trail.clone(), head::reconcile, again, Arc::clone(&context));
+    let children = Controller::new(options.all::<ChildA>(&client), all.clone())
+        .owns(options.all::<Deployment>(&client), all)
         .graceful_shutdown_on(stop)
-        .run(child::reconcile, again, context);
+        .run(trail, child::reconcile, again, context);
     future::join(heads.for_each(|_| future::ready(())), children.for_each(|_| future::ready(()))).await;
 }
 

@@ -13,7 +13,7 @@ spec:
     resourceRules:
     - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
   validations:
-  - expression: "object.spec.template.spec.containers.all(c, !has(c.args) || !('unwanted' in c.args))"
+  - expression: "object.spec.template.spec.containers.all(c, !has(c.command) || !('unwanted' in c.command))"
     message: this word is unwanted here
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -29,7 +29,7 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     let webhook = traced.webhook(&KINDS, &[]);
     kubectl.ok_with("apply -f -", POLICY);
     kubewake_e2e::eventually("the policy is in force", || {
-        kubectl.run("create deployment x --image example/shell --dry-run=server -- unwanted", "").code != 0
+        kubectl.run("create deployment x --image busybox --dry-run=server -- unwanted", "").code != 0
     });
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "unwanted"));
