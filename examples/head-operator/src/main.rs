@@ -1,5 +1,4 @@
 //! The operator as a program.
-mod telemetry;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,7 +9,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kubewake_example_head_operator::{manifests, operator};
-use kubewake_trail::{Mode, Trust};
+use kubewake_trail::{Mode, Setup, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An operator whose work is one trace.
@@ -65,7 +64,8 @@ async fn main() -> anyhow::Result<()> {
 
 impl Run {
     async fn run(self) -> anyhow::Result<()> {
-        let (provider, trail) = telemetry::setup(self.trail_options());
+        let setup = Setup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
+        let (telemetry, trail) = setup.install()?;
         let client = trail.client(self.config().await?).context("the cluster cannot be reached")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {
@@ -77,7 +77,7 @@ impl Run {
         println!("ready head-operator");
         let options = operator::Options { resync: Duration::from_millis(self.resync_ms), namespace: self.namespace };
         operator::run(client, trail, &options, stop).await;
-        provider.shutdown()?;
+        telemetry.shutdown();
         Ok(())
     }
 
@@ -86,7 +86,11 @@ impl Run {
             Relation::Tree => Mode::Tree,
             Relation::Links => Mode::Links,
         };
-        kubewake_trail::Options { mode, trust: Trust::except(self.distrust.clone()), ..kubewake_trail::Options::default() }
+        kubewake_trail::Options {
+            mode,
+            trust: Trust::except(self.distrust.clone()),
+            ..kubewake_trail::Options::default()
+        }
     }
 
     async fn config(&self) -> anyhow::Result<Config> {
