@@ -1,6 +1,6 @@
 //! The operator ends in the middle of its work.
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, stop, wait_ready};
+use super::{KINDS, OURS, TRUSTED, cluster, head, operator, paths, stop, wait_ready, whole::CONVERGENCE};
 
 #[test]
 fn a_new_operator_goes_on_with_the_trace() {
@@ -22,6 +22,6 @@ fn a_new_operator_goes_on_with_the_trace() {
     stop(webhook);
     let traces = traced.end();
     let trace = traces.span("stamp Head", |_| true).id.trace;
-    traces.is(&trace, super::whole::CONVERGENCE);
+    traces.is(&trace, &paths(CONVERGENCE));
     traces.tell_only(&OURS, &[&trace]);
 }
