@@ -34,4 +34,5 @@ mod stories {
     mod signals;
     mod tls_auth;
     mod up;
+    mod webhook;
 }
