@@ -12,6 +12,8 @@ mod run;
 pub mod sampler;
 #[cfg(feature = "setup")]
 pub mod setup;
+#[cfg(feature = "setup")]
+pub mod spans;
 mod status;
 mod step;
 mod trail;
@@ -25,6 +27,6 @@ pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;
 #[cfg(feature = "setup")]
-pub use setup::{Setup, Telemetry};
+pub use setup::{Setup, Telemetry, setup};
 pub use trail::{Clock, Counters, Mode, Options, Trail};
 pub use trust::Trust;
