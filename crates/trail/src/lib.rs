@@ -18,6 +18,8 @@ mod status;
 mod step;
 mod trail;
 mod trust;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 
 pub use child::Children;
 pub use controller::Controller;

@@ -18,6 +18,7 @@
 //! | `OTEL_TRACES_SAMPLER`, `…_ARG` | `parentbased_…` follow links too; `parentbased_always_on` unless set |
 //! | `OTEL_BSP_*` | the queue before the exporter |
 //! | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | nothing happens at all |
+//! | `RUST_LOG` | what is logged (`info` unless set), where the program has no subscriber of its own |
 //! | `POD_NAME`, `POD_NAMESPACE`, `NODE_NAME` | become `k8s.*` attributes |
 //!
 //! Guaranteed: an exporter that is slow or down costs nobody more than a full queue, from which new spans are dropped. Exporting has a thread of its own, so that it works in any
@@ -25,10 +26,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{
+    global::BoxedTracer,
+    trace::{TracerProvider as _, noop::NoopTracer},
+};
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
 use tracing_subscriber::{
-    Layer, Registry, layer::SubscriberExt as _, registry::LookupSpan, util::SubscriberInitExt as _,
+    Layer, Registry,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    registry::LookupSpan,
+    util::SubscriberInitExt as _,
 };
 
 use self::{
@@ -91,6 +99,7 @@ pub fn setup(service: &str) -> Result<(Telemetry, Trail), Error> {
 #[derive(Clone, Debug)]
 pub struct Setup {
     service: String,
+    version: Option<String>,
     options: Options,
     subscriber: bool,
 }
@@ -99,7 +108,14 @@ impl Setup {
     /// Sets up a service of this name; `OTEL_SERVICE_NAME` wins over it.
     #[must_use]
     pub fn new(service: &str) -> Self {
-        Self { service: service.to_owned(), options: Options::default(), subscriber: true }
+        Self { service: service.to_owned(), version: None, options: Options::default(), subscriber: true }
+    }
+
+    /// The version of the program.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
+        self
     }
 
     /// Traces with these options.
@@ -121,14 +137,14 @@ impl Setup {
     /// # Errors
     /// Where the environment holds what nobody understands.
     pub fn start(self) -> Result<(Telemetry, Trail), Error> {
-        let settings = Settings::read(&self.service, |name| std::env::var(name).ok())?;
+        let settings = Settings::read(&self.service, self.version.as_deref(), |name| std::env::var(name).ok())?;
         let (telemetry, trail) = match settings {
             Some(settings) => Telemetry::start(&settings, self.options)?,
             None => (Telemetry { inner: None }, Trail::off()),
         };
         if self.subscriber {
             let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-            let logs = logs.with_filter(tracing_subscriber::filter::LevelFilter::INFO);
+            let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?);
             // A program that has a subscriber keeps it.
             let _ = Registry::default().with(telemetry.layer()).with(logs).try_init();
         }
@@ -173,6 +189,15 @@ impl Telemetry {
         self.inner.is_some()
     }
 
+    /// Makes spans of the program's own, under this name.
+    #[must_use]
+    pub fn tracer(&self, scope: &'static str) -> BoxedTracer {
+        match &self.inner {
+            Some(inner) => BoxedTracer::new(Box::new(inner.provider.tracer(scope))),
+            None => BoxedTracer::new(Box::new(NoopTracer::new())),
+        }
+    }
+
     /// Makes spans of `tracing` spans, for a subscriber of the program's own. kube's spans are left out: ours stand for them.
     pub fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
@@ -206,4 +231,13 @@ impl Drop for Telemetry {
     fn drop(&mut self) {
         self.flush();
     }
+}
+
+/// `info,crate=debug` and the like.
+fn log_filter(said: Option<&str>) -> Result<Targets, Error> {
+    let Some(text) = said.filter(|text| !text.is_empty()) else {
+        return Ok(Targets::new().with_default(LevelFilter::INFO));
+    };
+    let expected = "a level, or `target=level`, or several of them parted by commas";
+    text.parse().map_err(|_| Error::Variable { name: "RUST_LOG", value: text.to_owned(), expected })
 }

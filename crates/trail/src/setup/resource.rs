@@ -20,7 +20,7 @@ const VARIABLES: [(&str, &str); 6] = [
 ];
 
 /// The resource: what is found here, and over it what `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` say.
-pub(super) fn of(service: &str, variable: &dyn Fn(&str) -> Option<String>) -> Resource {
+pub(super) fn of(service: &str, version: Option<&str>, variable: &dyn Fn(&str) -> Option<String>) -> Resource {
     let found = VARIABLES.iter().filter_map(|(name, key)| variable(name).map(|value| KeyValue::new(*key, value)));
     let mut attributes: Vec<_> = found.collect();
     let is_known = |key: &str| attributes.iter().any(|attribute| attribute.key.as_str() == key);
@@ -32,6 +32,7 @@ pub(super) fn of(service: &str, variable: &dyn Fn(&str) -> Option<String>) -> Re
     if let Some(pod) = variable("POD_NAME").or_else(|| variable("HOSTNAME")) {
         attributes.push(KeyValue::new("service.instance.id", pod));
     }
+    attributes.extend(version.map(|version| KeyValue::new("service.version", version.to_owned())));
     let name = variable("OTEL_SERVICE_NAME");
     Resource::builder_empty()
         .with_attribute(KeyValue::new("service.name", service.to_owned()))
@@ -55,14 +56,15 @@ mod tests {
             "POD_NAMESPACE" => Some("operators".to_owned()),
             _ => None,
         };
-        let resource = of("head-operator", &variable);
+        let resource = of("head-operator", Some("1.2"), &variable);
         let text = |key: &'static str| resource.get(&Key::new(key)).map(|value| value.to_string());
         assert_eq!(text("service.name").as_deref(), Some("head-operator"));
         assert_eq!(text("k8s.pod.name").as_deref(), Some("head-1"));
+        assert_eq!(text("service.version").as_deref(), Some("1.2"));
         assert_eq!(text("service.instance.id").as_deref(), Some("head-1"));
         assert_eq!(text("k8s.namespace.name").as_deref(), Some("operators"));
         assert_eq!(text("telemetry.sdk.language").as_deref(), Some("rust"));
-        let named = of("head-operator", &|name| (name == "OTEL_SERVICE_NAME").then(|| "mine".to_owned()));
+        let named = of("head-operator", Some("1.2"), &|name| (name == "OTEL_SERVICE_NAME").then(|| "mine".to_owned()));
         assert_eq!(named.get(&Key::new("service.name")).map(|value| value.to_string()).as_deref(), Some("mine"));
     }
 }

@@ -28,7 +28,11 @@ pub(super) enum Protocol {
 
 impl Settings {
     /// Reads the environment; none where nothing is to be exported.
-    pub(super) fn read(service: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Error> {
+    pub(super) fn read(
+        service: &str,
+        version: Option<&str>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Error> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let otlp = |name: &str| {
             set(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}")).or_else(|| set(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -45,7 +49,7 @@ impl Settings {
             }
         };
         let sampler = Roots::read(set("OTEL_TRACES_SAMPLER").as_deref(), set("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
-        let resource = resource::of(service, &set);
+        let resource = resource::of(service, version, &set);
         let is_tls = endpoint.to_ascii_lowercase().starts_with("https://");
         Ok(Some(Self { protocol, is_tls, certificate: otlp("CERTIFICATE"), sampler, resource }))
     }
@@ -108,7 +112,7 @@ mod tests {
 
     fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, Error> {
         let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Settings::read("service", find)
+        Settings::read("service", None, find)
     }
 
     const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
