@@ -10,6 +10,10 @@ mod converge;
 mod hold;
 mod run;
 pub mod sampler;
+#[cfg(feature = "setup")]
+pub mod setup;
+#[cfg(feature = "setup")]
+pub mod spans;
 mod status;
 mod step;
 mod trail;
@@ -22,5 +26,7 @@ pub use controller::Controller;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;
+#[cfg(feature = "setup")]
+pub use setup::{Setup, Telemetry, setup};
 pub use trail::{Clock, Counters, Mode, Options, Trail};
 pub use trust::Trust;
