@@ -29,12 +29,11 @@ use kube::{
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Chain,
     certificates::{Keep, KeepError, Ring, Serving, Terms},
-    clock::Clock,
     counters::{Counters, Upkept},
     registration::Registration,
 };
+use crate::{Clock, attributes::message};
 
 /// Even if every watch is silent, all is looked at again.
 const LOOK: Duration = Duration::from_secs(300);
@@ -102,7 +101,7 @@ impl Upkeep {
     /// Takes or makes certificates, and shows one. Nothing is registered yet, so that a server can listen first.
     pub async fn begin(plan: Plan) -> Result<Self, BeginError> {
         let Plan { keep, terms, names, registrations, clock, counters } = plan;
-        let now = clock.now();
+        let now = clock.timestamp();
         let ring = keep.renewed(&Ring::default(), &names, now, terms).await?;
         let live = registrations.iter().map(|_| None).collect();
         let (serving, known, shown) = (Arc::default(), BTreeMap::new(), String::new());
@@ -139,7 +138,7 @@ impl Upkeep {
             let Some(live) = live else { continue };
             if let Err(error) = registration.remove(live).await {
                 let (kind, name) = (registration.kind(), registration.name());
-                tracing::warn!(kind, name, error = %Chain(&error), "the registration stays: it cannot be removed");
+                tracing::warn!(kind, name, error = message(&error), "the registration stays: it cannot be removed");
             }
         }
     }
@@ -195,18 +194,18 @@ impl Upkeep {
     }
 
     async fn turn(&mut self) -> Turn {
-        let before = self.clock.now();
+        let before = self.clock.timestamp();
         if self.is_due(before)
             && let Err(error) = self.renew(before).await
         {
             self.counters.upkept(Upkept::CertificatesFailed);
-            tracing::warn!(error = %Chain(&error), "certificates cannot be renewed; the ones of now are used on");
+            tracing::warn!(error = message(&error), "certificates cannot be renewed; the ones of now are used on");
             self.show(before);
             return Turn::Failed;
         }
         let turn = self.repair().await;
         self.note_known();
-        self.show(self.clock.now());
+        self.show(self.clock.timestamp());
         turn
     }
 
@@ -243,7 +242,7 @@ impl Upkeep {
                 }
                 Err(error) => {
                     self.counters.upkept(Upkept::RegistrationFailed);
-                    tracing::warn!(kind, name, error = %Chain(&error), "the registration cannot be written");
+                    tracing::warn!(kind, name, error = message(&error), "the registration cannot be written");
                     return Turn::Failed;
                 }
             }
@@ -262,7 +261,7 @@ impl Upkeep {
         if !self.is_registered() {
             return;
         }
-        let (now, before) = (self.clock.now(), std::mem::take(&mut self.known));
+        let (now, before) = (self.clock.timestamp(), std::mem::take(&mut self.known));
         self.known = self
             .ring
             .generations()
@@ -283,7 +282,7 @@ impl Upkeep {
             return true;
         }
         if let Err(error) = self.serving.show(one) {
-            tracing::warn!(error = %Chain(&error), "a certificate cannot be shown; the one before is shown on");
+            tracing::warn!(error = message(&error), "a certificate cannot be shown; the one before is shown on");
             return false;
         }
         self.shown = one.authority().to_owned();
@@ -292,7 +291,7 @@ impl Upkeep {
 
     /// How long nothing has to be done.
     fn rest(&self) -> Duration {
-        let (now, lead) = (self.clock.now(), self.terms.lead());
+        let (now, lead) = (self.clock.timestamp(), self.terms.lead());
         let soon = self.known.values().filter_map(|since| since.checked_add(lead).ok()).filter(|at| *at > now).min();
         let due = self.ring.due(&self.names, now);
         let next = soon.map_or(due, |soon| soon.min(due));
@@ -316,7 +315,7 @@ enum Turn {
 fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = %Chain(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = message(error), "a registration cannot be watched"))
         .ok()
 }
 

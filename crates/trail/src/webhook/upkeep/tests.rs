@@ -29,7 +29,7 @@ impl Hands {
 
     fn clock(&self) -> Clock {
         let hands = self.clone();
-        Clock::new(move || hands.0.lock().unwrap().to_owned())
+        Clock::new(move || (*hands.0.lock().unwrap()).into())
     }
 
     fn turn(&self, seconds: i64) {
