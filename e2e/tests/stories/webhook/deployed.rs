@@ -11,7 +11,7 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     let of = "--namespace kubewake-webhook";
     kubectl.ok(&format!("apply -k {} {of}", workspace().join("deploy/webhook").display()));
     kubectl
-        .ok(&format!("set env deployment/kubewake-webhook {of} OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", traces.grpc()));
+        .ok(&format!("set env deployment/kubewake-webhook {of} OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", traces.http()));
     kubectl.ok(&format!("rollout status deployment/kubewake-webhook {of} --timeout=120s"));
     let ready = || kubectl.field(&format!("deployment kubewake-webhook {of}"), ".status.readyReplicas");
     assert_eq!(ready(), "2");
