@@ -9,3 +9,5 @@ pub mod filter;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-redaction")]
+pub mod redaction;

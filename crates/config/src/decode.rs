@@ -16,6 +16,7 @@ mod network;
 mod pipeline;
 mod processor;
 mod receiver;
+mod redaction;
 mod references;
 mod report;
 mod scalar;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     attributes, catalog,
     cursor::Cursor,
-    exporter, extension, filter, id, processor, receiver,
+    exporter, extension, filter, id, processor, receiver, redaction,
     report::{Report, finding},
     scalar,
 };
@@ -39,6 +39,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("filter", filter::filter),
         ("attributes", attributes::attributes),
         ("resource", attributes::resource),
+        ("redaction", redaction::redaction),
     ],
     elsewhere: catalog::PROCESSORS,
 };
