@@ -66,6 +66,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         _ = tokio::signal::ctrl_c() => {}
     }
     ready.store(false, Ordering::Relaxed);
+    tokio::time::sleep(args.shutdown_delay.unwrap_or_default()).await;
     if args.unregister_on_exit {
         upkeep.unregister().await;
     }

@@ -76,6 +76,9 @@ pub(crate) struct Args {
     /// Link contexts that are not believed
     #[arg(long)]
     link_untrusted: bool,
+    /// How long to serve on when told to end, until API servers have learned to call another replica, as in 5s [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) shutdown_delay: Option<Duration>,
     /// Remove the registration when ending; otherwise API servers go on to call, and ignore that nobody answers
     #[arg(long)]
     pub(crate) unregister_on_exit: bool,

@@ -145,3 +145,6 @@ async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], shared.webhook.counters().page()).into_response()
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,10 @@ use super::{
 };
 use crate::{Clock, attributes::message};
 
+mod kept;
+
+use kept::Kept;
+
 /// Even if every watch is silent, all is looked at again.
 const LOOK: Duration = Duration::from_secs(300);
 /// How long after a failure, and after a repair, the next try is made: at first, and at most.
@@ -46,13 +50,11 @@ pub struct Upkeep {
     keep: Keep,
     terms: Terms,
     names: BTreeSet<String>,
-    registrations: Vec<Registration>,
+    registrations: Vec<Kept>,
     serving: Arc<Serving>,
     clock: Clock,
     counters: Arc<Counters>,
     ring: Ring,
-    /// The registrations as they were last seen.
-    live: Vec<Option<DynamicObject>>,
     /// Since when each authority is known to be registered.
     known: BTreeMap<String, Timestamp>,
     /// The authority whose certificate is shown.
@@ -103,9 +105,9 @@ impl Upkeep {
         let Plan { keep, terms, names, registrations, clock, counters } = plan;
         let now = clock.timestamp();
         let ring = keep.renewed(&Ring::default(), &names, now, terms).await?;
-        let live = registrations.iter().map(|_| None).collect();
+        let registrations = registrations.into_iter().map(Kept::new).collect();
         let (serving, known, shown) = (Arc::default(), BTreeMap::new(), String::new());
-        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, live, known, shown };
+        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, known, shown };
         match upkeep.show(now) {
             true => Ok(upkeep),
             false => Err(BeginError::Nothing),
@@ -120,11 +122,10 @@ impl Upkeep {
     /// Registers everything. After this the API server calls.
     pub async fn register(&mut self) -> Result<(), BeginError> {
         let bundle = self.ring.bundle();
-        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
-            let registered = registration.renew(live, &bundle).await;
-            registered.map_err(|source| BeginError::Register {
-                kind: registration.kind(),
-                name: registration.name().to_owned(),
+        for kept in &mut self.registrations {
+            kept.renew(&bundle).await.map_err(|source| BeginError::Register {
+                kind: kept.registration.kind(),
+                name: kept.registration.name().to_owned(),
                 source: Box::new(source),
             })?;
         }
@@ -134,7 +135,7 @@ impl Upkeep {
 
     /// Removes what was registered. A failure is logged: whoever ends cannot wait.
     pub async fn unregister(&mut self) {
-        for (registration, live) in self.registrations.iter().zip(&self.live) {
+        for Kept { registration, live, .. } in &self.registrations {
             let Some(live) = live else { continue };
             if let Err(error) = registration.remove(live).await {
                 let (kind, name) = (registration.kind(), registration.name());
@@ -179,14 +180,14 @@ impl Upkeep {
     }
 
     fn see(&mut self, at: usize, seen: Option<DynamicObject>) {
-        if let Some(live) = self.live.get_mut(at) {
-            *live = seen;
+        if let Some(kept) = self.registrations.get_mut(at) {
+            kept.live = seen;
         }
     }
 
     /// What becomes of each registration, by its place.
     fn watch(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
-        let watches = self.registrations.iter().enumerate().map(|(at, registration)| {
+        let watches = self.registrations.iter().enumerate().map(|(at, Kept { registration, .. })| {
             let events = watcher::watch_object(registration.api().clone(), registration.name()).default_backoff();
             events.filter_map(move |event| std::future::ready(seen(at, event))).boxed()
         });
@@ -228,12 +229,10 @@ impl Upkeep {
     async fn repair(&mut self) -> Turn {
         let bundle = self.ring.bundle();
         let mut turn = Turn::Quiet;
-        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
-            if is_registered(registration, live.as_ref(), &bundle) {
-                continue;
-            }
-            let (kind, name) = (registration.kind(), registration.name());
-            match registration.renew(live, &bundle).await {
+        for kept in self.registrations.iter_mut().filter(|kept| !kept.is_in_force(&bundle)) {
+            let renewed = kept.renew(&bundle).await;
+            let (kind, name) = (kept.registration.kind(), kept.registration.name());
+            match renewed {
                 Ok(false) => {}
                 Ok(true) => {
                     self.counters.upkept(Upkept::Registered);
@@ -252,8 +251,7 @@ impl Upkeep {
 
     fn is_registered(&self) -> bool {
         let bundle = self.ring.bundle();
-        let mut all = self.registrations.iter().zip(&self.live);
-        all.all(|(registration, live)| is_registered(registration, live.as_ref(), &bundle))
+        self.registrations.iter().all(|kept| kept.is_in_force(&bundle))
     }
 
     /// Remembers since when the authorities of now are registered.
@@ -297,10 +295,6 @@ impl Upkeep {
         let next = soon.map_or(due, |soon| soon.min(due));
         Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(PAUSE.0, LOOK)
     }
-}
-
-fn is_registered(registration: &Registration, live: Option<&DynamicObject>, bundle: &str) -> bool {
-    live.is_some_and(|live| registration.is_in(live, bundle).unwrap_or(false))
 }
 
 /// What a turn did.
