@@ -26,6 +26,7 @@ pub mod otlp;
 pub mod process;
 pub mod python;
 pub mod sink;
+pub mod traces;
 pub mod wait;
 
 pub use address::free_address;
@@ -39,4 +40,5 @@ pub use http::{Answer, Connection};
 pub use kubectl::Kubectl;
 pub use load::Load;
 pub use sink::Sink;
-pub use wait::{eventually, until};
+pub use traces::Traces;
+pub use wait::{eventually, until, until_ok};
