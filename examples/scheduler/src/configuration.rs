@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    api::{Backoff, Scheduler, ScorePlugin},
+    api::{Backoff, SchedulerSpec, ScorePlugin},
     plugin::{FILTERS, Filter, LABEL, Label, SCORES, Score},
     queue,
 };
@@ -29,8 +29,6 @@ const LONGEST: i64 = 3600;
 pub struct Document {
     /// A hash of the rest.
     pub revision: String,
-    /// The name that pods ask for the scheduler by.
-    pub scheduler_name: String,
     /// The filter plugins.
     pub filters: Vec<String>,
     /// The score plugins.
@@ -43,8 +41,6 @@ pub struct Document {
 pub struct Configuration {
     /// Which one it is.
     pub revision: String,
-    /// The name that pods ask for the scheduler by.
-    pub scheduler_name: String,
     /// In the order in which they are asked.
     pub filters: Vec<(&'static str, &'static dyn Filter)>,
     /// All of them.
@@ -78,6 +74,18 @@ pub struct Problem {
     what: String,
 }
 
+impl Problem {
+    /// Says so.
+    pub fn new(path: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { path: path.into(), what: what.into() }
+    }
+
+    /// The same, seen from further out.
+    pub fn within(&self, outer: &str) -> Self {
+        Self { path: format!("{outer}.{}", self.path), what: self.what.clone() }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.what)
@@ -105,11 +113,9 @@ pub fn list(problems: &[Problem]) -> String {
 
 impl Document {
     /// What a resource asks for.
-    pub fn of(scheduler: &Scheduler) -> Self {
-        let spec = &scheduler.spec;
+    pub fn of(spec: &SchedulerSpec) -> Self {
         let mut document = Self {
             revision: String::new(),
-            scheduler_name: scheduler.scheduler_name(),
             filters: spec.filters.clone(),
             scores: spec.scores.clone(),
             backoff: spec.backoff,
@@ -146,14 +152,10 @@ impl Document {
         let filters = self.filters(&mut note);
         let scores = self.scores(&mut note);
         let backoff = self.backoff(&mut note);
-        if self.scheduler_name == "default-scheduler" {
-            note("schedulerName".to_owned(), "the cluster has a scheduler of this name, choose another".to_owned());
-        }
         if !problems.is_empty() {
             return Err(problems);
         }
-        let (revision, scheduler_name) = (self.revision.clone(), self.scheduler_name.clone());
-        Ok(Configuration { revision, scheduler_name, filters, scores, backoff })
+        Ok(Configuration { revision: self.revision.clone(), filters, scores, backoff })
     }
 
     fn filters(&self, note: &mut impl FnMut(String, String)) -> Vec<(&'static str, &'static dyn Filter)> {

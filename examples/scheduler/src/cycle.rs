@@ -34,6 +34,8 @@ pub struct Span {
 pub struct Cycle {
     /// When.
     pub span: Span,
+    /// How many nodes there are.
+    pub nodes: usize,
     /// What the pod needs, and who added it up.
     pub before: Phase<Resources>,
     /// Which plugin left out which nodes, and why.
@@ -42,6 +44,13 @@ pub struct Cycle {
     pub score: Option<Phase<Scores>>,
     /// What came of it.
     pub outcome: Result<Chosen, Nowhere>,
+}
+
+impl Cycle {
+    /// How many nodes passed all filters.
+    pub fn feasible(&self) -> usize {
+        self.nodes.saturating_sub(self.filter.plugins.iter().map(|ran| ran.found.len()).sum())
+    }
 }
 
 /// All plugins of a sort.
@@ -123,7 +132,7 @@ pub fn run(configuration: &Configuration, pod: &Pod, places: &[Place], clock: Cl
     let scored = (!fitting.is_empty()).then(|| score(configuration, &ask, &fitting, clock));
     let (score, chosen) = scored.map_or((None, None), |(phase, chosen)| (Some(phase), chosen));
     let outcome = chosen.ok_or_else(|| nowhere(places.len(), &filter));
-    Cycle { span: Span { start, end: clock() }, before, filter, score, outcome }
+    Cycle { span: Span { start, end: clock() }, nodes: places.len(), before, filter, score, outcome }
 }
 
 fn timed<T>(clock: Clock<'_>, work: impl FnOnce() -> T) -> (T, Span) {

@@ -8,3 +8,8 @@ pub mod plugin;
 pub mod quantity;
 pub mod queue;
 pub mod resources;
+pub mod cli;
+pub mod manifests;
+pub mod operator;
+pub mod scheduler;
+pub mod shim;

@@ -124,7 +124,17 @@ impl Queue {
     pub fn failed(&mut self, pod: &Pod, backoff: Backoff, now: Instant) {
         if let Some(waiting) = self.tried(pod) {
             let due = now + backoff.after(waiting.attempts);
-            (waiting.since, waiting.state) = (now, State::Until { due, earliest: due });
+            (waiting.since, waiting.state, waiting.why) = (now, State::Until { due, earliest: due }, None);
+        }
+    }
+
+    /// Nobody heard why the pod fits nowhere: it is tried again after its backoff, and what comes of it is news.
+    pub fn not_told(&mut self, pod: &Pod) {
+        if let Some(waiting) = self.tried(pod)
+            && let State::Until { due, earliest } = &mut waiting.state
+        {
+            *due = (*due).min(*earliest);
+            waiting.why = None;
         }
     }
 

@@ -3,10 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn document(spec: serde_json::Value) -> Document {
-    let scheduler = json!({
-        "apiVersion": "demo.kubewake.io/v1alpha1", "kind": "Scheduler", "metadata": { "name": "demo" }, "spec": spec,
-    });
-    Document::of(&serde_json::from_value(scheduler).unwrap())
+    Document::of(&serde_json::from_value(spec).unwrap())
 }
 
 fn problems(spec: serde_json::Value) -> Vec<String> {
@@ -22,7 +19,7 @@ fn a_good_one_becomes_plugins() {
     });
     let document = document(asked);
     let read = Document::read(&document.text().unwrap()).ok().unwrap();
-    assert_eq!((read.scheduler_name.as_str(), &read.revision), ("demo", &document.revision));
+    assert_eq!(read.revision, document.revision);
     assert_eq!(read.filters.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["TaintToleration", "NodeResourcesFit"]);
     let scores: Vec<_> = read.scores.iter().map(|score| (score.name, score.weight)).collect();
     assert_eq!(scores, [("LeastAllocated", 1), ("NodeLabel", 3)]);
@@ -33,7 +30,6 @@ fn a_good_one_becomes_plugins() {
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
     let wrong = json!({
-        "schedulerName": "default-scheduler",
         "filters": ["NodeAffinity", "Magic", "NodeAffinity"],
         "scores": [
             { "name": "Luck" }, { "name": "LeastAllocated", "weight": 0 }, { "name": "NodeLabel" },
@@ -52,7 +48,6 @@ fn all_that_is_wrong_is_told_at_once() {
             "scores[3].label: \"a b\" is no key of a label, write it as `disk=ssd` or `example.com/disk=ssd`",
             "scores[4].label: MostAllocated has none, only NodeLabel has",
             "backoff: it begins with 20 s, more than its most, 10 s",
-            "schedulerName: the cluster has a scheduler of this name, choose another",
         ]
     );
 }

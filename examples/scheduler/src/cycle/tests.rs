@@ -6,10 +6,7 @@ use super::*;
 use crate::configuration::Document;
 
 fn configuration(spec: Value) -> Configuration {
-    let scheduler = json!({
-        "apiVersion": "demo.kubewake.io/v1alpha1", "kind": "Scheduler", "metadata": { "name": "demo" }, "spec": spec,
-    });
-    Document::of(&serde_json::from_value(scheduler).unwrap()).check().ok().unwrap()
+    Document::of(&serde_json::from_value(spec).unwrap()).check().ok().unwrap()
 }
 
 fn place(name: &str, labels: Value, spec: Value) -> Place {

@@ -87,3 +87,16 @@ fn a_failure_is_tried_again_by_itself() {
     assert_eq!(BACKOFF.after(5), Duration::from_secs(10));
     assert_eq!(BACKOFF.after(u32::MAX), Duration::from_secs(10));
 }
+
+#[test]
+fn what_nobody_heard_is_told_again() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    let pod = pod("web", 0, 0);
+    queue.add(pod.clone(), now);
+    queue.next(now).unwrap();
+    queue.nowhere(&pod, "no room", BACKOFF, now);
+    queue.not_told(&pod);
+    assert_eq!(queue.due(), Some(after(now, 1)));
+    queue.next(after(now, 1)).unwrap();
+    assert!(queue.nowhere(&pod, "no room", BACKOFF, after(now, 1)));
+}
