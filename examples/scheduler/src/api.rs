@@ -43,6 +43,9 @@ pub struct SchedulerSpec {
     /// How long a pod that fits nowhere waits at least until it is tried again.
     #[serde(default)]
     pub backoff: Backoff,
+    /// Whether each configuration is tried with a small pod before it counts as ready. The pod is deleted once it has a node.
+    #[serde(default)]
+    pub probe: bool,
 }
 
 /// A plugin that gives each node 0 to 100 points.
@@ -105,9 +108,22 @@ pub struct SchedulerStatus {
     /// The configuration that the operator gave the scheduler last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// The configuration that was tried last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<Probed>,
     /// What the scheduler says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
+}
+
+/// A configuration that gave a pod a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Probed {
+    /// Which one.
+    pub revision: String,
+    /// Which node.
+    pub node: String,
 }
 
 /// What the scheduler says of itself.

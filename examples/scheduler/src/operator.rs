@@ -6,22 +6,23 @@
 //! *Does not* elect a leader.
 
 pub mod build;
+mod probe;
 pub mod status;
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::ConfigMap},
+    api::{apps::v1::Deployment, core::v1::{ConfigMap, Pod}},
     jiff::Timestamp,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{Controller, controller::Action, watcher},
+    runtime::{controller::Action, watcher},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use kubewake_trail::{Controller, Trail};
 use serde_json::json;
 
 use self::{build::Operand, status::Findings};
@@ -47,24 +48,31 @@ pub enum Error {
     ConfigMap(#[source] kube::Error),
     #[error("the Deployment of the scheduler is not written")]
     Deployment(#[source] kube::Error),
+    #[error("the configuration is not tried")]
+    Probe(#[source] kube::Error),
     #[error("the status is not written")]
     Status(#[source] kube::Error),
 }
 
 struct Context {
     client: Client,
+    trail: Trail,
     operand: Operand,
 }
 
 /// Looks after the Schedulers of a namespace until it is told to stop.
-pub async fn run(client: Client, namespace: &str, operand: Operand, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+pub async fn run<Stop>(client: Client, trail: Trail, namespace: &str, operand: Operand, stop: Stop)
+where
+    Stop: Future<Output = ()> + Send + Sync + 'static,
+{
     let all = watcher::Config::default();
-    let context = Arc::new(Context { client: client.clone(), operand });
+    let context = Arc::new(Context { client: client.clone(), trail: trail.clone(), operand });
     Controller::new(Api::<Scheduler>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<ConfigMap>::namespaced(client.clone(), namespace), all.clone())
-        .owns(Api::<Deployment>::namespaced(client, namespace), all)
+        .owns(Api::<Deployment>::namespaced(client.clone(), namespace), all.clone())
+        .owns(Api::<Pod>::namespaced(client, namespace), all)
         .graceful_shutdown_on(stop)
-        .run(reconcile, again, context)
+        .run(trail, reconcile, again, context)
         .for_each(|_| std::future::ready(()))
         .await;
 }
@@ -93,21 +101,15 @@ impl Context {
     }
     /// Writes what it is made of.
     async fn bring_about(&self, scheduler: &Scheduler, document: &Document) -> Result<Findings, Error> {
+        let children = self.trail.child(scheduler);
         let config_map = build::config_map(scheduler, document)?;
-        self.apply(scheduler, config_map).await.map_err(Error::ConfigMap)?;
+        children.apply(&self.api(scheduler), MANAGER, config_map).await.map_err(Error::ConfigMap)?;
         let deployment = build::deployment(scheduler, &self.operand);
-        let deployment = self.apply(scheduler, deployment).await.map_err(Error::Deployment)?;
+        let deployment = children.apply(&self.api(scheduler), MANAGER, deployment).await.map_err(Error::Deployment)?;
         let available = status::is_available(&deployment);
-        Ok(Findings::Given { revision: document.revision.clone(), available })
-    }
-
-    async fn apply<K>(&self, owner: &Scheduler, mut object: K) -> kube::Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
-    {
-        object.meta_mut().owner_references = owner.controller_owner_ref(&()).map(|owner| vec![owner]);
-        let params = PatchParams::apply(MANAGER).force();
-        self.api(owner).patch(&object.name_any(), &params, &Patch::Apply(&object)).await
+        let revision = document.revision.clone();
+        let probe = probe::of(self, scheduler, &revision, available).await.map_err(Error::Probe)?;
+        Ok(Findings::Given { revision, available, probe })
     }
 
     /// Writes the status, unless it says so already.
@@ -121,7 +123,7 @@ impl Context {
         let api: Api<Scheduler> = self.api(scheduler);
         let patch = Patch::Merge(json!({ "status": mine }));
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch_status(&scheduler.name_any(), &params, &patch).await.map_err(Error::Status)?;
+        self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(Error::Status)?;
         Ok(())
     }
 }

@@ -15,7 +15,10 @@ mod watch;
 use std::{
     collections::BTreeMap,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
@@ -67,10 +70,13 @@ pub struct Identity {
     pub pod: String,
 }
 
-/// A configuration that was taken, and the span in which it was.
+/// A configuration that was taken, the span in which it was, and when.
 struct Taken {
     configuration: Configuration,
     span: SpanContext,
+    at: SystemTime,
+    /// It has decided where a pod goes.
+    used: AtomicBool,
 }
 
 /// What became of the requests for a pod.
@@ -161,7 +167,8 @@ impl Scheduler {
             Ok(configuration) => {
                 tracing::info!(revision, "a configuration is taken");
                 self.spans.taken(&span, &configuration);
-                self.taken = Some(Arc::new(Taken { configuration, span: span.id() }));
+                let (span, at, used) = (span.id(), SystemTime::now(), AtomicBool::new(false));
+                self.taken = Some(Arc::new(Taken { configuration, span, at, used }));
                 self.refused = None;
                 self.state.wake(Instant::now());
                 Report { revision: Some(revision), refused: None, span }
@@ -188,25 +195,25 @@ impl Scheduler {
         {
             let cycle =
                 cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
-            self.follow_up(&taken, turn, &cycle);
+            self.follow_up(Arc::clone(&taken), turn, &cycle);
         }
     }
 
     /// Does what an attempt came to.
-    fn follow_up(&mut self, taken: &Taken, turn: Turn, cycle: &Cycle) {
-        let (configuration, pods, spans) = (&taken.configuration, self.pods.clone(), self.spans.clone());
-        let tell = || self.spans.schedule(&turn, cycle, &configuration.revision, &taken.span);
+    fn follow_up(&mut self, taken: Arc<Taken>, turn: Turn, cycle: &Cycle) {
+        let (pods, spans) = (self.pods.clone(), self.spans.clone());
+        let tell = || spans.schedule(&turn, cycle, &taken.configuration.revision, &taken.span);
         match &cycle.outcome {
             Ok(chosen) => {
-                let (span, node, revision) = (tell(), chosen.node.clone(), configuration.revision.clone());
+                let (attempt, node) = (tell(), chosen.node.clone());
                 self.state.assume(&turn.pod, &node);
-                self.tasks.spawn(bind(pods, spans, span, turn.pod, node, revision));
+                self.tasks.spawn(async move { bind(&pods, &spans, attempt, &taken, turn.pod, &node).await });
             }
             Err(nowhere) => {
                 let why = nowhere.to_string();
-                if self.state.nowhere(&turn.pod, &why, configuration.backoff, Instant::now()) {
-                    let span = tell();
-                    self.tasks.spawn(refuse(pods, span, turn.pod, why));
+                if self.state.nowhere(&turn.pod, &why, taken.configuration.backoff, Instant::now()) {
+                    let attempt = tell();
+                    self.tasks.spawn(async move { refuse(&pods, attempt, turn.pod, &why).await });
                 }
             }
         }
@@ -228,32 +235,38 @@ impl Scheduler {
 }
 
 /// Gives the pod its node.
-async fn bind(pods: Pods, spans: Spans, attempt: Open, pod: Arc<Pod>, node: String, revision: String) -> Done {
+async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc<Pod>, node: &str) -> Done {
     let (cycle, bind) = spans.bind(&attempt);
-    let mut annotations = BTreeMap::from([(DECIDED_BY.to_owned(), revision)]);
-    annotations.extend(spans.stamp(&pod, &node, &bind));
-    let bound = pods.bind(&pod, &node, &annotations).with_context(bind.context()).await;
-    let bound = bound.inspect_err(|error| {
-        let (namespace, name) = (pod.namespace(), pod.name_any());
-        tracing::warn!(kind = "Pod", namespace, name, node, %error, "it is not bound");
+    let mut annotations = BTreeMap::from([(DECIDED_BY.to_owned(), taken.configuration.revision.clone())]);
+    annotations.extend(spans.stamp(&pod, node, &bind));
+    let bound = pods.bind(&pod, node, &annotations).with_context(bind.context()).await;
+    let result = bound.map_err(|error| {
+        tracing::warn!(kind = "Pod", namespace = pod.namespace(), name = pod.name_any(), node, %error, "it is not bound");
+        error.to_string()
     });
-    let result = bound.map_err(|error| error.to_string());
     bind.end(result.clone());
     cycle.end(result.clone());
+    let id = attempt.id();
     spans.bound(attempt, result.clone());
-    if result.is_ok() {
-        pods.tell(&pod, Ok(&node)).await;
+    if result.is_err() {
+        return Done { pod, what: What::NotBound };
     }
-    Done { pod, what: if result.is_ok() { What::Bound } else { What::NotBound } }
+    if !taken.used.swap(true, Ordering::Relaxed) {
+        spans.first(&taken.span, taken.at, &pod, &id);
+    }
+    pods.tell(&pod, Ok(node)).await;
+    Done { pod, what: What::Bound }
 }
 
 /// Tells everybody why the pod has no node.
-async fn refuse(pods: Pods, attempt: Open, pod: Arc<Pod>, why: String) -> Done {
-    let told = pods.refuse(&pod, &why, Timestamp::now()).with_context(attempt.context()).await;
-    let told = told.inspect_err(|error| {
-        tracing::warn!(kind = "Pod", namespace = pod.namespace(), name = pod.name_any(), %error, "its status is not written");
-    });
-    attempt.end(Err(why.clone()));
-    pods.tell(&pod, Err(&why)).await;
-    Done { pod, what: if told.is_ok() { What::Told } else { What::NotTold } }
+async fn refuse(pods: &Pods, attempt: Open, pod: Arc<Pod>, why: &str) -> Done {
+    let told = pods.refuse(&pod, why, Timestamp::now()).with_context(attempt.context()).await;
+    attempt.end(Err(why.to_owned()));
+    pods.tell(&pod, Err(why)).await;
+    if let Err(error) = told {
+        let (namespace, name) = (pod.namespace(), pod.name_any());
+        tracing::warn!(kind = "Pod", namespace, name, %error, "its status is not written");
+        return Done { pod, what: What::NotTold };
+    }
+    Done { pod, what: What::Told }
 }

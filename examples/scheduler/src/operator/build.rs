@@ -6,7 +6,7 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
         core::v1::{
-            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, PodTemplateSpec,
+            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec, PodTemplateSpec,
             ResourceRequirements, SecurityContext,
         },
     },
@@ -25,6 +25,8 @@ use crate::{
 
 /// Names the Scheduler of what is made for it.
 const LABEL: &str = "demo.kubewake.io/scheduler";
+/// Names the configuration that a pod tries.
+const REVISION: &str = "demo.kubewake.io/revision";
 /// Longer names leave no room for those that are made of them.
 const LONGEST_NAME: usize = 40;
 
@@ -89,6 +91,43 @@ pub fn deployment(scheduler: &Scheduler, operand: &Operand) -> Deployment {
         ..DeploymentSpec::default()
     };
     Deployment { metadata: metadata(scheduler, &scheduler.name_any()), spec: Some(spec), status: None }
+}
+
+/// A small pod that tries a configuration. It has nothing to do: what matters is that it gets a node.
+pub fn probe(scheduler: &Scheduler, operand: &Operand, revision: &str) -> Pod {
+    let command = operand.command.iter().cloned().chain(["crds".to_owned()]).collect();
+    let Container { image, security_context, .. } = container(scheduler, operand);
+    let requests = BTreeMap::from([("cpu", "10m"), ("memory", "16Mi")]);
+    let requests = requests.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
+    let container = Container {
+        name: "probe".to_owned(),
+        image,
+        args: Some(command),
+        resources: Some(ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() }),
+        security_context,
+        ..Container::default()
+    };
+    let mut metadata = metadata(scheduler, &probe_name(scheduler));
+    metadata.labels = Some(BTreeMap::from([(REVISION.to_owned(), revision.to_owned())]));
+    let spec = PodSpec {
+        scheduler_name: Some(scheduler.scheduler_name()),
+        containers: vec![container],
+        restart_policy: Some("Never".to_owned()),
+        termination_grace_period_seconds: Some(1),
+        automount_service_account_token: Some(false),
+        ..PodSpec::default()
+    };
+    Pod { metadata, spec: Some(spec), status: None }
+}
+
+/// There is one at a time.
+pub fn probe_name(scheduler: &Scheduler) -> String {
+    format!("{}-probe", scheduler.name_any())
+}
+
+/// Whether the pod tries this configuration.
+pub fn tries(pod: &Pod, revision: &str) -> bool {
+    pod.labels().get(REVISION).is_some_and(|label| label == revision)
 }
 
 fn container(scheduler: &Scheduler, operand: &Operand) -> Container {

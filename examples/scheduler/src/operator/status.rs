@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 
 use crate::{
-    api::{Running, Scheduler, SchedulerStatus},
+    api::{Probed, Running, Scheduler, SchedulerStatus},
     configuration::{Problem, list},
 };
 
@@ -28,7 +28,22 @@ pub enum Findings {
         revision: String,
         /// Whether its Deployment runs as it should.
         available: bool,
+        /// What a pod that tries it has come to.
+        probe: Probe,
     },
+}
+
+/// What a pod that tries a configuration has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Nobody asked for one.
+    NotAsked,
+    /// It is under way.
+    Waiting,
+    /// There is no node for it, for this reason.
+    Nowhere(String),
+    /// It has this node.
+    Bound(String),
 }
 
 impl Findings {
@@ -45,17 +60,23 @@ pub fn of(scheduler: &Scheduler, findings: &Findings, now: Timestamp) -> Schedul
     let running = before.running.as_ref();
     let (accepted, ready) = match findings {
         Findings::Refused { why } => (Verdict::no("Refused", why.clone()), still(running)),
-        Findings::Given { revision, available } => {
-            (Verdict::yes("Accepted", "the configuration is a good one".to_owned()), ready(revision, *available, running))
+        Findings::Given { revision, available, probe } => {
+            let good = Verdict::yes("Accepted", "the configuration is a good one".to_owned());
+            (good, ready(revision, *available, probe, running))
         }
     };
     let conditions = [("Accepted", accepted), ("Ready", ready)];
     let conditions = conditions.map(|(kind, verdict)| verdict.condition(kind, &before.conditions, generation, now));
-    let revision = match findings {
-        Findings::Refused { .. } => before.revision,
-        Findings::Given { revision, .. } => Some(revision.clone()),
+    let (revision, probed) = match findings {
+        Findings::Given { revision, probe: Probe::Bound(node), .. } => {
+            let probed = Probed { revision: revision.clone(), node: node.clone() };
+            (Some(revision.clone()), Some(probed))
+        }
+        Findings::Given { revision, .. } => (Some(revision.clone()), before.probed),
+        Findings::Refused { .. } => (before.revision, before.probed),
     };
-    SchedulerStatus { observed_generation: generation, conditions: conditions.into(), revision, running: before.running }
+    let (observed_generation, running) = (generation, before.running);
+    SchedulerStatus { observed_generation, conditions: conditions.into(), revision, probed, running }
 }
 
 /// Whether every pod is of the current template and available, and no other is left.
@@ -78,15 +99,23 @@ fn still(running: Option<&Running>) -> Verdict {
 }
 
 /// The one message while it is under way says nothing of how far it is, so that a status is written once and not for every step.
-fn ready(revision: &str, available: bool, running: Option<&Running>) -> Verdict {
+fn ready(revision: &str, available: bool, probe: &Probe, running: Option<&Running>) -> Verdict {
     if let Some(refused) = running.and_then(|running| running.refused.as_ref()).filter(|it| it.revision == revision) {
         return Verdict::no("RefusedByScheduler", refused.reason.clone());
     }
-    let taken = running.is_some_and(|running| running.revision.as_deref() == Some(revision));
-    if available && taken {
+    if let Probe::Nowhere(why) = probe {
+        return Verdict::no("ProbeUnschedulable", format!("a pod that tries revision {revision} gets no node: {why}"));
+    }
+    let proven = matches!(probe, Probe::NotAsked | Probe::Bound(_));
+    if available && proven && has_taken(running, revision) {
         return Verdict::yes("Running", format!("the scheduler decides by revision {revision}"));
     }
     Verdict::no("Progressing", format!("the scheduler is to decide by revision {revision}"))
+}
+
+/// Whether the scheduler says that it decides by this configuration.
+pub fn has_taken(running: Option<&Running>, revision: &str) -> bool {
+    running.is_some_and(|running| running.revision.as_deref() == Some(revision))
 }
 
 struct Verdict {

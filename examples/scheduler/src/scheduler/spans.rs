@@ -13,10 +13,12 @@
 //!     bind
 //! ```
 //!
+//! In the trace of the configuration's change are `takeConfiguration` and, once, `firstPodScheduled ~> SchedulePod`.
+//!
 //! An attempt is over before its spans are made, of what it tells of itself: whether a pod that fits nowhere for the same reason as before is worth
 //! a trace is known only then.
 
-use std::{borrow::Cow, time::SystemTime};
+use std::{borrow::Cow, time::{Duration, SystemTime}};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{Resource, ResourceExt};
@@ -35,6 +37,9 @@ use crate::{
 
 /// As many nodes are told of in one attribute; a number tells of all.
 const NODES: usize = 64;
+
+/// As long after it was taken the first pod of a configuration is told of in its trace.
+const FIRST_WITHIN: Duration = Duration::from_secs(600);
 
 /// The names of all attributes.
 mod key {
@@ -170,6 +175,18 @@ impl Spans {
     pub fn bound(&self, attempt: Open, result: Result<(), String>) {
         attempt.set(key::RESULT, if result.is_ok() { "scheduled" } else { "error" });
         attempt.end(result);
+    }
+
+    /// The first pod that a configuration decided, told in the trace of the configuration: from there one finds the pod's, as from the pod's one
+    /// finds that. Where both are one, nothing needs to be found, and after a long time it would only make an old trace grow.
+    pub fn first(&self, taken: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
+        let late = at.elapsed().is_ok_and(|passed| passed > FIRST_WITHIN);
+        if late || !attempt.is_valid() || attempt.trace_id() == taken.trace_id() {
+            return;
+        }
+        let builder = SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.of_pod(pod));
+        let builder = builder.with_links(vec![Link::with_context(attempt.clone())]);
+        self.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
     }
 
     /// What stays with a pod that is bound: where its trace goes on.

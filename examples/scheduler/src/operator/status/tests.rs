@@ -25,7 +25,11 @@ fn told(running: Option<Running>, findings: &Findings) -> Vec<(String, String)> 
 }
 
 fn given(available: bool) -> Findings {
-    Findings::Given { revision: "new".to_owned(), available }
+    Findings::Given { revision: "new".to_owned(), available, probe: Probe::NotAsked }
+}
+
+fn probed(probe: Probe) -> Findings {
+    Findings::Given { revision: "new".to_owned(), available: true, probe }
 }
 
 fn pairs(expected: [(&str, &str); 2]) -> Vec<(String, String)> {
@@ -68,4 +72,15 @@ fn the_time_of_a_condition_is_that_of_its_last_change() {
     let ready = of(&scheduler, &given(true), second);
     let times: Vec<Timestamp> = ready.conditions.iter().map(|it| it.last_transition_time.0).collect();
     assert_eq!(times, [first, second]);
+}
+
+#[test]
+fn a_probe_must_get_a_node() {
+    let told = |probe: Probe| told(running("new", None), &probed(probe)).remove(1);
+    let pair = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
+    assert_eq!(told(Probe::Waiting), pair("False", "Progressing"));
+    assert_eq!(told(Probe::Nowhere("full".to_owned())), pair("False", "ProbeUnschedulable"));
+    assert_eq!(told(Probe::Bound("one".to_owned())), pair("True", "Running"));
+    let status = of(&scheduler(running("new", None)), &probed(Probe::Bound("one".to_owned())), Timestamp::now());
+    assert_eq!(status.probed, Some(Probed { revision: "new".to_owned(), node: "one".to_owned() }));
 }
