@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use kube::{Client, Config, config::KubeConfigOptions, config::Kubeconfig};
-use crate::shim::Trail;
+use kube::{
+    Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     manifests,
     operator::{self, build::Operand},
     scheduler::{self, Identity},
+    telemetry,
 };
 
 /// What can be done.
@@ -76,23 +79,28 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
 async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
     let config = config(args.kubeconfig).await?;
     let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).context("the kubeconfig is no good")?;
-    let operand = Operand { image: args.image, command: Vec::new(), account: args.service_account, telemetry: Vec::new() };
+    let (telemetry, trail) = telemetry::setup("scheduler-operator");
+    let client = trail.client(config).context("the kubeconfig is no good")?;
+    let (image, account) = (args.image, args.service_account);
+    let operand = Operand { image, command: Vec::new(), account, telemetry: trail.exporter_env() };
     let stop = until_told()?;
     println!("ready operator of the Schedulers in {namespace}");
-    operator::run(client, &namespace, operand, stop).await;
+    operator::run(client, trail, &namespace, operand, stop).await;
+    telemetry.shutdown()?;
     Ok(())
 }
 
 async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
     let config = config(args.kubeconfig).await?;
     let namespace = config.default_namespace.clone();
-    let client = Client::try_from(config).context("the kubeconfig is no good")?;
+    let (telemetry, trail) = telemetry::setup("demo-scheduler");
+    let client = trail.client(config).context("the kubeconfig is no good")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
     let (scheduler, name, config_map) = (args.scheduler, args.name, args.config_map);
     let stop = until_told()?;
     println!("ready scheduler of pods that name {name}");
-    scheduler::run(client, Trail, Identity { namespace, scheduler, name, config_map, pod }, stop).await;
+    scheduler::run(client, trail, Identity { namespace, scheduler, name, config_map, pod }, stop).await;
+    telemetry.shutdown()?;
     Ok(())
 }
 

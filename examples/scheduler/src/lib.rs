@@ -12,4 +12,4 @@ pub mod cli;
 pub mod manifests;
 pub mod operator;
 pub mod scheduler;
-pub mod shim;
+pub mod telemetry;

@@ -28,7 +28,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Client, ResourceExt};
-use crate::shim::Trail;
+use kubewake_trail::Trail;
 use opentelemetry::trace::{FutureExt, SpanContext};
 use tokio::{sync::watch as latest, task::JoinSet, time};
 
@@ -167,8 +167,8 @@ impl Scheduler {
             Ok(configuration) => {
                 tracing::info!(revision, "a configuration is taken");
                 self.spans.taken(&span, &configuration);
-                let (span, at, used) = (span.id(), SystemTime::now(), AtomicBool::new(false));
-                self.taken = Some(Arc::new(Taken { configuration, span, at, used }));
+                let (at, used) = (SystemTime::now(), AtomicBool::new(false));
+                self.taken = Some(Arc::new(Taken { configuration, span: span.id(), at, used }));
                 self.refused = None;
                 self.state.wake(Instant::now());
                 Report { revision: Some(revision), refused: None, span }

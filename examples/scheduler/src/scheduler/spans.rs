@@ -21,11 +21,11 @@
 use std::{borrow::Cow, time::{Duration, SystemTime}};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::{Resource, ResourceExt};
-use crate::shim::Trail;
+use kube::ResourceExt;
+use kubewake_trail::{Trail, operand::Work};
 use opentelemetry::{
     Array, Context, KeyValue, StringValue, Value,
-    trace::{Link, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, Tracer},
+    trace::{Link, SpanBuilder, SpanContext, Status, TraceContextExt},
 };
 
 use crate::{
@@ -122,7 +122,8 @@ impl Spans {
         ];
         attributes.extend(before.map(|before| KeyValue::new(key::BEFORE, before.revision.clone())));
         let builder = SpanBuilder::from_name("takeConfiguration").with_attributes(attributes);
-        self.follow(config_map, builder, Vec::new())
+        // It is taken again at each start.
+        Open(self.trail.follow(config_map, Work::Repeated, builder))
     }
 
     /// What was in it.
@@ -146,7 +147,8 @@ impl Spans {
             KeyValue::new(key::WAIT, wait),
         ]);
         let builder = SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
-        let open = self.follow(&*turn.pod, builder, vec![taken.clone()]);
+        let builder = builder.with_links(vec![Link::with_context(taken.clone())]);
+        let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
         let attempt = self.open("schedulingCycle", &open.0, cycle.span.start, [KeyValue::new(key::PHASE, "scheduling")]);
         self.phase("preFilter", &attempt, &cycle.before, &[], of_requests);
         let nodes = &[KeyValue::new(key::NODES, number(cycle.nodes)), KeyValue::new(key::FEASIBLE, number(cycle.feasible()))];
@@ -186,18 +188,14 @@ impl Spans {
         }
         let builder = SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.of_pod(pod));
         let builder = builder.with_links(vec![Link::with_context(attempt.clone())]);
-        self.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
+        self.trail.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
     }
 
     /// What stays with a pod that is bound: where its trace goes on.
-    pub fn stamp(&self, _pod: &Pod, _node: &str, _bind: &Open) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    /// A span that continues the trace of an object.
-    fn follow<K: Resource<DynamicType = ()>>(&self, _object: &K, builder: SpanBuilder, links: Vec<SpanContext>) -> Open {
-        let builder = builder.with_kind(SpanKind::Consumer).with_links(links.into_iter().map(Link::with_context).collect());
-        Open(self.start(builder, &Context::new()))
+    pub fn stamp(&self, pod: &Pod, node: &str, bind: &Open) -> Vec<(String, String)> {
+        let mut bound = pod.clone();
+        bound.spec.get_or_insert_default().node_name = Some(node.to_owned());
+        self.trail.annotations_for(&bound, &bind.id())
     }
 
     fn open(
@@ -207,14 +205,7 @@ impl Spans {
         start: SystemTime,
         attributes: impl IntoIterator<Item = KeyValue>,
     ) -> Context {
-        self.start(SpanBuilder::from_name(name).with_start_time(start).with_attributes(attributes), parent)
-    }
-
-    fn start(&self, builder: SpanBuilder, parent: &Context) -> Context {
-        match self.trail.tracer() {
-            Some(tracer) => parent.with_span(tracer.build_with_context(builder, parent)),
-            None => parent.clone(),
-        }
+        self.trail.start(SpanBuilder::from_name(name).with_start_time(start).with_attributes(attributes), parent)
     }
 
     fn phase<T>(
