@@ -83,8 +83,8 @@ impl Traces {
     }
 
     /// Writes a TracingConfiguration for an API server, which samples everything and trusts these groups.
-    pub fn api_server_config(&self, folder: &Path, trusted: &[&str]) -> PathBuf {
-        let path = folder.join("tracing.yaml");
+    pub fn api_server_config(&self, trusted: &[&str]) -> PathBuf {
+        let path = self.collector.folder().join("tracing.yaml");
         let text = format!(
             "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {}\n\
              samplingRatePerMillion: 1000000\ntrustedGroups: {trusted:?}\n",
