@@ -19,6 +19,7 @@ mod stories {
     mod curl_json;
     mod exporters;
     mod hardening;
+    mod head_operator;
     mod isolation;
     mod kubectl;
     mod observe;
