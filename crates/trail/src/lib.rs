@@ -11,6 +11,8 @@ mod hold;
 pub mod operand;
 mod run;
 pub mod sampler;
+#[cfg(feature = "setup")]
+pub mod setup;
 mod status;
 mod step;
 mod trail;
@@ -23,5 +25,7 @@ pub use controller::Controller;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;
+#[cfg(feature = "setup")]
+pub use setup::{Setup, Telemetry};
 pub use trail::{Clock, Counters, Mode, Options, Trail};
 pub use trust::Trust;

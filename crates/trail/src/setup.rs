@@ -35,7 +35,10 @@ mod tests;
 
 use std::{env, io};
 
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{
+    global::BoxedTracer,
+    trace::{TracerProvider as _, noop::NoopTracer},
+};
 use opentelemetry_otlp::{
     ExporterBuildError, SpanExporter, WithHttpConfig as _, WithTonicConfig as _,
     tonic_types::transport::ClientTlsConfig,
@@ -169,6 +172,15 @@ impl Telemetry {
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.recording.is_some()
+    }
+
+    /// Makes spans of one's own, under this name.
+    #[must_use]
+    pub fn tracer(&self, scope: &'static str) -> BoxedTracer {
+        match &self.recording {
+            Some(recording) => BoxedTracer::new(Box::new(recording.provider.tracer(scope))),
+            None => BoxedTracer::new(Box::new(NoopTracer::new())),
+        }
     }
 
     /// Records an author's own `tracing` spans inside the span that is current: those of level `info` and above.

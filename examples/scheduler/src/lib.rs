@@ -12,4 +12,3 @@ pub mod cli;
 pub mod manifests;
 pub mod operator;
 pub mod scheduler;
-pub mod telemetry;

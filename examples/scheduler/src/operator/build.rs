@@ -37,6 +37,8 @@ pub struct Operand {
     pub image: String,
     /// What comes before the arguments, for a program that is more than a scheduler.
     pub command: Vec<String>,
+    /// More arguments.
+    pub args: Vec<String>,
     /// Their ServiceAccount.
     pub account: String,
     /// Variables that tell where telemetry goes. They must not change from one moment to the next: that would restart schedulers.
@@ -133,7 +135,8 @@ pub fn tries(pod: &Pod, revision: &str) -> bool {
 fn container(scheduler: &Scheduler, operand: &Operand) -> Container {
     let own = ["schedule", "--scheduler", &scheduler.name_any(), "--name", &scheduler.scheduler_name()];
     let configuration = ["--config-map".to_owned(), config_map_name(scheduler)];
-    let args = operand.command.iter().cloned().chain(own.map(str::to_owned)).chain(configuration).collect();
+    let args = own.map(str::to_owned).into_iter().chain(configuration).chain(operand.args.iter().cloned());
+    let args = operand.command.iter().cloned().chain(args).collect();
     let env = [("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"), ("NODE_NAME", "spec.nodeName")];
     let env = env.map(|(name, path)| from_field(name, path)).into_iter().chain(operand.telemetry.iter().cloned());
     let amounts = |amounts: &[(&str, &str)]| {

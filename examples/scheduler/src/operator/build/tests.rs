@@ -10,7 +10,8 @@ fn scheduler(name: &str, spec: Value) -> Scheduler {
 
 fn operand() -> Operand {
     let telemetry = vec![EnvVar { name: "OTEL_X".to_owned(), value: Some("y".to_owned()), ..EnvVar::default() }];
-    Operand { image: "ours".to_owned(), command: vec!["demo".to_owned()], account: "scheduler".to_owned(), telemetry }
+    let (command, args) = (vec!["demo".to_owned()], vec!["--mode=links".to_owned()]);
+    Operand { image: "ours".to_owned(), command, args, account: "scheduler".to_owned(), telemetry }
 }
 
 #[test]
@@ -31,8 +32,8 @@ fn the_scheduler_is_told_who_it_is() {
     assert_eq!(spec.service_account_name.as_deref(), Some("scheduler"));
     let container = &spec.containers[0];
     assert_eq!(container.image.as_deref(), Some("other"));
-    let args = ["demo", "schedule", "--scheduler", "demo", "--name", "mine", "--config-map", "demo-configuration"];
-    assert_eq!(container.args.as_deref().unwrap(), args);
+    let args = "demo schedule --scheduler demo --name mine --config-map demo-configuration --mode=links";
+    assert_eq!(container.args.as_deref().unwrap().join(" "), args);
     let names: Vec<&str> = container.env.iter().flatten().map(|env| env.name.as_str()).collect();
     assert_eq!(names, ["POD_NAME", "POD_NAMESPACE", "NODE_NAME", "OTEL_X"]);
 }
