@@ -31,6 +31,7 @@ mod stories {
     mod reload_held;
     mod reload_under_load;
     mod retry;
+    mod scheduler;
     mod signals;
     mod tls_auth;
     mod up;

@@ -2,7 +2,7 @@
 //!
 //! A pod that was bound just now is on its node here before the watch tells so: two pods never get the same room.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
@@ -33,7 +33,7 @@ impl fmt::Display for Key {
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The node.
-    pub node: Node,
+    pub node: Arc<Node>,
     /// What pods may use of it.
     pub has: Resources,
     /// What each of its pods holds.
@@ -44,7 +44,8 @@ pub struct Place {
 
 impl Place {
     /// An empty node.
-    pub fn new(node: Node) -> Self {
+    pub fn new(node: impl Into<Arc<Node>>) -> Self {
+        let node = node.into();
         Self { has: Resources::of_node(&node), node, ..Self::default() }
     }
 
@@ -73,14 +74,15 @@ struct Booking {
 /// Nodes and the pods on them.
 #[derive(Debug, Default)]
 pub struct Cluster {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, Arc<Node>>,
     pods: BTreeMap<Key, Booking>,
 }
 
 impl Cluster {
     /// A node as it is now. Answers whether pods may fit there that did not before: what a node says of its health changes nothing.
     pub fn see_node(&mut self, node: Node) -> bool {
-        let old = self.nodes.insert(node.name_any(), node.clone());
+        let node = Arc::new(node);
+        let old = self.nodes.insert(node.name_any(), Arc::clone(&node));
         let allocatable = |node: &Node| node.status.as_ref().and_then(|status| status.allocatable.clone());
         old.is_none_or(|old| {
             old.labels() != node.labels() || old.spec != node.spec || allocatable(&old) != allocatable(&node)
@@ -139,7 +141,7 @@ impl Cluster {
     /// All nodes, by name.
     pub fn places(&self) -> Vec<Place> {
         let mut places: BTreeMap<&str, Place> =
-            self.nodes.iter().map(|(name, node)| (name.as_str(), Place::new(node.clone()))).collect();
+            self.nodes.iter().map(|(name, node)| (name.as_str(), Place::new(Arc::clone(node)))).collect();
         for booking in self.pods.values() {
             if let Some(place) = places.get_mut(booking.node.as_str()) {
                 place.put(&booking.holds);

@@ -8,6 +8,7 @@
 pub mod build;
 mod probe;
 pub mod status;
+mod written;
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +26,7 @@ use kube::{
 use kubewake_trail::{Controller, Trail};
 use serde_json::json;
 
-use self::{build::Operand, status::Findings};
+use self::{build::Operand, status::Findings, written::Written};
 use crate::{
     api::{Scheduler, SchedulerStatus},
     configuration::Document,
@@ -58,6 +59,7 @@ struct Context {
     client: Client,
     trail: Trail,
     operand: Operand,
+    written: Written,
 }
 
 /// Looks after the Schedulers of a namespace until it is told to stop.
@@ -66,7 +68,8 @@ where
     Stop: Future<Output = ()> + Send + Sync + 'static,
 {
     let all = watcher::Config::default();
-    let context = Arc::new(Context { client: client.clone(), trail: trail.clone(), operand });
+    let written = Written::default();
+    let context = Arc::new(Context { client: client.clone(), trail: trail.clone(), operand, written });
     Controller::new(Api::<Scheduler>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<ConfigMap>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<Deployment>::namespaced(client.clone(), namespace), all.clone())
@@ -87,6 +90,7 @@ async fn reconcile(scheduler: Arc<Scheduler>, context: Arc<Context>) -> Result<A
     if scheduler.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
+    let scheduler = context.written.newer(scheduler);
     let findings = match build::check(&scheduler) {
         Ok(document) => context.bring_about(&scheduler, &document).await?,
         Err(problems) => Findings::refused(&problems),
@@ -123,7 +127,8 @@ impl Context {
         let api: Api<Scheduler> = self.api(scheduler);
         let patch = Patch::Merge(json!({ "status": mine }));
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(Error::Status)?;
+        let written = self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(Error::Status)?;
+        self.written.note(written);
         Ok(())
     }
 }

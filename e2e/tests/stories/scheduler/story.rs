@@ -1,9 +1,6 @@
 //! From one change of the configuration to the pod that it decided: one trace.
 
-use super::{FIRST, OURS, SECOND, Scene};
-
-/// The context of somebody who does several things that belong together.
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+use super::{FIRST, SECOND, Scene};
 
 #[test]
 fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
@@ -16,4 +13,20 @@ fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
     let traces = &scene.traced.traces;
     let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
     traces.becomes(&taken.id.trace, include_str!("story.txt"));
+}
+
+#[test]
+fn a_pod_that_brings_the_context_of_the_change_is_in_its_trace() {
+    let Some(scene) = Scene::start() else { return };
+    scene.configure(false, FIRST);
+    let context = scene.field(".metadata.annotations.tracing\\.k8s\\.io/traceparent");
+    scene.pod("mine", "1m", &format!("tracing.k8s.io/traceparent: {context}"));
+    scene.node("mine");
+    let attempt = scene.attempt("mine", "scheduled");
+    let traces = &scene.traced.traces;
+    let parent = traces.until("its parent", |spans| spans.get(&attempt.parent()?).cloned());
+    assert_eq!((parent.name.as_str(), parent.traceparent()), ("stamp Scheduler", context));
+    assert_eq!(traces.spans().get(&attempt.links[0]).unwrap().id.trace, attempt.id.trace);
+    // Who is there needs not be found.
+    assert!(traces.spans().named("firstPodScheduled").next().is_none());
 }

@@ -3,7 +3,10 @@
 //! The pod is deleted before the status says what it has come to, so that nothing is left of it, and a crash in between only tries once more.
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
 
 use super::{
     Context, build,
@@ -30,7 +33,9 @@ pub(super) async fn of(
     }
     let pods: Api<Pod> = context.api(scheduler);
     let name = build::probe_name(scheduler);
-    let Some(pod) = pods.get_opt(&name).await? else { return make(context, scheduler, revision, &pods).await };
+    // A list of one or none: that there is none yet is no error.
+    let only = ListParams::default().fields(&format!("metadata.name={name}"));
+    let Some(pod) = pods.list(&only).await?.items.pop() else { return make(context, scheduler, revision, &pods).await };
     let node = node_of(&pod).map(str::to_owned);
     if pod.metadata.deletion_timestamp.is_none() && (node.is_some() || !build::tries(&pod, revision)) {
         delete(&pods, &name).await?;
@@ -48,11 +53,6 @@ fn known(scheduler: &Scheduler, revision: &str) -> Option<Probe> {
 }
 
 async fn make(context: &Context, scheduler: &Scheduler, revision: &str, pods: &Api<Pod>) -> kube::Result<Probe> {
-    // What the watch has shown may be older than what was written last, and the pod was deleted just before that.
-    let current: Scheduler = context.api(scheduler).get(&scheduler.name_any()).await?;
-    if let Some(known) = known(&current, revision) {
-        return Ok(known);
-    }
     let pod = build::probe(scheduler, &context.operand, revision);
     match context.trail.child(scheduler).create(pods, pod).await {
         // It was made a moment ago.

@@ -147,8 +147,9 @@ impl Spans {
             KeyValue::new(key::WAIT, wait),
         ]);
         let builder = SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
-        let builder = builder.with_links(vec![Link::with_context(taken.clone())]);
         let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
+        // Not when it begins: whether a pod's trace is sampled is not for the configuration to say.
+        open.0.span().add_link(taken.clone(), Vec::new());
         let attempt = self.open("schedulingCycle", &open.0, cycle.span.start, [KeyValue::new(key::PHASE, "scheduling")]);
         self.phase("preFilter", &attempt, &cycle.before, &[], of_requests);
         let nodes = &[KeyValue::new(key::NODES, number(cycle.nodes)), KeyValue::new(key::FEASIBLE, number(cycle.feasible()))];
