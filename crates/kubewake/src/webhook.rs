@@ -12,13 +12,16 @@ use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewake_trail::webhook::{
-    Webhook,
-    certificates::{Keep, Terms},
-    clock::Clock,
-    registration::{Hooks, Registration},
-    serve::Server,
-    upkeep::{Plan, Upkeep},
+use kubewake_trail::{
+    Setup,
+    webhook::{
+        Webhook,
+        certificates::{Keep, Terms},
+        clock::Clock,
+        registration::{Hooks, Registration},
+        serve::Server,
+        upkeep::{Plan, Upkeep},
+    },
 };
 use tokio::{
     net::TcpListener,
@@ -39,8 +42,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let endpoint = args.endpoint(listener.local_addr()?)?;
     let client = client(&args).await?;
 
-    let tracer = opentelemetry::global::BoxedTracer::new(Box::new(opentelemetry::trace::noop::NoopTracer::new()));
-    let webhook = Arc::new(Webhook::new(tracer, args.keys()?));
+    let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).start()?;
+    let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), args.keys()?));
     let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
     let plan = Plan {
         keep: keep(&args, &client),
@@ -67,6 +70,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         upkeep.unregister().await;
     }
     server.stop().await;
+    telemetry.shutdown();
     Ok(())
 }
 
