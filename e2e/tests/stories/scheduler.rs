@@ -17,8 +17,8 @@ use kubewake_e2e::{
 
 /// The groups that the API server believes: who types, the operator and its schedulers.
 const TRUSTED: [&str; 2] = [ADMINISTRATORS, "system:serviceaccounts:scheduler-system"];
-/// Who makes spans beside the API server.
-const OURS: [&str; 3] = ["scheduler-operator", "demo-scheduler", "kubewake-webhook"];
+/// Who makes spans beside the API server and the webhook, which also stamps pods of others.
+const OURS: [&str; 2] = ["scheduler-operator", "demo-scheduler"];
 /// The kinds on which contexts are stamped.
 const KINDS: [&str; 2] = ["demo.kubewake.io/v1alpha1/schedulers", "v1/pods"];
 /// The span of a change of a Scheduler that is there.
@@ -27,6 +27,16 @@ const CHANGE: &str = "PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespa
 /// A file of the example.
 fn file(name: &str) -> String {
     fs::read_to_string(workspace().join("examples/scheduler/deploy").join(name)).unwrap()
+}
+
+/// A trace as the README shows it.
+fn shown(number: usize) -> String {
+    let text = fs::read_to_string(workspace().join("examples/scheduler/README.md")).unwrap();
+    let block = text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap();
+    let whole = [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("APPS", "/apis/apps/v1")];
+    whole.iter().fold(block.to_owned(), |text, (short, path)| {
+        text.replace(&format!(" {short}/"), &format!(" {path}/namespaces/{{:namespace}}/"))
+    })
 }
 
 /// A cluster of three nodes in which the operator runs as a pod, and where contexts are stamped.

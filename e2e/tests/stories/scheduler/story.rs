@@ -1,6 +1,6 @@
 //! From one change of the configuration to the pod that it decided: one trace.
 
-use super::{FIRST, SECOND, Scene};
+use super::{FIRST, SECOND, Scene, shown};
 
 #[test]
 fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
@@ -12,7 +12,7 @@ fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
     assert_eq!(scene.field(".status.probed.node"), "node-3");
     let traces = &scene.traced.traces;
     let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
-    traces.becomes(&taken.id.trace, include_str!("story.txt"));
+    traces.becomes(&taken.id.trace, &shown(0));
 }
 
 #[test]
