@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let endpoint = args.endpoint(listener.local_addr()?)?;
     let client = client(&args).await?;
 
-    let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).start()?;
+    let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
     let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), args.keys()?));
     let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
     let plan = Plan {

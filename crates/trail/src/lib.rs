@@ -13,6 +13,8 @@ mod run;
 pub mod sampler;
 #[cfg(feature = "setup")]
 pub mod setup;
+#[cfg(feature = "setup")]
+pub mod spans;
 mod status;
 mod step;
 mod trail;
@@ -26,6 +28,6 @@ pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;
 #[cfg(feature = "setup")]
-pub use setup::{Setup, Telemetry};
+pub use setup::{Setup, Telemetry, setup};
 pub use trail::{Clock, Counters, Mode, Options, Trail};
 pub use trust::Trust;

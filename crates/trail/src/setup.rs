@@ -1,227 +1,243 @@
-//! OpenTelemetry's SDK, from the usual variables, in one call.
+//! One call that makes a program export its spans, as the environment says.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), kubewake_trail::setup::Error> {
-//! let (telemetry, trail) = kubewake_trail::Setup::new("head-operator").install()?;
-//! // … work …
-//! telemetry.shutdown();
-//! # Ok(())
-//! # }
+//! let (telemetry, trail) = kubewake_trail::setup("head-operator")?;
+//! // … run controllers with `trail` …
+//! drop(telemetry); // flushes
+//! # Ok(()) }
 //! ```
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | where spans go; without one nothing is recorded |
-//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` | `grpc` or `http/protobuf`; by default gRPC on port 4317, else HTTP |
-//! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION` | as OpenTelemetry says, also for traces alone |
-//! | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which roots are sampled; parents and links are followed always |
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | what the spans say about this process |
-//! | `OTEL_BSP_*` | how spans are batched |
-//! | `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` | switch it off |
-//! | `POD_NAME`, `POD_NAMESPACE`, `NODE_NAME` | become `k8s.pod.name`, `k8s.namespace.name`, `k8s.node.name` |
-//! | `RUST_LOG` | what is logged, with [`Setup::install`] |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT` | where to; without one nothing happens at all |
+//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `…_TRACES_PROTOCOL` | `grpc` (default) or `http/protobuf` |
+//! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION`, `…_INSECURE` | as OpenTelemetry has them |
+//! | `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_TRACES_CERTIFICATE` | a PEM file with the authorities to trust instead of the system's |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | win over what is found here |
+//! | `OTEL_TRACES_SAMPLER`, `…_ARG` | `parentbased_…` follow links too; `parentbased_always_on` unless set |
+//! | `OTEL_BSP_*` | the queue before the exporter |
+//! | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | nothing happens at all |
+//! | `RUST_LOG` | what is logged (`info` unless set), where the program has no subscriber of its own |
+//! | `POD_NAME`, `POD_NAMESPACE`, `NODE_NAME` | become `k8s.*` attributes |
 //!
-//! *Guarantees.* Exporting happens on threads of its own behind a bounded queue: a backend that is down costs nobody anything but the spans. What was recorded before
-//! [`Telemetry::shutdown`], or before the [`Telemetry`] is dropped, is exported then, if that takes no longer than a few seconds.
-//! *Not done*: metrics and logs; certificates from files.
+//! Guaranteed: an exporter that is slow or down costs nobody more than a full queue, from which new spans are dropped. Exporting has a thread of its own, so that it works in any
+//! runtime and flushing cannot wait for itself. Flushing ends after [`FLUSH`].
 
-mod http;
-mod resource;
-mod runtime;
-mod settings;
-
-#[cfg(test)]
-mod tests;
-
-use std::{env, io};
+use std::{sync::Arc, time::Duration};
 
 use opentelemetry::{
     global::BoxedTracer,
     trace::{TracerProvider as _, noop::NoopTracer},
 };
-use opentelemetry_otlp::{
-    ExporterBuildError, SpanExporter, WithHttpConfig as _, WithTonicConfig as _,
-    tonic_types::transport::ClientTlsConfig,
-};
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
-use tracing::{Level, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    Layer, filter::Targets, layer::SubscriberExt as _, registry::LookupSpan, util::SubscriberInitExt as _,
+    Layer, Registry,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    registry::LookupSpan,
+    util::SubscriberInitExt as _,
 };
 
 use self::{
-    http::Http,
-    runtime::Runtime,
-    settings::{Export, Protocol, Settings},
+    background::Background,
+    exporter::{Counted, Exports},
+    settings::Settings,
 };
-use crate::{Hold, Options, Trail, sampler::FollowLinks};
+use crate::{
+    hold::Hold,
+    trail::{Options, Trail},
+};
 
-/// The name under which an author's own spans are made.
-const SCOPE: &str = "tracing";
-/// Spans of these are not recorded: ours say the same, or they are about the export itself.
-const NOT_RECORDED: [&str; 8] =
-    ["kube", "kube_client", "kube_runtime", "hyper", "hyper_util", "h2", "tonic", "opentelemetry"];
+mod background;
+mod exporter;
+mod http;
+mod resource;
+mod settings;
 
-/// Why it cannot be set up.
+/// A pod has 30 s to end; this is what flushing may take of it.
+pub const FLUSH: Duration = Duration::from_secs(5);
+
+/// Why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("OTEL_EXPORTER_OTLP_PROTOCOL is {0:?}; known are: grpc, http/protobuf")]
-    Protocol(String),
-    #[error("OTEL_TRACES_EXPORTER is {0:?}; known are: otlp, none")]
-    Exporter(String),
-    #[error(
-        "OTEL_TRACES_SAMPLER is {0:?}; known are: always_on, always_off, traceidratio, each also with parentbased_ before it"
-    )]
-    Sampler(String),
-    #[error("OTEL_TRACES_SAMPLER_ARG is {0:?}; it must be a number between 0 and 1")]
-    Ratio(String),
-    #[error("spans cannot be exported")]
-    Export(#[from] ExporterBuildError),
-    #[error("the exporter's thread does not start")]
-    Thread(#[source] io::Error),
-    #[error("the system's certificates cannot be read")]
-    Certificates(#[source] io::Error),
-    #[error("RUST_LOG cannot be read")]
-    Filter(#[from] tracing_subscriber::filter::ParseError),
-    #[error("somebody else subscribes to logs already")]
-    Subscriber(#[from] tracing_subscriber::util::TryInitError),
+    /// A variable holds what nobody understands.
+    #[error("{name} is {value:?}; use {expected}")]
+    Variable {
+        /// Which variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it may hold.
+        expected: &'static str,
+    },
+    /// The file with the authorities cannot be used.
+    #[error("the certificate {file} that OTEL_EXPORTER_OTLP_CERTIFICATE names cannot be used")]
+    Certificate {
+        /// Which file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The exporter cannot be made.
+    #[error("cannot export spans")]
+    Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+    /// No thread for exporting.
+    #[error("cannot start exporting")]
+    Start(#[source] std::io::Error),
 }
 
-/// Sets telemetry up.
+/// Sets everything up: logs on standard error unless the program has a subscriber already, and spans as the environment says.
+///
+/// # Errors
+/// Where the environment holds what nobody understands.
+pub fn setup(service: &str) -> Result<(Telemetry, Trail), Error> {
+    Setup::new(service).start()
+}
+
+/// [`setup`] with choices.
 #[derive(Clone, Debug)]
 pub struct Setup {
     service: String,
     version: Option<String>,
     options: Options,
+    subscriber: bool,
 }
 
 impl Setup {
-    /// For a program of this name, which `OTEL_SERVICE_NAME` can replace.
-    pub fn new(service: impl Into<String>) -> Self {
-        Self { service: service.into(), version: None, options: Options::default() }
+    /// Sets up a service of this name; `OTEL_SERVICE_NAME` wins over it.
+    #[must_use]
+    pub fn new(service: &str) -> Self {
+        Self { service: service.to_owned(), version: None, options: Options::default(), subscriber: true }
     }
 
-    /// Its version.
+    /// The version of the program.
     #[must_use]
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.version = Some(version.into());
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
         self
     }
 
-    /// How controllers are traced.
+    /// Traces with these options.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Starts to record, and nothing else: logs are whose they were. [`Telemetry::layer`] brings the spans of `tracing` in.
-    ///
-    /// # Errors
-    /// When the variables contradict each other or make no sense.
-    pub fn start(self) -> Result<(Telemetry, Trail), Error> {
-        let variable = |name: &str| env::var(name).ok();
-        let export = match Settings::read(variable)? {
-            Settings::Off => return Ok((Telemetry { recording: None }, Trail::off())),
-            Settings::On(export) => export,
-        };
-        let runtime = Runtime::start().map_err(Error::Thread)?;
-        let hold = Hold::new(BatchSpanProcessor::builder(exporter(export, &runtime)?).build());
-        let provider = SdkTracerProvider::builder()
-            .with_resource(resource::resource(&self.service, self.version, variable))
-            .with_sampler(FollowLinks::ratio(export.ratio))
-            .with_span_processor(hold.clone())
-            .build();
-        let trail = Trail::new(&provider, hold, self.options);
-        Ok((Telemetry { recording: Some(Recording { provider, _runtime: runtime }) }, trail))
+    /// Installs no subscriber for logs. The program adds [`Telemetry::layer`] to its own, so that its `tracing` spans are exported.
+    #[must_use]
+    pub fn without_subscriber(mut self) -> Self {
+        self.subscriber = false;
+        self
     }
 
-    /// Starts to record, and logs to standard error what `RUST_LOG` asks for (`info` without it).
+    /// Starts.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and when there is a subscriber already.
-    pub fn install(self) -> Result<(Telemetry, Trail), Error> {
-        let filter: Targets = match env::var("RUST_LOG") {
-            Ok(text) if !text.is_empty() => text.parse()?,
-            _ => Targets::new().with_default(Level::INFO),
+    /// Where the environment holds what nobody understands.
+    pub fn start(self) -> Result<(Telemetry, Trail), Error> {
+        let settings = Settings::read(&self.service, self.version.as_deref(), |name| std::env::var(name).ok())?;
+        let (telemetry, trail) = match settings {
+            Some(settings) => Telemetry::start(&settings, self.options)?,
+            None => (Telemetry { inner: None }, Trail::off()),
         };
-        let (telemetry, trail) = self.start()?;
-        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_filter(filter);
-        tracing_subscriber::registry().with(telemetry.layer()).with(lines).try_init()?;
+        if self.subscriber {
+            let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+            let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?);
+            // A program that has a subscriber keeps it.
+            let _ = Registry::default().with(telemetry.layer()).with(logs).try_init();
+        }
         Ok((telemetry, trail))
     }
 }
 
-/// What records. Whoever drops it exports what is left.
+/// What exports. Dropping it flushes.
 #[derive(Debug)]
-#[must_use = "what is left is exported when it is dropped, and nothing is recorded after"]
+#[must_use = "dropping this ends all tracing"]
 pub struct Telemetry {
-    recording: Option<Recording>,
+    inner: Option<Inner>,
 }
 
 #[derive(Debug)]
-struct Recording {
+struct Inner {
     provider: SdkTracerProvider,
-    /// Must outlive the provider, whose exporter works there.
-    _runtime: Runtime,
+    exports: Arc<Exports>,
+    /// Ends after the provider.
+    _background: Background,
 }
 
 impl Telemetry {
-    /// Whether anything is recorded.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.recording.is_some()
+    fn start(settings: &Settings, options: Options) -> Result<(Self, Trail), Error> {
+        let background = Background::start().map_err(Error::Start)?;
+        let exports = Arc::new(Exports::default());
+        let exporter = exporter::build(settings, background.handle())?;
+        let processor = BatchSpanProcessor::builder(Counted::new(exporter, Arc::clone(&exports))).build();
+        let hold = Hold::new(processor);
+        let provider = SdkTracerProvider::builder()
+            .with_resource(settings.resource.clone())
+            .with_sampler(settings.sampler.clone())
+            .with_span_processor(hold.clone())
+            .build();
+        let trail = Trail::new(&provider, hold, options);
+        Ok((Self { inner: Some(Inner { provider, exports, _background: background }) }, trail))
     }
 
-    /// Makes spans of one's own, under this name.
+    /// Whether anything is exported.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.inner.is_some()
+    }
+
+    /// Makes spans of the program's own, under this name.
     #[must_use]
     pub fn tracer(&self, scope: &'static str) -> BoxedTracer {
-        match &self.recording {
-            Some(recording) => BoxedTracer::new(Box::new(recording.provider.tracer(scope))),
+        match &self.inner {
+            Some(inner) => BoxedTracer::new(Box::new(inner.provider.tracer(scope))),
             None => BoxedTracer::new(Box::new(NoopTracer::new())),
         }
     }
 
-    /// Records an author's own `tracing` spans inside the span that is current: those of level `info` and above.
-    /// Those of kube and of what is beneath it are left out, since [`Trail`] makes better ones.
-    #[must_use]
-    pub fn layer<S>(&self) -> Option<Box<dyn Layer<S> + Send + Sync>>
+    /// Makes spans of `tracing` spans, for a subscriber of the program's own. kube's spans are left out: ours stand for them.
+    pub fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
-        S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+        S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
-        let tracer: SdkTracer = self.recording.as_ref()?.provider.tracer(SCOPE);
-        let own = NOT_RECORDED.iter().map(|target| (*target, LevelFilter::OFF));
-        let filter = Targets::new().with_default(Level::INFO).with_targets(own);
-        Some(tracing_opentelemetry::layer().with_tracer(tracer).with_filter(filter).boxed())
+        let inner = self.inner.as_ref()?;
+        let tracer: SdkTracer = inner.provider.tracer("tracing");
+        Some(crate::spans::layer(tracer))
     }
 
-    /// Exports what is left. It takes a few seconds at most, for which it blocks.
-    pub fn shutdown(self) {
-        drop(self);
+    /// How many spans were exported, and how many were lost because nobody took them.
+    #[must_use]
+    pub fn exported(&self) -> (u64, u64) {
+        self.inner.as_ref().map(|inner| inner.exports.read()).unwrap_or_default()
+    }
+
+    /// Exports what waits, and nothing from now on. Takes at most [`FLUSH`].
+    pub fn shutdown(mut self) {
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        if let Err(error) = inner.provider.shutdown_with_timeout(FLUSH) {
+            tracing::warn!(%error, "not all spans were exported before the end");
+        }
     }
 }
 
-impl Drop for Recording {
+impl Drop for Telemetry {
     fn drop(&mut self) {
-        if let Err(error) = self.provider.shutdown() {
-            tracing::warn!(%error, "the last spans are lost");
-        }
+        self.flush();
     }
 }
 
-fn exporter(export: Export, runtime: &Runtime) -> Result<SpanExporter, Error> {
-    // gRPC's connections are made on the runtime that is current here.
-    let _inside = runtime.handle().enter();
-    match export.protocol {
-        Protocol::Grpc if export.is_https => {
-            let roots = ClientTlsConfig::new().with_enabled_roots();
-            Ok(SpanExporter::builder().with_tonic().with_tls_config(roots).build()?)
-        }
-        Protocol::Grpc => Ok(SpanExporter::builder().with_tonic().build()?),
-        Protocol::HttpProtobuf => {
-            let client = Http::new(runtime.handle().clone()).map_err(Error::Certificates)?;
-            Ok(SpanExporter::builder().with_http().with_http_client(client).build()?)
-        }
-    }
+/// `info,crate=debug` and the like.
+fn log_filter(said: Option<&str>) -> Result<Targets, Error> {
+    let Some(text) = said.filter(|text| !text.is_empty()) else {
+        return Ok(Targets::new().with_default(LevelFilter::INFO));
+    };
+    let expected = "a level, or `target=level`, or several of them parted by commas";
+    text.parse().map_err(|_| Error::Variable { name: "RUST_LOG", value: text.to_owned(), expected })
 }

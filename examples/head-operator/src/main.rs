@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
 impl Run {
     async fn run(self) -> anyhow::Result<()> {
         let setup = Setup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
-        let (telemetry, trail) = setup.install()?;
+        let (telemetry, trail) = setup.start()?;
         let client = trail.client(self.config().await?).context("the cluster cannot be reached")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {

@@ -1,56 +1,70 @@
-//! What the spans of this process say about it.
-
-use std::{fs, path::Path};
+//! Who exports: the resource of all spans.
 
 use opentelemetry::KeyValue;
-use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::{
+    Resource,
+    resource::{EnvResourceDetector, TelemetryResourceDetector},
+};
 
-/// Where a pod finds the name of its namespace.
+/// Where a pod finds its namespace without being told.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// What is known. What the variables of OpenTelemetry say counts more.
-pub(super) fn resource(service: &str, version: Option<String>, variable: impl Fn(&str) -> Option<String>) -> Resource {
-    let get = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let namespace = || fs::read_to_string(Path::new(NAMESPACE_FILE)).ok().map(|name| name.trim().to_owned());
-    let known = [
-        ("service.version", version),
-        ("k8s.pod.name", get("POD_NAME")),
-        ("k8s.namespace.name", get("POD_NAMESPACE").or_else(namespace)),
-        ("k8s.node.name", get("NODE_NAME")),
-    ];
-    let known = known.into_iter().filter_map(|(key, value)| Some(KeyValue::new(key, value?)));
-    let said = get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
-    let said: Vec<KeyValue> = said.split(',').filter_map(pair).collect();
-    let names_itself = said.iter().find(|pair| pair.key.as_str() == "service.name").map(|pair| pair.value.to_string());
-    let service = get("OTEL_SERVICE_NAME").or(names_itself).unwrap_or_else(|| service.to_owned());
-    Resource::builder().with_attributes(known).with_attributes(said).with_service_name(service).build()
-}
+/// What the downward API's usual variables become.
+const VARIABLES: [(&str, &str); 6] = [
+    ("POD_NAME", "k8s.pod.name"),
+    ("POD_NAMESPACE", "k8s.namespace.name"),
+    ("POD_UID", "k8s.pod.uid"),
+    ("POD_IP", "k8s.pod.ip"),
+    ("CONTAINER_NAME", "k8s.container.name"),
+    ("NODE_NAME", "k8s.node.name"),
+];
 
-fn pair(text: &str) -> Option<KeyValue> {
-    let (key, value) = text.split_once('=')?;
-    Some(KeyValue::new(key.trim().to_owned(), value.trim().to_owned()))
+/// The resource: what is found here, and over it what `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` say.
+pub(super) fn of(service: &str, version: Option<&str>, variable: &dyn Fn(&str) -> Option<String>) -> Resource {
+    let found = VARIABLES.iter().filter_map(|(name, key)| variable(name).map(|value| KeyValue::new(*key, value)));
+    let mut attributes: Vec<_> = found.collect();
+    let is_known = |key: &str| attributes.iter().any(|attribute| attribute.key.as_str() == key);
+    if !is_known("k8s.namespace.name")
+        && let Ok(namespace) = std::fs::read_to_string(NAMESPACE_FILE)
+    {
+        attributes.push(KeyValue::new("k8s.namespace.name", namespace.trim().to_owned()));
+    }
+    if let Some(pod) = variable("POD_NAME").or_else(|| variable("HOSTNAME")) {
+        attributes.push(KeyValue::new("service.instance.id", pod));
+    }
+    attributes.extend(version.map(|version| KeyValue::new("service.version", version.to_owned())));
+    let name = variable("OTEL_SERVICE_NAME");
+    Resource::builder_empty()
+        .with_attribute(KeyValue::new("service.name", service.to_owned()))
+        .with_attributes(attributes)
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_detector(Box::new(EnvResourceDetector::new()))
+        .with_attributes(name.map(|name| KeyValue::new("service.name", name)))
+        .build()
 }
 
 #[cfg(test)]
 mod tests {
     use opentelemetry::Key;
 
-    use super::*;
-
-    fn value(variables: &[(&str, &str)], key: &'static str) -> Option<String> {
-        let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        let resource = resource("operator", Some("1".to_owned()), get);
-        resource.get(&Key::from_static_str(key)).map(|value| value.to_string())
-    }
+    use super::of;
 
     #[test]
-    fn the_environment_names_the_service_or_the_program_does() {
-        assert_eq!(value(&[], "service.name").as_deref(), Some("operator"));
-        let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=b,team=x,service.version=2");
-        assert_eq!(value(&[attributes], "service.name").as_deref(), Some("b"));
-        assert_eq!(value(&[attributes, ("OTEL_SERVICE_NAME", "c")], "service.name").as_deref(), Some("c"));
-        assert_eq!(value(&[attributes], "team").as_deref(), Some("x"));
-        assert_eq!(value(&[attributes], "service.version").as_deref(), Some("2"));
-        assert_eq!(value(&[("POD_NAME", "p")], "k8s.pod.name").as_deref(), Some("p"));
+    fn a_pod_says_who_it_is() {
+        let variable = |name: &str| match name {
+            "POD_NAME" => Some("head-1".to_owned()),
+            "POD_NAMESPACE" => Some("operators".to_owned()),
+            _ => None,
+        };
+        let resource = of("head-operator", Some("1.2"), &variable);
+        let text = |key: &'static str| resource.get(&Key::new(key)).map(|value| value.to_string());
+        assert_eq!(text("service.name").as_deref(), Some("head-operator"));
+        assert_eq!(text("k8s.pod.name").as_deref(), Some("head-1"));
+        assert_eq!(text("service.version").as_deref(), Some("1.2"));
+        assert_eq!(text("service.instance.id").as_deref(), Some("head-1"));
+        assert_eq!(text("k8s.namespace.name").as_deref(), Some("operators"));
+        assert_eq!(text("telemetry.sdk.language").as_deref(), Some("rust"));
+        let named = of("head-operator", Some("1.2"), &|name| (name == "OTEL_SERVICE_NAME").then(|| "mine".to_owned()));
+        assert_eq!(named.get(&Key::new("service.name")).map(|value| value.to_string()).as_deref(), Some("mine"));
     }
 }

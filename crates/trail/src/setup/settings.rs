@@ -1,82 +1,108 @@
-//! What the environment says, read without touching anything else. The variables are OpenTelemetry's.
+//! The environment, understood.
 
-use super::Error;
+use opentelemetry_sdk::{
+    Resource,
+    trace::{Sampler, SamplingResult, ShouldSample},
+};
 
-/// The port that OTLP has for gRPC.
-const GRPC_PORT: &str = ":4317";
+use super::{Error, resource};
+use crate::sampler::FollowLinks;
 
-/// What to do about spans.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Settings {
-    /// Nothing: there is nowhere to send them, or somebody switched it off.
-    Off,
-    /// Send them.
-    On(Export),
-}
-
-/// How to send them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Export {
+/// What to export, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
     pub(super) protocol: Protocol,
-    /// The share of traces that begin here which is sampled.
-    pub(super) ratio: f64,
-    /// Whether the endpoint asks for TLS.
-    pub(super) is_https: bool,
+    /// The endpoint begins with `https`.
+    pub(super) is_tls: bool,
+    /// A PEM file with authorities.
+    pub(super) certificate: Option<String>,
+    pub(super) sampler: Roots,
+    pub(super) resource: Resource,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Grpc,
-    HttpProtobuf,
+    Http,
 }
 
 impl Settings {
-    /// Reads variables by their names.
-    pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        // What is said for traces alone counts more than what is said for all signals.
-        let either = |name: &str| {
-            get(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}")).or_else(|| get(&format!("OTEL_EXPORTER_OTLP_{name}")))
+    /// Reads the environment; none where nothing is to be exported.
+    pub(super) fn read(
+        service: &str,
+        version: Option<&str>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Error> {
+        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let otlp = |name: &str| {
+            set(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}")).or_else(|| set(&format!("OTEL_EXPORTER_OTLP_{name}")))
         };
-        if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Ok(Self::Off);
-        }
-        match get("OTEL_TRACES_EXPORTER").as_deref() {
-            Some("none") => return Ok(Self::Off),
-            None | Some("otlp") => {}
-            Some(other) => return Err(Error::Exporter(other.to_owned())),
-        }
-        let Some(endpoint) = either("ENDPOINT") else { return Ok(Self::Off) };
-        Ok(Self::On(Export {
-            protocol: protocol(either("PROTOCOL").as_deref(), &endpoint)?,
-            ratio: ratio(get("OTEL_TRACES_SAMPLER").as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?,
-            is_https: endpoint.starts_with("https://"),
-        }))
+        let disabled = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let none = set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
+        let Some(endpoint) = otlp("ENDPOINT").filter(|_| !disabled && !none) else { return Ok(None) };
+        let protocol = match otlp("PROTOCOL").as_deref() {
+            None | Some("grpc") => Protocol::Grpc,
+            Some("http/protobuf") => Protocol::Http,
+            Some(other) => {
+                let (name, value) = ("OTEL_EXPORTER_OTLP_PROTOCOL", other.to_owned());
+                return Err(Error::Variable { name, value, expected: "grpc or http/protobuf" });
+            }
+        };
+        let sampler = Roots::read(set("OTEL_TRACES_SAMPLER").as_deref(), set("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
+        let resource = resource::of(service, version, &set);
+        let is_tls = endpoint.to_ascii_lowercase().starts_with("https://");
+        Ok(Some(Self { protocol, is_tls, certificate: otlp("CERTIFICATE"), sampler, resource }))
     }
 }
 
-fn protocol(said: Option<&str>, endpoint: &str) -> Result<Protocol, Error> {
-    match said {
-        Some("grpc") => Ok(Protocol::Grpc),
-        Some("http/protobuf") => Ok(Protocol::HttpProtobuf),
-        Some(other) => Err(Error::Protocol(other.to_owned())),
-        // The specification's default is HTTP, but who names the port of gRPC means gRPC.
-        None if endpoint.trim_end_matches('/').ends_with(GRPC_PORT) => Ok(Protocol::Grpc),
-        None => Ok(Protocol::HttpProtobuf),
+/// A sampler by name.
+#[derive(Clone, Debug)]
+pub(super) enum Roots {
+    /// Decides about every span alone.
+    Each(Sampler),
+    /// Decides about roots without links.
+    Follow(FollowLinks),
+}
+
+impl Roots {
+    fn read(name: Option<&str>, argument: Option<&str>) -> Result<Self, Error> {
+        let ratio = || match argument.map(str::parse::<f64>) {
+            None => Ok(1.0),
+            Some(Ok(share)) if (0.0..=1.0).contains(&share) => Ok(share),
+            Some(_) => {
+                let value = argument.unwrap_or_default().to_owned();
+                Err(Error::Variable { name: "OTEL_TRACES_SAMPLER_ARG", value, expected: "a number from 0 to 1" })
+            }
+        };
+        Ok(match name.unwrap_or("parentbased_always_on") {
+            "always_on" => Self::Each(Sampler::AlwaysOn),
+            "always_off" => Self::Each(Sampler::AlwaysOff),
+            "traceidratio" => Self::Each(Sampler::TraceIdRatioBased(ratio()?)),
+            "parentbased_always_on" => Self::Follow(FollowLinks::new(Sampler::AlwaysOn)),
+            "parentbased_always_off" => Self::Follow(FollowLinks::new(Sampler::AlwaysOff)),
+            "parentbased_traceidratio" => Self::Follow(FollowLinks::ratio(ratio()?)),
+            other => {
+                let expected = "always_on, always_off, traceidratio, or one of them with parentbased_ before it";
+                return Err(Error::Variable { name: "OTEL_TRACES_SAMPLER", value: other.to_owned(), expected });
+            }
+        })
     }
 }
 
-/// Parents and links are followed whatever the sampler is called: only roots are its business here.
-fn ratio(sampler: Option<&str>, argument: Option<&str>) -> Result<f64, Error> {
-    match sampler.map(|name| name.trim_start_matches("parentbased_")) {
-        None | Some("always_on") => Ok(1.0),
-        Some("always_off") => Ok(0.0),
-        Some("traceidratio") => {
-            let Some(text) = argument else { return Ok(1.0) };
-            let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-            share.ok_or_else(|| Error::Ratio(text.to_owned()))
+impl ShouldSample for Roots {
+    fn should_sample(
+        &self,
+        parent: Option<&opentelemetry::Context>,
+        trace: opentelemetry::trace::TraceId,
+        name: &str,
+        kind: &opentelemetry::trace::SpanKind,
+        attributes: &[opentelemetry::KeyValue],
+        links: &[opentelemetry::trace::Link],
+    ) -> SamplingResult {
+        match self {
+            Self::Each(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
+            Self::Follow(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
         }
-        Some(other) => Err(Error::Sampler(other.to_owned())),
     }
 }
 
@@ -84,58 +110,47 @@ fn ratio(sampler: Option<&str>, argument: Option<&str>) -> Result<f64, Error> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Settings, Error> {
-        Settings::read(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, Error> {
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Settings::read("service", None, find)
     }
 
-    fn on(variables: &[(&str, &str)]) -> Export {
-        match read(variables).unwrap() {
-            Settings::On(export) => export,
-            Settings::Off => panic!("{variables:?} switch it off"),
-        }
-    }
-
-    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317");
+    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
 
     #[test]
-    fn nothing_happens_without_an_endpoint_or_when_somebody_says_so() {
-        for variables in [
-            &[][..],
-            &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
-            &[ENDPOINT, ("OTEL_SDK_DISABLED", "True")],
-            &[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")],
-        ] {
-            assert_eq!(read(variables).unwrap(), Settings::Off, "{variables:?}");
-        }
+    fn without_an_endpoint_nothing_happens() {
+        assert!(read(&[]).unwrap().is_none());
+        assert!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]).unwrap().is_none());
+        assert!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")]).unwrap().is_none());
+        assert!(read(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")]).unwrap().is_none());
+        assert!(read(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://a")]).unwrap().is_some());
     }
 
     #[test]
-    fn the_protocol_is_said_or_follows_from_the_port() {
-        assert_eq!(on(&[ENDPOINT]).protocol, Protocol::Grpc);
-        assert_eq!(on(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")]).protocol, Protocol::HttpProtobuf);
-        let said = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
-        assert_eq!(on(&[ENDPOINT, said]).protocol, Protocol::HttpProtobuf);
-        let traces = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc");
-        assert_eq!(on(&[ENDPOINT, said, traces]).protocol, Protocol::Grpc);
-        assert!(on(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c")]).is_https);
+    fn the_variable_for_traces_wins() {
+        let http = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf");
+        let settings = read(&[ENDPOINT, http, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap().unwrap();
+        assert_eq!(settings.protocol, Protocol::Http);
+        assert_eq!(read(&[ENDPOINT]).unwrap().unwrap().protocol, Protocol::Grpc);
     }
 
     #[test]
-    fn the_sampler_is_for_roots() {
-        let with = |sampler: &str, argument: &str| {
-            on(&[ENDPOINT, ("OTEL_TRACES_SAMPLER", sampler), ("OTEL_TRACES_SAMPLER_ARG", argument)]).ratio
-        };
-        assert_eq!((on(&[ENDPOINT]).ratio, with("parentbased_always_on", "")), (1.0, 1.0));
-        assert_eq!((with("always_off", "0.5"), with("parentbased_traceidratio", "0.5")), (0.0, 0.5));
+    fn what_nobody_understands_is_an_error_that_helps() {
+        let message = |pair: (&str, &str)| read(&[ENDPOINT, pair]).unwrap_err().to_string();
+        assert_eq!(
+            message(("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")),
+            "OTEL_EXPORTER_OTLP_PROTOCOL is \"http/json\"; use grpc or http/protobuf"
+        );
+        assert!(message(("OTEL_TRACES_SAMPLER", "some")).contains("always_on"));
+        let sampler = ("OTEL_TRACES_SAMPLER", "traceidratio");
+        assert!(read(&[ENDPOINT, sampler, ("OTEL_TRACES_SAMPLER_ARG", "7")]).is_err());
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_is_known() {
-        let said = |name: &str, value: &str| read(&[ENDPOINT, (name, value)]).unwrap_err().to_string();
-        assert!(said("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json").contains("grpc, http/protobuf"));
-        assert!(said("OTEL_TRACES_EXPORTER", "zipkin").contains("otlp"));
-        assert!(said("OTEL_TRACES_SAMPLER", "jaeger_remote").contains("traceidratio"));
-        let wrong = read(&[ENDPOINT, ("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "7")]);
-        assert!(wrong.unwrap_err().to_string().contains("between 0 and 1"));
+    fn samplers_have_their_usual_names() {
+        let sampler = |name| read(&[ENDPOINT, ("OTEL_TRACES_SAMPLER", name)]).unwrap().unwrap().sampler;
+        assert!(matches!(sampler("always_off"), Roots::Each(Sampler::AlwaysOff)));
+        assert!(matches!(sampler("parentbased_traceidratio"), Roots::Follow(_)));
+        assert!(matches!(read(&[ENDPOINT]).unwrap().unwrap().sampler, Roots::Follow(_)));
     }
 }
