@@ -9,7 +9,7 @@ mod story;
 use std::fs;
 
 use kubewake_e2e::{
-    Traced, eventually,
+    Traced, Traces,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
     traces::Span,
@@ -97,6 +97,15 @@ impl Scene {
         let kubectl = &self.traced.kubectl;
         kubectl.ok(&format!("wait --for=condition=PodScheduled pod/{pod} --timeout=60s"));
         kubectl.field(&format!("pod {pod}"), ".spec.nodeName")
+    }
+
+    /// Ends everything; all that anybody had to say is said then.
+    fn end(self) -> Traces {
+        let Self { traced, mut webhook } = self;
+        let traces = traced.end();
+        webhook.signal("TERM");
+        assert!(webhook.wait().success(), "{}", webhook.stderr());
+        traces
     }
 
     /// Waits for what the scheduler says of a pod in a span of its own.

@@ -135,7 +135,7 @@ async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
 /// Spans and log lines of one of the two programs that this is.
 fn setup(service: &str, tracing: TracingArgs) -> anyhow::Result<(Telemetry, Trail)> {
     let setup = Setup::new(service).version(env!("CARGO_PKG_VERSION")).options(tracing.options());
-    setup.install().context("telemetry cannot be set up")
+    setup.start().context("telemetry cannot be set up")
 }
 
 impl TracingArgs {

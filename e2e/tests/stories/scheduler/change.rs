@@ -24,11 +24,11 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     }
 
     let attempts = ["one", "two"].map(|pod| scene.attempt(pod, "scheduled"));
-    let traces = &scene.traced.traces;
+    let traces = scene.end();
     let expected = shown(1);
-    traces.becomes(&attempts[1].id.trace, &expected);
+    traces.is(&attempts[1].id.trace, &expected);
     let without = expected.lines().filter(|line| !line.contains("plugin: NodeLabel")).collect::<Vec<_>>();
-    traces.becomes(&attempts[0].id.trace, &without.join("\n"));
+    traces.is(&attempts[0].id.trace, &without.join("\n"));
     // From the pod to the change of the configuration: by its link to the trace that begins with what somebody typed.
     let [of_first, of_second] = attempts.clone().map(|attempt| traces.spans().get(&attempt.links[0]).unwrap().clone());
     assert_eq!(of_first.attribute("scheduler.configuration.revision"), first);

@@ -25,7 +25,7 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
     assert_eq!(scene.node("lonely"), "node-2");
     let scheduled = scene.attempt("lonely", "scheduled");
     assert_eq!(scheduled.id.trace, refused.id.trace);
-    scene.traced.traces.becomes(
+    scene.end().is(
         &scheduled.id.trace,
         "
         POST /api/v1/namespaces/{:namespace}/pods [apiserver] server

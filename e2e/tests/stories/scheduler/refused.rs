@@ -21,17 +21,16 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
     let attempt = scene.attempt("still", "scheduled");
     assert_eq!(attempt.attribute("scheduler.configuration.revision"), good);
 
-    // What somebody puts into the ConfigMap past the operator does not reach the scheduler, and is put back.
-    let traces = &scene.traced.traces;
+    let traces = scene.end();
     let changes = traces.spans();
     let changes: Vec<&str> = changes.named("stamp Scheduler").map(|span| span.id.trace.as_str()).collect();
     let [first, second] = changes.as_slice() else { panic!("{changes:?}") };
-    traces.becomes(
+    traces.is(
         second,
         "
         PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name} [apiserver] server
           stamp Scheduler [kubewake-webhook] server ~> stamp Scheduler
-            reconcile Scheduler [scheduler-operator] consumer
+            reconcile Scheduler [scheduler-operator] consumer ~> stamp Scheduler
               status Scheduler [scheduler-operator] internal
                 PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [scheduler-operator] client
                   PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [apiserver] server

@@ -1,6 +1,6 @@
 //! From one change of the configuration to the pod that it decided: one trace.
 
-use super::{FIRST, SECOND, Scene, shown};
+use super::{FIRST, OURS, SECOND, Scene, shown};
 
 #[test]
 fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
@@ -10,9 +10,11 @@ fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
     let revision = scene.configure(true, SECOND);
     assert_eq!(scene.field(".status.probed.revision"), revision);
     assert_eq!(scene.field(".status.probed.node"), "node-3");
-    let traces = &scene.traced.traces;
+    let traces = scene.end();
     let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
-    traces.becomes(&taken.id.trace, &shown(0));
+    traces.is(&taken.id.trace, &shown(0));
+    let first = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.previous").is_empty());
+    traces.tell_only(&OURS, &[&first.id.trace, &taken.id.trace]);
 }
 
 #[test]
