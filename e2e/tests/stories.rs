@@ -33,6 +33,7 @@ mod stories {
     mod reload_under_load;
     mod retry;
     mod sampling;
+    mod scheduler;
     mod signals;
     mod tls_auth;
     mod up;
