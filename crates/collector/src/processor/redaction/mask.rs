@@ -50,10 +50,23 @@ impl Mask {
             if !pattern.is_match(current) {
                 continue;
             }
-            let replace = |found: &regex::bytes::Captures<'_>| self.of(found.get_match().as_bytes());
-            masked = Some(pattern.regex().replace_all(current, replace).into_owned());
+            masked = Some(self.replace(pattern, current));
         }
         masked.filter(|masked| masked != text).map(value)
+    }
+
+    fn replace(&self, pattern: &Pattern, text: &[u8]) -> Vec<u8> {
+        let letters = std::str::from_utf8(text).unwrap_or_default();
+        // An expression that matches nothing does so between letters, and not within one.
+        let is_within_letter = |at: usize| at < letters.len() && !letters.is_char_boundary(at);
+        let (mut out, mut done) = (Vec::with_capacity(text.len()), 0);
+        for found in pattern.regex().find_iter(text).filter(|found| !is_within_letter(found.start())) {
+            out.extend_from_slice(text.get(done..found.start()).unwrap_or_default());
+            out.extend(self.of(found.as_bytes()));
+            done = found.end();
+        }
+        out.extend_from_slice(text.get(done..).unwrap_or_default());
+        out
     }
 
     /// Masks the whole text, line by line, as the Collector does.
