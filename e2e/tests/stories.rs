@@ -30,6 +30,7 @@ mod stories {
     mod reload_held;
     mod reload_under_load;
     mod retry;
+    mod shaping;
     mod signals;
     mod tls_auth;
     mod up;
