@@ -145,7 +145,7 @@ macro_rules! for_each_signal {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+                #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
                 #[test]
                 fn filter(request in requests::$signal(), seed: u64) {

@@ -1,6 +1,6 @@
 //! `filter`, `attributes` and `resource`: what is understood, and what is refused in which words.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use kubewake_config::{
     Errors, FixedSources, Pattern, Secret, load,

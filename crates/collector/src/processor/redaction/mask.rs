@@ -6,7 +6,7 @@ use aws_lc_rs::{
     digest::{self, digest},
     hmac,
 };
-use kubewake_config::{Pattern, model::HashFunction};
+use kubewake_config::{Pattern, Secret, model::HashFunction};
 use kubewake_otlp::Value;
 use md5::{Digest, Md5};
 
@@ -16,7 +16,7 @@ pub(super) enum Mask {
     Stars,
     Md5,
     Digest(&'static digest::Algorithm),
-    Hmac(hmac::Key),
+    Hmac(Box<hmac::Key>),
 }
 
 /// Without the key.
@@ -33,13 +33,13 @@ impl Mask {
             Some(HashFunction::Md5) => Self::Md5,
             Some(HashFunction::Sha1) => Self::Digest(&digest::SHA1_FOR_LEGACY_USE_ONLY),
             Some(HashFunction::Sha3) => Self::Digest(&digest::SHA3_256),
-            Some(HashFunction::HmacSha256(key)) => {
-                Self::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes()))
-            }
-            Some(HashFunction::HmacSha512(key)) => {
-                Self::Hmac(hmac::Key::new(hmac::HMAC_SHA512, key.reveal().as_bytes()))
-            }
+            Some(HashFunction::HmacSha256(key)) => Self::hmac(hmac::HMAC_SHA256, key),
+            Some(HashFunction::HmacSha512(key)) => Self::hmac(hmac::HMAC_SHA512, key),
         }
+    }
+
+    fn hmac(algorithm: hmac::Algorithm, key: &Secret) -> Self {
+        Self::Hmac(Box::new(hmac::Key::new(algorithm, key.reveal().as_bytes())))
     }
 
     /// Masks what the patterns match, one after another; `None` if that changes nothing.
