@@ -10,6 +10,8 @@ use kubewake_config::{Pattern, Secret, model::HashFunction};
 use kubewake_otlp::Value;
 use md5::{Digest, Md5};
 
+use crate::processor::hex::hex;
+
 /// What is written instead of a match.
 #[derive(Clone)]
 pub(super) enum Mask {
@@ -62,7 +64,7 @@ impl Mask {
         let (mut out, mut done) = (Vec::with_capacity(text.len()), 0);
         for found in pattern.regex().find_iter(text).filter(|found| !is_within_letter(found.start())) {
             out.extend_from_slice(text.get(done..found.start()).unwrap_or_default());
-            out.extend(self.of(found.as_bytes()));
+            out.extend_from_slice(self.of(found.as_bytes()).as_bytes());
             done = found.end();
         }
         out.extend_from_slice(text.get(done..).unwrap_or_default());
@@ -71,22 +73,18 @@ impl Mask {
 
     /// Masks the whole text, line by line, as the Collector does.
     pub(super) fn whole(&self, text: &[u8]) -> Value {
-        let lines: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(|line| self.of(line)).collect();
-        value(lines.join(&b'\n'))
+        let lines: Vec<String> = text.split(|byte| *byte == b'\n').map(|line| self.of(line)).collect();
+        Value::String(lines.join("\n"))
     }
 
-    fn of(&self, text: &[u8]) -> Vec<u8> {
+    fn of(&self, text: &[u8]) -> String {
         match self {
-            Self::Stars => b"****".to_vec(),
+            Self::Stars => "****".to_owned(),
             Self::Md5 => hex(&Md5::digest(text)),
             Self::Digest(algorithm) => hex(digest(algorithm, text).as_ref()),
             Self::Hmac(key) => hex(hmac::sign(key, text).as_ref()),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
 /// What is not UTF-8 was not when it came.
