@@ -19,6 +19,7 @@ mod stories {
     mod curl_json;
     mod exporters;
     mod hardening;
+    mod head_operator;
     mod isolation;
     mod kubectl;
     mod observe;
@@ -32,6 +33,8 @@ mod stories {
     mod reload_under_load;
     mod retry;
     mod sampling;
+    mod scheduler;
+    mod shaping;
     mod signals;
     mod tls_auth;
     mod up;
