@@ -34,6 +34,7 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod shaping;
     mod signals;
     mod tls_auth;
     mod up;

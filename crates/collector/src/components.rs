@@ -252,14 +252,15 @@ impl Step {
 
     /// Puts new settings in force.
     pub fn reconfigure(&self, settings: &model::Processor) {
-        match (self, settings) {
+        // An id keeps its type, so that a step never meets the settings of another one.
+        match self {
+            Self::Map(mapping) => mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper)),
             #[cfg(feature = "processor-batch")]
-            (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
-            (Self::Map(mapping), settings) => {
-                mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+            Self::Batch(batcher) => {
+                if let model::Processor::Batch(settings) = settings {
+                    batcher.reconfigure(settings.clone());
+                }
             }
-            // An id keeps its type, so that no other pair can meet.
-            _ => {}
         }
     }
 
