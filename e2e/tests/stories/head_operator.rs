@@ -3,6 +3,7 @@
 mod again;
 mod distrust;
 mod rapid;
+mod readme;
 mod refused;
 mod restart;
 mod whole;
