@@ -45,9 +45,9 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
             stamp ChildA [kubewake-webhook] server ~> apply ChildA x1
         converge ChildA [head-operator] internal ~> apply ChildA x1
         reconcile ChildA [head-operator] consumer ~> apply ChildA x1
-          apply Deployment [head-operator] producer x1
-            PATCH APPS/deployments/{:name} [head-operator] client x1
-              PATCH APPS/deployments/{:name} [apiserver] server x1
+          apply Deployment [head-operator] producer
+            PATCH APPS/deployments/{:name} [head-operator] client
+              PATCH APPS/deployments/{:name} [apiserver] server
           status ChildA [head-operator] internal
             PATCH DEMO/childas/{:name}/status [head-operator] client
               PATCH DEMO/childas/{:name}/status [apiserver] server
