@@ -9,5 +9,7 @@ pub mod filter;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-probabilistic-sampler")]
+pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;

@@ -8,6 +8,7 @@ pub mod context;
 pub mod controller;
 mod converge;
 mod hold;
+pub mod operand;
 mod run;
 pub mod sampler;
 #[cfg(feature = "setup")]
