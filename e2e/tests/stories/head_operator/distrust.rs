@@ -2,7 +2,7 @@
 
 use kubewake_e2e::traces::{Callers, Tree};
 
-use super::{KINDS, TRUSTED, cluster, head, operator, stop, wait_ready};
+use super::{TRUSTED, cluster, head, operator, stop, wait_ready, webhook};
 
 /// Another tenant's trace.
 const FOREIGN: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -11,7 +11,7 @@ const FOREIGN: &str = "0af7651916cd43dd8448eb211c80319c";
 fn a_context_of_a_namespace_that_is_not_trusted_is_not_followed() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     let operator = operator(&traced, &["--distrust", kubectl.namespace()]);
     let parent = format!("tracing.k8s.io/traceparent: 00-{FOREIGN}-b7ad6b7169203331-01");
     let metadata = format!("metadata: {{annotations: {{{parent}}}, name");

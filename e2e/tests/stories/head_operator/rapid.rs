@@ -1,6 +1,6 @@
 //! Somebody changes their mind.
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, paths, stop, wait_ready};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook};
 
 /// What came of the first change until the second.
 const FIRST: &str = "
@@ -90,12 +90,12 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
 fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     // No pod can start, so that the first is never ready.
     kubectl.ok("cordon node-1");
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
-    let first = traced.traces.span("stamp Head", |_| true);
+    let first = traced.traces.span("stamp Head", is_real);
     traced.traces.becomes(&first.id.trace, &paths(FIRST));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
@@ -114,7 +114,7 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
 fn two_changes_at_once_are_two_traces_that_know_each_other() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     kubectl.ok_with("apply -f -", &head("one", "first"));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     let operator = operator(&traced, &[]);
@@ -122,7 +122,7 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
     stop(operator);
     stop(webhook);
     let traces = traced.end();
-    let first = traces.span("stamp Head", |span| span.links.is_empty());
+    let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
     // Nobody saw the first, so that there is nothing of a child that the second could link to.
     let second_alone = SECOND.replace(" ~> apply ChildA", "");
