@@ -2,6 +2,9 @@
 
 use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook};
 
+/// On events, for people.
+const TRACE_ID: &str = "trail.kubewake.io/trace-id";
+
 /// Everything that comes of a Head with one child. Where something may happen once or more often, no number is said.
 pub(super) const CONVERGENCE: &str = "
 POST DEMO/heads [apiserver] server x1
@@ -45,6 +48,9 @@ fn one_apply_is_one_trace_until_everything_is_ready() {
     wait_ready(&traced, "one");
     let trace = traced.traces.span("stamp Head", is_real).id.trace;
     traced.traces.becomes(&trace, &paths(CONVERGENCE));
+    let told = traced.kubectl.json("events --field-selector involvedObject.kind=Head");
+    let about = told["items"].as_array().unwrap().iter().map(|event| &event["metadata"]["annotations"][TRACE_ID]);
+    assert!(about.clone().count() >= 2 && about.clone().all(|id| *id == trace), "events name the trace: {told}");
     stop(operator);
     stop(webhook);
     let traces = traced.end();
