@@ -10,13 +10,15 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kubectl, Traces,
+    Kubectl, Traces, eventually,
     process::{Process, kubewake},
     traces::Callers,
 };
 
 /// An administrator's group, of which kubectl is part here.
 pub const ADMINISTRATORS: &str = "system:masters";
+/// The annotation that carries a context.
+const TRACEPARENT: &str = "tracing.k8s.io/traceparent";
 
 /// A cluster with nodes whose API server sends its spans to [`Traces`].
 pub struct Traced {
@@ -67,6 +69,25 @@ impl Traced {
         let mut webhook = Process::start(&mut command);
         webhook.ready();
         webhook
+    }
+
+    /// Waits until the webhook is called for an object like this: a registration is in force a moment after it was made.
+    pub fn until_stamped(&self, manifest: &str) {
+        eventually("the API server calls the webhook", || {
+            let tried = self.kubectl.ok_with("create --dry-run=server -o json -f -", manifest);
+            let tried: Value = serde_json::from_str(&tried).expect("kubectl prints JSON");
+            !tried["metadata"]["annotations"][TRACEPARENT].is_null()
+        });
+    }
+
+    /// The trace that the context on an object belongs to.
+    pub fn trace_of(&self, object: &str) -> String {
+        let found = self.kubectl.json(object);
+        let context = found["metadata"]["annotations"][TRACEPARENT].as_str();
+        context
+            .and_then(|context| context.split('-').nth(1))
+            .unwrap_or_else(|| panic!("{object} has no context"))
+            .to_owned()
     }
 
     /// Ends the cluster. All that it had to say is said then.

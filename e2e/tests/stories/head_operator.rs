@@ -3,6 +3,7 @@
 mod again;
 mod distrust;
 mod rapid;
+mod readme;
 mod refused;
 mod restart;
 mod whole;
@@ -13,6 +14,7 @@ use kubewake_e2e::{
     Traced,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
+    traces::Span,
 };
 
 /// The groups that the API server believes: who types, and the operator.
@@ -50,6 +52,18 @@ fn operator(traced: &Traced, args: &[&str]) -> Process {
     let mut operator = Process::start(&mut operator_command(traced, args));
     operator.ready();
     operator
+}
+
+/// The webhook for Heads and their children, at work.
+fn webhook(traced: &Traced) -> Process {
+    let webhook = traced.webhook(&KINDS, &[]);
+    traced.until_stamped(&head("probe", ""));
+    webhook
+}
+
+/// Whether a stamp was not only tried.
+fn is_real(span: &Span) -> bool {
+    span.attribute("trail.dry_run").is_empty()
 }
 
 /// Ends it; what it had to export it has exported.
