@@ -24,6 +24,9 @@ const OURS: [&str; 2] = ["head-operator", "kubewake-webhook"];
 /// The kinds on which contexts are stamped.
 const KINDS: [&str; 2] = ["demo.kubewake.io/v1alpha1/heads", "demo.kubewake.io/v1alpha1/childas"];
 
+/// What its pods run, as a cluster on this machine knows it.
+const IMAGE: [&str; 2] = ["--image", "busybox=/bin/sh"];
+
 /// A file of the example.
 fn file(name: &str) -> String {
     fs::read_to_string(workspace().join("examples/head-operator/deploy").join(name)).unwrap()
@@ -31,14 +34,24 @@ fn file(name: &str) -> String {
 
 /// A cluster that knows Heads, without an operator.
 fn cluster(trusted: &[&str]) -> Option<Traced> {
-    let traced = Traced::start(&["--image", "busybox=/bin/sh"], trusted)?;
+    Traced::start(&IMAGE, trusted).map(prepared)
+}
+
+fn prepared(traced: Traced) -> Traced {
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
     kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
     kubectl.ok_with("apply -f - --namespace head-system", &file("operator.yaml"));
     // It runs beside the cluster, where it can be stopped and started.
     kubectl.ok("scale deployment/head-operator --namespace head-system --replicas=0");
-    Some(traced)
+    traced
+}
+
+/// Removes what is not in the story's namespace, where there may be others.
+fn clean_up(traced: &Traced) {
+    for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
+        traced.kubectl.ok_with("delete -f - --namespace head-system", &file(name));
+    }
 }
 
 fn operator_command(traced: &Traced, args: &[&str]) -> Command {
