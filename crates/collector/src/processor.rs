@@ -11,5 +11,7 @@ mod hex;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-probabilistic-sampler")]
+pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;
