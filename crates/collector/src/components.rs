@@ -254,7 +254,9 @@ impl Step {
     pub fn reconfigure(&self, settings: &model::Processor) {
         // An id keeps its type, so that a step never meets the settings of another one.
         match self {
-            Self::Map(mapping) => mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper)),
+            Self::Map(mapping) => {
+                mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+            }
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => {
                 if let model::Processor::Batch(settings) = settings {
