@@ -304,10 +304,10 @@ pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
 pub enum PreparedReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
-    Otlp(crate::receiver::otlp::Prepared),
+    Otlp(Box<crate::receiver::otlp::Prepared>),
     /// `opencensus`
     #[cfg(feature = "receiver-opencensus")]
-    OpenCensus(crate::receiver::opencensus::Prepared),
+    OpenCensus(Box<crate::receiver::opencensus::Prepared>),
 }
 
 /// A running receiver.
@@ -335,12 +335,14 @@ pub fn prepare_receiver(
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
-            crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
+            let prepared = crate::receiver::otlp::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::Otlp(Box::new(prepared)))
         }
         #[cfg(feature = "receiver-opencensus")]
         model::Receiver::OpenCensus(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
-            crate::receiver::opencensus::prepare(settings, old, auth, claims).map(PreparedReceiver::OpenCensus)
+            let prepared = crate::receiver::opencensus::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),

@@ -193,8 +193,7 @@ impl Scheduler {
         while self.tasks.len() < AT_ONCE
             && let Some(turn) = self.state.next(Instant::now())
         {
-            let cycle =
-                cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
+            let cycle = cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
             self.follow_up(Arc::clone(&taken), turn, &cycle);
         }
     }

@@ -13,7 +13,7 @@ pub enum Receiver {
     /// `otlp`
     Otlp(Box<OtlpReceiver>),
     /// `opencensus`
-    OpenCensus(OpenCensusReceiver),
+    OpenCensus(Box<OpenCensusReceiver>),
 }
 
 impl Receiver {
