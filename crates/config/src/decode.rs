@@ -17,6 +17,7 @@ mod references;
 mod report;
 mod scalar;
 mod suggest;
+mod tail_sampling;
 mod telemetry;
 mod tls;
 

@@ -9,6 +9,7 @@ mod network;
 mod processor;
 mod receiver;
 mod service;
+mod tail_sampling;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub use network::{
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
 pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
+pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
 
 use crate::ComponentId;
 

@@ -7,7 +7,7 @@ use super::{
     cursor::Cursor,
     exporter, extension, id, processor, receiver,
     report::{Report, finding},
-    scalar,
+    scalar, tail_sampling,
 };
 use crate::{
     ComponentId,
@@ -33,7 +33,11 @@ pub(crate) const RECEIVERS: Kind<Receiver> =
 pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     section: "processors",
     noun: "processor",
-    types: &[("batch", processor::batch), ("memory_limiter", processor::memory_limiter)],
+    types: &[
+        ("batch", processor::batch),
+        ("memory_limiter", processor::memory_limiter),
+        ("tail_sampling", tail_sampling::tail_sampling),
+    ],
     elsewhere: catalog::PROCESSORS,
 };
 

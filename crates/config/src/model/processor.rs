@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::TailSampling;
+
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Processor {
@@ -9,6 +11,8 @@ pub enum Processor {
     Batch(Batch),
     /// `memory_limiter`
     MemoryLimiter(MemoryLimiter),
+    /// `tail_sampling`
+    TailSampling(TailSampling),
 }
 
 /// `batch`
