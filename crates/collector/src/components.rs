@@ -53,6 +53,7 @@ pub fn listing() -> String {
             vec![
                 ("batch", cfg!(feature = "processor-batch")),
                 ("memory_limiter", cfg!(feature = "processor-memory-limiter")),
+                ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
             ],
         ),
         (
@@ -141,7 +142,7 @@ pub enum Role {
 /// What the processor is.
 pub fn role(settings: &model::Processor) -> Role {
     match settings {
-        model::Processor::Batch(_) => Role::Step,
+        model::Processor::Batch(_) | model::Processor::TailSampling(_) => Role::Step,
         model::Processor::MemoryLimiter(limiter) => match limiter.limit {
             MemoryLimit::Bytes { limit, spike } => Role::Budget(limit, spike),
             MemoryLimit::Percent { limit, spike } => {
@@ -162,7 +163,10 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::MemoryLimiter(_) if !cfg!(feature = "processor-memory-limiter") => {
             Err(left_out("the memory limiter", "processor-memory-limiter"))
         }
-        model::Processor::Batch(_) | model::Processor::MemoryLimiter(_) => Ok(()),
+        model::Processor::TailSampling(_) if !cfg!(feature = "processor-tail-sampling") => {
+            Err(left_out("the tail sampling processor", "processor-tail-sampling"))
+        }
+        model::Processor::Batch(_) | model::Processor::MemoryLimiter(_) | model::Processor::TailSampling(_) => Ok(()),
     }
 }
 
@@ -171,6 +175,9 @@ pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
+    /// `tail_sampling`
+    #[cfg(feature = "processor-tail-sampling")]
+    TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
 }
 
 impl Step {
@@ -188,6 +195,12 @@ impl Step {
                 let stats = registry.processor(id, signal);
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
             }
+            #[cfg(feature = "processor-tail-sampling")]
+            model::Processor::TailSampling(settings) => {
+                let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
+                let sampler = crate::processor::tail_sampling::TailSampler::new(settings.clone(), stats, sampling);
+                Ok(Self::TailSampling(sampler))
+            }
             _ => Err(left_out("this processor", "processor-…")),
         }
     }
@@ -197,6 +210,10 @@ impl Step {
         match (self, settings) {
             #[cfg(feature = "processor-batch")]
             (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
+            #[cfg(feature = "processor-tail-sampling")]
+            (Self::TailSampling(sampler), model::Processor::TailSampling(settings)) => {
+                sampler.reconfigure(settings.clone());
+            }
             // An id keeps its type, so that no other pair can meet.
             _ => {}
         }
@@ -207,6 +224,8 @@ impl Step {
         match *self {
             #[cfg(feature = "processor-batch")]
             Self::Batch(ref batcher) => Arc::strong_count(batcher) > 1,
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(ref sampler) => Arc::strong_count(sampler) > 1,
         }
     }
 
@@ -215,6 +234,8 @@ impl Step {
         match *self {
             #[cfg(feature = "processor-batch")]
             Self::Batch(ref batcher) => batcher.clone(),
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(ref sampler) => sampler.clone(),
         }
     }
 }

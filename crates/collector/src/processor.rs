@@ -2,3 +2,5 @@
 
 #[cfg(feature = "processor-batch")]
 pub mod batch;
+#[cfg(feature = "processor-tail-sampling")]
+pub mod tail_sampling;

@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress};
+use super::{Budget, Calls, Code, Progress, SamplerStats};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -337,6 +337,7 @@ pub struct Registry {
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
+    samplers: Shared<ComponentId, SamplerStats>,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents that were refused since the start.
     pub reloads_refused: AtomicU64,
@@ -372,6 +373,16 @@ impl Registry {
     /// The counters of a pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
         get_or_make(&self.pipelines, id.clone())
+    }
+
+    /// The counters of a tail sampler.
+    pub fn sampler(&self, id: &ComponentId) -> Arc<SamplerStats> {
+        get_or_make(&self.samplers, id.clone())
+    }
+
+    /// All tail samplers that there are or were.
+    pub fn samplers(&self) -> Vec<(ComponentId, Arc<SamplerStats>)> {
+        all(&self.samplers)
     }
 
     /// Shows what is used of a memory budget, as long as it exists.
