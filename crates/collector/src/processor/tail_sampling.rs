@@ -345,7 +345,7 @@ impl Lane {
         let at_once = state.add(arrival, at, charge, rules, moment);
         state.flushing |= retired;
         let attend = state.wants_attention();
-        let news = state.has_work() || retired;
+        let news = state.has_news() || retired;
         drop(state);
         if news {
             self.shard.news.notify_one();
@@ -462,6 +462,13 @@ impl Processor for TailSampler {
                 lane.flushed().await;
             }
         })
+    }
+}
+
+impl Drop for TailSampler {
+    fn drop(&mut self) {
+        // Counters outlive whoever counts, and this is a state.
+        self.sampling.overloaded.store(false, Ordering::Relaxed);
     }
 }
 

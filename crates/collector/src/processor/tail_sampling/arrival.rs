@@ -60,7 +60,12 @@ pub(super) struct Share {
 impl Share {
     /// What is charged for it.
     pub(super) fn cost(&self) -> u64 {
-        (self.space + self.runs * TRACE_COST) as u64
+        (self.space + self.overhead()) as u64
+    }
+
+    /// What of that is for tables and lists.
+    pub(super) fn overhead(&self) -> usize {
+        self.runs * TRACE_COST
     }
 }
 

@@ -204,6 +204,3 @@ fn put_attribute(scope: &mut Vec<u8>, key: &str, put_value: impl FnOnce(&mut Vec
     put_bytes(&mut attribute, 2, &value);
     put_bytes(scope, wire::SCOPE_ATTRIBUTE, &attribute);
 }
-
-#[cfg(test)]
-mod tests;

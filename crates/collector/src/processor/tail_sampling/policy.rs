@@ -6,11 +6,6 @@ mod observe;
 mod stamp;
 mod trace_state;
 
-#[cfg(test)]
-mod plain;
-#[cfg(test)]
-mod tests;
-
 use std::{sync::Arc, time::Duration};
 
 use kubewake_config::model::{SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling};

@@ -91,6 +91,8 @@ pub(super) struct State {
     attended: bool,
     /// It writes what it was given.
     writing: bool,
+    /// It sleeps until that tick.
+    asleep_until: u64,
     /// It is time for everything.
     pub(super) flushing: bool,
 }
@@ -143,6 +145,7 @@ impl Shard {
             arrivals: 0,
             attended: false,
             writing: false,
+            asleep_until: 0,
             flushing: false,
         };
         state.make_caches(&rules.settings, shards);
@@ -182,7 +185,7 @@ impl State {
         moment: Moment,
     ) -> Vec<(usize, Stamp)> {
         let Some(share) = arrival.share(shard) else { return Vec::new() };
-        self.store.begin(share.space, charge);
+        self.store.begin(share.space);
         self.arrivals = self.arrivals.wrapping_add(1);
         let mut adding = Adding { arrival, rules, moment, headers: None, at_once: Vec::new(), touched: Vec::new() };
         let mut first = 0;
@@ -193,6 +196,8 @@ impl State {
             }
             first += run.len();
         }
+        // Before the last decisions, which may let go of it all.
+        self.store.end(charge, share.overhead());
         self.settle_arrival(&mut adding, u32::MAX);
         adding.at_once
     }
@@ -310,6 +315,3 @@ struct Headers {
     resource: (u32, u32),
     scope: (u32, u32),
 }
-
-#[cfg(test)]
-mod tests;

@@ -46,6 +46,10 @@ pub(super) struct Store {
     /// The number of the first of `sealed`.
     first: u32,
     sealed: VecDeque<Option<Segment>>,
+    /// The most that the arrival which has just begun will store.
+    needed: usize,
+    /// What was stored of it.
+    written: usize,
 }
 
 struct Open {
@@ -107,45 +111,65 @@ impl Drop for Lot {
 impl Store {
     /// One that counts there what it holds.
     pub(super) fn new(stats: Arc<SamplerStats>) -> Self {
-        Self { open: Open::new(&stats), stats, first: 0, sealed: VecDeque::new() }
+        Self { open: Open::new(&stats), stats, first: 0, sealed: VecDeque::new(), needed: 0, written: 0 }
     }
 
-    /// Makes room for `bytes` of one arrival, which `charge` covers. They will lie in one segment.
-    pub(super) fn begin(&mut self, bytes: usize, charge: Charge) {
-        if self.open.bytes.capacity() - self.open.bytes.len() < bytes {
+    /// An arrival begins, of which at most so many bytes will be stored, all in one segment.
+    pub(super) fn begin(&mut self, bytes: usize) {
+        self.needed = bytes;
+        self.written = 0;
+    }
+
+    /// The arrival ends, and `charge` covers it. What it was charged beyond what was stored, and `more`, is given back.
+    pub(super) fn end(&mut self, mut charge: Charge, more: usize) {
+        if self.written > 0 {
+            let bytes = (self.written + more) as u64;
+            charge.shrink_to(bytes);
+            self.open.lot.add(charge, bytes);
+        }
+    }
+
+    /// What is written to, with room for so many bytes. Of an arrival that needs more than is left, nothing was stored yet.
+    fn out(&mut self, bytes: usize) -> &mut BytesMut {
+        let needed = std::mem::take(&mut self.needed).max(bytes);
+        if self.open.bytes.capacity() - self.open.bytes.len() < needed {
             self.seal();
-            self.open.bytes = BytesMut::with_capacity(bytes.max(SEGMENT));
+            self.open.bytes = BytesMut::with_capacity(needed.max(SEGMENT));
             self.open.lot = Lot::new(&self.stats);
         }
-        self.open.lot.add(charge, bytes as u64);
+        self.written += bytes;
+        &mut self.open.bytes
     }
 
     /// Stores a resource, and says where.
     pub(super) fn resource(&mut self, fields: &[u8]) -> u32 {
-        let at = self.open.bytes.len() as u32;
-        self.open.bytes.put_u32_le(fields.len() as u32);
-        self.open.bytes.extend_from_slice(fields);
+        let out = self.out(RESOURCE_WORDS + fields.len());
+        let at = out.len() as u32;
+        out.put_u32_le(fields.len() as u32);
+        out.extend_from_slice(fields);
         at
     }
 
     /// Stores a scope, and says where.
     pub(super) fn scope(&mut self, resource: u32, fields: &[u8]) -> u32 {
-        let at = self.open.bytes.len() as u32;
-        self.open.bytes.put_u32_le(resource);
-        self.open.bytes.put_u32_le(fields.len() as u32);
-        self.open.bytes.extend_from_slice(fields);
+        let out = self.out(SCOPE_WORDS + fields.len());
+        let at = out.len() as u32;
+        out.put_u32_le(resource);
+        out.put_u32_le(fields.len() as u32);
+        out.extend_from_slice(fields);
         at
     }
 
     /// Stores a span behind the one at `before`, and says where.
     pub(super) fn span(&mut self, before: Place, scope: u32, span: &[u8]) -> Place {
-        let place = Place { segment: self.open_number(), offset: self.open.bytes.len() as u32 };
-        self.open.bytes.put_u32_le(before.segment);
-        self.open.bytes.put_u32_le(before.offset);
-        self.open.bytes.put_u32_le(scope);
-        self.open.bytes.put_u32_le(span.len() as u32);
-        self.open.bytes.extend_from_slice(span);
-        place
+        let out = self.out(SPAN_WORDS + span.len());
+        let offset = out.len() as u32;
+        out.put_u32_le(before.segment);
+        out.put_u32_le(before.offset);
+        out.put_u32_le(scope);
+        out.put_u32_le(span.len() as u32);
+        out.extend_from_slice(span);
+        Place { segment: self.open_number(), offset }
     }
 
     /// The segment that is written to.

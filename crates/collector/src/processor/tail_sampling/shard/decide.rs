@@ -52,19 +52,24 @@ impl State {
         if decided == AT_ONCE {
             return Step::Again;
         }
-        let next = |first: Option<&u64>| first.copied().unwrap_or(u64::MAX);
-        let next = next(self.wheel.keys().next()).min(next(self.lingering.keys().next()));
-        if next < u64::MAX {
-            return Step::Until(next);
+        if self.waiting == 0 {
+            self.store.rest();
+        }
+        // Somebody must see when the overload is over.
+        let look = if moment.overloaded { moment.tick() + 10 } else { u64::MAX };
+        self.asleep_until = self.next_tick().min(look);
+        if self.asleep_until < u64::MAX {
+            return Step::Until(self.asleep_until);
         }
         self.flushing = false;
-        self.store.rest();
-        if moment.overloaded {
-            // Somebody must see when it is over.
-            return Step::Until(moment.tick() + 10);
-        }
         self.attended = false;
         Step::Nothing
+    }
+
+    /// When there will be something to do.
+    fn next_tick(&self) -> u64 {
+        let first = |tick: Option<&u64>| tick.copied().unwrap_or(u64::MAX);
+        first(self.wheel.keys().next()).min(first(self.lingering.keys().next()))
     }
 
     fn decide_some(&mut self, until: u64, rules: &Rules, moment: Moment) -> usize {
@@ -195,9 +200,9 @@ impl State {
         wants
     }
 
-    /// Whether there is something to do now.
-    pub(in super::super) fn has_work(&self) -> bool {
-        !self.work.is_empty()
+    /// Whether there is something to do sooner than whoever looks after the shard knows.
+    pub(in super::super) fn has_news(&self) -> bool {
+        !self.work.is_empty() || self.next_tick() < self.asleep_until
     }
 }
 
