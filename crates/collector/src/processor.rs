@@ -1,6 +1,15 @@
 //! Processors.
 
+#[cfg(feature = "processor-attributes")]
+pub mod attributes;
 #[cfg(feature = "processor-batch")]
 pub mod batch;
+#[cfg(feature = "processor-filter")]
+pub mod filter;
+pub mod map;
+#[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
+mod matching;
+#[cfg(feature = "processor-redaction")]
+pub mod redaction;
 #[cfg(feature = "processor-tail-sampling")]
 pub mod tail_sampling;

@@ -1,5 +1,6 @@
 //! From the tree to the model: every field is read, checked and accounted for, and every error is kept.
 
+mod attributes;
 mod catalog;
 mod component;
 mod cursor;
@@ -8,11 +9,14 @@ mod duration;
 mod exporter;
 mod extension;
 mod fields;
+mod filter;
 mod id;
+mod matching;
 mod network;
 mod pipeline;
 mod processor;
 mod receiver;
+mod redaction;
 mod references;
 mod report;
 mod scalar;
@@ -20,6 +24,7 @@ mod suggest;
 mod tail_sampling;
 mod telemetry;
 mod tls;
+mod value;
 
 #[cfg(test)]
 mod tests;

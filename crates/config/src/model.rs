@@ -3,16 +3,21 @@
 //! Every type here is plain data. A value of [`Document`] made by the parser has passed all checks; one that is built
 //! in code (by the operator) is checked by the same rules.
 
+mod attributes;
 mod exporter;
 mod extension;
+mod filter;
+mod matching;
 mod network;
 mod processor;
 mod receiver;
+mod redaction;
 mod service;
 mod tail_sampling;
 
 use std::collections::BTreeMap;
 
+pub use attributes::{Action, Attributes, Context, ConvertedType, Keys, Resource, Source};
 pub use exporter::{
     DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
     QueueBatch, Retry, Rotation, Sizer, Verbosity,
@@ -21,11 +26,14 @@ pub use extension::{
     BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
     PipelineCheck,
 };
+pub use filter::{Filter, Selection};
+pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
 pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use redaction::{HashFunction, Redaction, Summary};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
 

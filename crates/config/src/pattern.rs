@@ -139,6 +139,11 @@ fn escape<'a>(out: &mut String, tail: &'a str, class: Class) -> &'a str {
             let (quoted, rest) = rest.split_once("\\E").unwrap_or((rest, ""));
             push(out, &regex::escape(quoted), rest)
         }
+        // What is in braces here names a property or a character.
+        'p' | 'P' | 'x' if rest.starts_with('{') => match rest.split_once('}') {
+            Some((name, rest)) => push(out, &format!("\\{c}{name}}}"), rest),
+            None => push(out, &format!("\\{c}"), rest),
+        },
         c => {
             out.push('\\');
             out.push(c);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    catalog,
+    attributes, catalog,
     cursor::Cursor,
-    exporter, extension, id, processor, receiver,
+    exporter, extension, filter, id, processor, receiver, redaction,
     report::{Report, finding},
     scalar, tail_sampling,
 };
@@ -36,6 +36,10 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     types: &[
         ("batch", processor::batch),
         ("memory_limiter", processor::memory_limiter),
+        ("filter", filter::filter),
+        ("attributes", attributes::attributes),
+        ("resource", attributes::resource),
+        ("redaction", redaction::redaction),
         ("tail_sampling", tail_sampling::tail_sampling),
     ],
     elsewhere: catalog::PROCESSORS,

@@ -54,7 +54,7 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         stateless(&fields, &settings);
     }
     fields.finish();
-    Some(Processor::TailSampling(settings))
+    Some(Processor::TailSampling(Box::new(settings)))
 }
 
 /// What is decided part by part cannot be decided by what a part does not say.

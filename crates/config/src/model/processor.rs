@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::TailSampling;
+use super::{Attributes, Filter, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,8 +11,16 @@ pub enum Processor {
     Batch(Batch),
     /// `memory_limiter`
     MemoryLimiter(MemoryLimiter),
+    /// `filter`
+    Filter(Box<Filter>),
+    /// `attributes`
+    Attributes(Box<Attributes>),
+    /// `resource`
+    Resource(Resource),
+    /// `redaction`
+    Redaction(Box<Redaction>),
     /// `tail_sampling`
-    TailSampling(TailSampling),
+    TailSampling(Box<TailSampling>),
 }
 
 /// `batch`

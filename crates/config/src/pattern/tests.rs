@@ -11,6 +11,7 @@ fn an_expression_is_found_anywhere_unless_it_says_otherwise() {
     assert!(matches("(?i)ADMIN", "the admin page"));
     assert!(matches("^(?:get|put)/", "get/1"));
     assert!(matches(r"\p{Greek}", "α"));
+    assert!(matches(r"^\x{3b1}[\p{Greek}\x61]\pL$", "ααa"));
     assert!(matches("", "anything"));
 }
 

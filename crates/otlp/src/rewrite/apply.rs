@@ -1,131 +1,125 @@
 //! Changes to the bytes of one message.
 
-use std::borrow::Cow;
-
-use super::edits::{Action, Edit, When};
-use crate::numbers::key_value;
-use crate::view::{KeyValue, View};
-use crate::wire::{Fields, put_bytes};
+use super::edits::{Action, Edit};
+use super::list::{AttributeList, Change, Memory};
+use crate::numbers::{event, log, span};
+use crate::view::View;
+use crate::wire::{Field, Fields, put_bytes};
 
 /// Where in a message the things are that can be changed.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
-    /// The field of the attributes.
-    pub(super) attributes: u32,
-    /// The field of the trace state, for a span.
-    pub(super) trace_state: Option<u32>,
+    attributes: u32,
+    trace_state: Option<u32>,
+    body: Option<u32>,
+    events: Option<u32>,
 }
 
-/// Writes the content of `message` with the edits done. All other fields stay as they are; the attributes stand
-/// together where the first of them was. A message that is not well formed is written as it was.
-pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, out: &mut Vec<u8>) {
-    let mut fields = Fields::new(message);
-    let mut attributes: Vec<KeyValueCow<'_>> =
-        fields.by_ref().filter(|field| field.is_len(target.attributes)).map(|field| field.value.into()).collect();
-    if !fields.rest().is_empty() {
-        out.extend_from_slice(message);
-        return;
+impl Target {
+    pub(super) const SPAN: Self =
+        Self { trace_state: Some(span::TRACE_STATE), events: Some(span::EVENTS), ..Self::attributes(span::ATTRIBUTES) };
+    pub(super) const LOG_RECORD: Self = Self { body: Some(log::BODY), ..Self::attributes(log::ATTRIBUTES) };
+
+    /// A message of which only the attributes in this field can be changed.
+    pub(super) const fn attributes(number: u32) -> Self {
+        Self { attributes: number, trace_state: None, body: None, events: None }
     }
-    let mut trace_state = None;
+}
+
+/// What is needed to change messages, kept from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    attributes: Memory,
+    events: Memory,
+    event: Vec<u8>,
+}
+
+/// What stands in a message instead of what stood there, beside its attributes.
+#[derive(Default)]
+struct Replaced<'e> {
+    /// The field, with its new content.
+    trace_state: Option<(u32, &'e [u8])>,
+    body: Option<(u32, &'e [u8])>,
+    /// The field of the events, and what happens to their attributes.
+    events: Option<(u32, &'e dyn Change)>,
+}
+
+/// Writes the content of `message` with the edits done, unless there was nothing to do. All other fields stay as they are; the
+/// attributes stand together where the first of them was. A message that is not well formed stays as it is.
+pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, work: &mut Workspace, out: &mut Vec<u8>) -> bool {
+    let Workspace { attributes, events, event } = work;
+    let Some(mut attributes) = AttributeList::read(message, target.attributes, attributes) else { return false };
+    let mut replaced = Replaced::default();
     for Edit(action) in edits {
         match action {
-            Action::Set { key, value, when } => set(&mut attributes, key, value, *when),
-            Action::Remove { key } => attributes.retain(|attribute| attribute.key() != key),
-            Action::Rename { from, to } => rename(&mut attributes, from, to),
-            Action::TraceState { value } => trace_state = target.trace_state.map(|number| (number, value)),
+            Action::Set { key, value, when } => attributes.put(key, *when, |new| new.extend_from_slice(value)),
+            Action::Remove { key } => attributes.remove(key),
+            Action::Rename { from, to } => attributes.rename(from, to),
+            Action::With { change } => change.change(&mut attributes),
+            Action::TraceState { value } => {
+                replaced.trace_state = target.trace_state.map(|number| (number, value.as_ref()));
+            }
+            Action::Body { value } => replaced.body = target.body.map(|number| (number, value.as_ref())),
+            Action::Events { change } => replaced.events = target.events.map(|number| (number, change.as_ref())),
         }
     }
-    write(message, target, &attributes, trace_state.map(|(number, value)| (number, value.as_ref())), out);
+    if !attributes.is_changed() && replaced.is_empty() {
+        return false;
+    }
+    out.clear();
+    write(message, target.attributes, &attributes, out, |field, out| match replaced.events {
+        Some((number, change)) if field.is_len(number) => put_event(field, change, events, event, out),
+        _ if replaced.fields().any(|(number, _)| field.is_len(number)) => {}
+        _ => out.extend_from_slice(field.raw),
+    });
+    for (number, value) in replaced.fields().filter(|(_, value)| !value.is_empty()) {
+        put_bytes(out, number, value);
+    }
+    out != message
 }
 
+impl<'e> Replaced<'e> {
+    fn fields(&self) -> impl Iterator<Item = (u32, &'e [u8])> {
+        self.trace_state.into_iter().chain(self.body)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fields().next().is_none() && self.events.is_none()
+    }
+}
+
+/// Writes a message with these attributes. All other fields are written by `put`.
 fn write(
     message: &[u8],
-    target: Target,
-    attributes: &[KeyValueCow<'_>],
-    trace_state: Option<(u32, &[u8])>,
+    number: u32,
+    attributes: &AttributeList<'_>,
     out: &mut Vec<u8>,
+    mut put: impl FnMut(&Field<'_>, &mut Vec<u8>),
 ) {
     let mut attributes = Some(attributes);
     let mut put_attributes = |out: &mut Vec<u8>| {
-        for attribute in attributes.take().unwrap_or_default() {
-            put_bytes(out, target.attributes, &attribute.0);
+        for attribute in attributes.take().into_iter().flat_map(AttributeList::iter) {
+            put_bytes(out, number, attribute.as_bytes());
         }
     };
     for field in Fields::new(message) {
-        if field.is_len(target.attributes) {
+        if field.is_len(number) {
             put_attributes(out);
-        } else if !trace_state.is_some_and(|(number, _)| field.is_len(number)) {
-            out.extend_from_slice(field.raw);
+        } else {
+            put(&field, out);
         }
     }
     put_attributes(out);
-    if let Some((number, value)) = trace_state.filter(|(_, value)| !value.is_empty()) {
-        put_bytes(out, number, value);
-    }
 }
 
-/// The content of a `KeyValue`, as it was or new.
-struct KeyValueCow<'a>(Cow<'a, [u8]>);
-
-impl<'a> From<&'a [u8]> for KeyValueCow<'a> {
-    fn from(content: &'a [u8]) -> Self {
-        Self(Cow::Borrowed(content))
-    }
-}
-
-impl KeyValueCow<'_> {
-    fn key(&self) -> &[u8] {
-        KeyValue::new(&self.0).key()
-    }
-
-    fn with(key: &[u8], value: &[u8]) -> Self {
-        let mut content = Vec::with_capacity(key.len() + value.len() + 8);
-        put_bytes(&mut content, key_value::KEY, key);
-        put_bytes(&mut content, key_value::VALUE, value);
-        Self(Cow::Owned(content))
-    }
-
-    /// The same with another key. The last key counts, so the old ones go and everything else stays.
-    fn with_key(&self, key: &[u8]) -> Self {
-        let mut content = Vec::with_capacity(self.0.len() + key.len() + 8);
-        put_bytes(&mut content, key_value::KEY, key);
-        let mut fields = Fields::new(&self.0);
-        for field in fields.by_ref().filter(|field| !field.is_len(key_value::KEY)) {
-            content.extend_from_slice(field.raw);
-        }
-        content.extend_from_slice(fields.rest());
-        Self(Cow::Owned(content))
-    }
-}
-
-fn set(attributes: &mut Vec<KeyValueCow<'_>>, key: &[u8], value: &[u8], when: When) {
-    let place = attributes.iter().position(|attribute| attribute.key() == key);
-    match (place, when) {
-        (Some(_), When::Absent) | (None, When::Present) => {}
-        (None, _) => attributes.push(KeyValueCow::with(key, value)),
-        (Some(place), _) => keep_one(attributes, place, key, KeyValueCow::with(key, value)),
-    }
-}
-
-fn rename(attributes: &mut Vec<KeyValueCow<'_>>, from: &[u8], to: &[u8]) {
-    let Some(place) = attributes.iter().position(|attribute| attribute.key() == from) else { return };
-    let Some(renamed) = attributes.get(place).map(|attribute| attribute.with_key(to)) else { return };
-    let before = attributes.iter().take(place).filter(|attribute| attribute.key() == to).count();
-    attributes.retain(|attribute| attribute.key() != to || from == to);
-    keep_one(attributes, place - before.min(place), from, renamed);
-}
-
-/// Puts `attribute` at `place`, and removes all others with `key`.
-fn keep_one<'a>(attributes: &mut Vec<KeyValueCow<'a>>, place: usize, key: &[u8], attribute: KeyValueCow<'a>) {
-    let mut index = 0;
-    let mut new = Some(attribute);
-    attributes.retain_mut(|old| {
-        let is_place = index == place;
-        index += 1;
-        if is_place && let Some(new) = new.take() {
-            *old = new;
-            return true;
-        }
-        old.key() != key
+/// Writes an event of a span with its attributes changed.
+fn put_event(field: &Field<'_>, change: &dyn Change, memory: &mut Memory, event: &mut Vec<u8>, out: &mut Vec<u8>) {
+    let changed = AttributeList::read(field.value, event::ATTRIBUTES, memory).and_then(|mut attributes| {
+        change.change(&mut attributes);
+        attributes.is_changed().then_some(attributes)
     });
+    let Some(attributes) = changed else { return out.extend_from_slice(field.raw) };
+    event.clear();
+    write(field.value, event::ATTRIBUTES, &attributes, event, |other, event| event.extend_from_slice(other.raw));
+    put_bytes(out, field.number, event);
 }

@@ -1,28 +1,25 @@
 //! What to change.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use super::{Editor, Value};
+use super::{Change, Editor, Value, When};
 use crate::view::{Point, RecordRef, Resource};
 
 /// One change. Cheap to clone: keys and values are shared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Edit(pub(super) Action);
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Action {
     Set { key: Bytes, value: Bytes, when: When },
     Remove { key: Bytes },
     Rename { from: Bytes, to: Bytes },
+    With { change: Arc<dyn Change> },
     TraceState { value: Bytes },
-}
-
-/// For which attributes a value is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    Always,
-    Absent,
-    Present,
+    Body { value: Bytes },
+    Events { change: Arc<dyn Change> },
 }
 
 impl Edit {
@@ -52,9 +49,24 @@ impl Edit {
         Self(Action::Rename { from: from.into(), to: to.into() })
     }
 
+    /// Does what the change says to the attributes as they are when its turn comes.
+    pub fn with(change: Arc<dyn Change>) -> Self {
+        Self(Action::With { change })
+    }
+
     /// Sets the trace state of a span; an empty one removes it. Does nothing on anything but a span.
     pub fn trace_state(value: impl Into<Bytes>) -> Self {
         Self(Action::TraceState { value: value.into() })
+    }
+
+    /// Sets the body of a log record. Does nothing on anything else.
+    pub fn body(value: impl Into<Value>) -> Self {
+        Self(Action::Body { value: value.into().encoded() })
+    }
+
+    /// Does what the change says to the attributes of each event of a span. Does nothing on anything else.
+    pub fn events(change: Arc<dyn Change>) -> Self {
+        Self(Action::Events { change })
     }
 
     fn set_when(key: impl Into<Bytes>, value: impl Into<Value>, when: When) -> Self {

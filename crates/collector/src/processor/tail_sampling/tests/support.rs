@@ -33,7 +33,7 @@ pub(super) fn settings(text: &str) -> kubewake_config::model::TailSampling {
     );
     let loaded = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     match loaded.document.processors.into_values().next().unwrap() {
-        Settings::TailSampling(settings) => settings,
+        Settings::TailSampling(settings) => *settings,
         other => panic!("{other:?}"),
     }
 }
