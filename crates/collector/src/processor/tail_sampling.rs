@@ -183,7 +183,14 @@ impl TailSampler {
     }
 
     /// Hands on spans whose trace was decided on before.
-    fn forward(self: &Arc<Self>, lane: &Lane, part: &Part, arrival: &Arrival, at_once: &[(usize, Stamp)], rules: &Rules) {
+    fn forward(
+        self: &Arc<Self>,
+        lane: &Lane,
+        part: &Part,
+        arrival: &Arrival,
+        at_once: &[(usize, Stamp)],
+        rules: &Rules,
+    ) {
         if at_once.is_empty() {
             return;
         }
@@ -203,8 +210,7 @@ impl TailSampler {
     }
 
     fn send(self: &Arc<Self>, lane: &Lane, draft: &Draft<'_>, charge: Arc<Charge>) {
-        let part =
-            Part { bytes: Bytes::from(draft.write()), items: draft.items(), origin: Arc::default(), charge };
+        let part = Part { bytes: Bytes::from(draft.write()), items: draft.items(), origin: Arc::default(), charge };
         self.stats.outgoing.fetch_add(part.items as u64, Ordering::Relaxed);
         self.sampling.unreadable_trace_states.fetch_add(draft.unreadable(), Ordering::Relaxed);
         lane.outbox.push(Batch::single(Signal::Traces, part), self);

@@ -43,6 +43,10 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
         }
         endpoints(report, id.signal, &wiring.exporters, parts.exporters);
         conditions(report, id.signal, &wiring.processors, parts.processors);
+        let processors = wiring.processors.iter().filter_map(|reference| {
+            parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
+        });
+        signals(report, "processor", id.signal, processors);
     }
     resolve(report, "extension", parts.running, &parts.extensions.declared);
     used.extensions.extend(parts.running.iter().map(|reference| reference.id.clone()));
@@ -113,6 +117,21 @@ fn conditions(report: &Report, signal: Signal, references: &[Reference], process
             let help = format!("define a second one for {signal}");
             report.add_error(finding(reference.path.clone(), reference.span, message, help));
         }
+    }
+}
+
+/// Components that cannot work on the signal of their pipeline.
+fn signals<'a>(
+    report: &Report,
+    noun: &str,
+    signal: Signal,
+    references: impl Iterator<Item = (&'a Reference, &'static [Signal])>,
+) {
+    for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
+        let message = format!("the {noun} `{}` does not work on {signal}", reference.id);
+        let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
+        let help = format!("it can be part of pipelines of {}", known.join(" and "));
+        report.add_error(finding(reference.path.clone(), reference.span, message, help));
     }
 }
 

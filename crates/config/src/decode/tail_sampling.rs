@@ -30,9 +30,8 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         sampled_cache_size,
         non_sampled_cache_size,
         sample_on_first_match: fields.flag("sample_on_first_match"),
-        strategy: fields.get_or("sampling_strategy", default.strategy, |at, report| {
-            scalar::keyword(at, report, &STRATEGIES)
-        }),
+        strategy: fields
+            .get_or("sampling_strategy", default.strategy, |at, report| scalar::keyword(at, report, &STRATEGIES)),
         drop_pending_on_shutdown: fields.flag("drop_pending_traces_on_shutdown"),
         maximum_trace_size: fields.get_or("maximum_trace_size_bytes", 0, |at, report| {
             scalar::within(at, report, 0, i64::MAX).map(i64::unsigned_abs)

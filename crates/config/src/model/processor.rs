@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kubewake_otlp::Signal;
+
 use super::{Attributes, Filter, Redaction, Resource, TailSampling};
 
 /// A configured processor.
@@ -21,6 +23,16 @@ pub enum Processor {
     Redaction(Box<Redaction>),
     /// `tail_sampling`
     TailSampling(Box<TailSampling>),
+}
+
+impl Processor {
+    /// What it can work on.
+    pub fn signals(&self) -> &'static [Signal] {
+        match self {
+            Self::TailSampling(_) => &[Signal::Traces],
+            _ => &Signal::ALL,
+        }
+    }
 }
 
 /// `batch`

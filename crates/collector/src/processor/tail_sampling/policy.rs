@@ -11,15 +11,15 @@ use std::{sync::Arc, time::Duration};
 use kubewake_config::model::{SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling};
 use kubewake_otlp::probability::{Randomness, Threshold};
 
-pub(super) use self::{
-    chance::threshold,
-    observe::{Observer, Seen, Times},
-    stamp::{Stamp, Stamps},
-};
 use self::{
     chance::Chance,
     limit::{Bucket, PerSecond},
     observe::Condition,
+};
+pub(super) use self::{
+    chance::threshold,
+    observe::{Observer, Seen, Times},
+    stamp::{Stamp, Stamps},
 };
 use crate::core::{PolicyStats, SamplerStats, SamplingOutcome};
 
@@ -193,7 +193,8 @@ impl Policies {
 
     /// Keeps a trace before it is time if a policy will keep it whatever comes.
     pub(super) fn decide_early(&self, facts: &Facts<'_>) -> Option<Verdict> {
-        let mut replies = self.list.iter().filter(|policy| policy.is_lasting).map(|policy| (policy, policy.node.ask(facts)));
+        let mut replies =
+            self.list.iter().filter(|policy| policy.is_lasting).map(|policy| (policy, policy.node.ask(facts)));
         let (policy, reply) = replies.find(|(_, reply)| reply.keeps)?;
         policy.count(&reply, facts);
         Some(self.verdict(Some(policy.stamp), reply.threshold))
@@ -312,7 +313,8 @@ impl Compiler<'_> {
                 Node::Not(Box::new(self.node(part, old)))
             }
             SamplingRule::Composite { max_total, parts } => {
-                let part = |(at, (part, share)): (usize, &(SamplingPolicy, i64))| self.part(policy, part, *share, old, at);
+                let part =
+                    |(at, (part, share)): (usize, &(SamplingPolicy, i64))| self.part(policy, part, *share, old, at);
                 Node::Composite { max: *max_total, parts: parts.iter().enumerate().map(part).collect() }
             }
             _ => Node::Always,
@@ -327,7 +329,14 @@ impl Compiler<'_> {
         parts.iter().enumerate().map(|(at, part)| self.node(part, old.get(at))).collect()
     }
 
-    fn part(&mut self, whole: &SamplingPolicy, part: &SamplingPolicy, share: i64, old: Option<&Node>, at: usize) -> Part {
+    fn part(
+        &mut self,
+        whole: &SamplingPolicy,
+        part: &SamplingPolicy,
+        share: i64,
+        old: Option<&Node>,
+        at: usize,
+    ) -> Part {
         let old = match old {
             Some(Node::Composite { parts, .. }) => parts.get(at),
             _ => None,
@@ -344,12 +353,13 @@ impl Compiler<'_> {
 /// Whether more spans can never turn a yes into a no.
 fn is_lasting(rule: &SamplingRule) -> bool {
     match rule {
-        SamplingRule::Always | SamplingRule::Status { .. } | SamplingRule::TraceState { .. } | SamplingRule::TraceFlags => {
-            true
-        }
-        SamplingRule::Text { invert, .. } | SamplingRule::Numeric { invert, .. } | SamplingRule::Boolean { invert, .. } => {
-            !invert
-        }
+        SamplingRule::Always
+        | SamplingRule::Status { .. }
+        | SamplingRule::TraceState { .. }
+        | SamplingRule::TraceFlags => true,
+        SamplingRule::Text { invert, .. }
+        | SamplingRule::Numeric { invert, .. }
+        | SamplingRule::Boolean { invert, .. } => !invert,
         // A bit that was set stays set, even that of a duration which has grown beyond its upper bound.
         SamplingRule::Latency { .. } => true,
         SamplingRule::SpanCount { max, .. } => *max == 0,

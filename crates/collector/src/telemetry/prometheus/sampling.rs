@@ -77,7 +77,11 @@ fn decisions(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
 
 fn state(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
     let counters = [
-        ("otelcol_processor_tail_sampling_new_trace_id_received", "Counts the arrival of new traces [Development]", &stats.new_traces),
+        (
+            "otelcol_processor_tail_sampling_new_trace_id_received",
+            "Counts the arrival of new traces [Development]",
+            &stats.new_traces,
+        ),
         (
             "otelcol_processor_tail_sampling_traces_dropped_too_large",
             "Count of traces that were dropped because they were too large [Development]",

@@ -113,7 +113,9 @@ fn rule(fields: &mut Fields<'_, '_>, kind: &str, within: Within) -> Option<Sampl
     }
     let Some(known_kind) = known(within).into_iter().find(|known| *known == kind) else {
         let help = match (place.node.origin.is_none(), known(Within::Top).contains(&kind)) {
-            (true, true) => Some(format!("it cannot be part of another policy; known types: {}", known(within).join(", "))),
+            (true, true) => {
+                Some(format!("it cannot be part of another policy; known types: {}", known(within).join(", ")))
+            }
             (true, false) => report.suggest(kind, &known(within), "known types"),
             _ => report.suggest("", &known(within), "known types"),
         };
@@ -190,7 +192,8 @@ fn probabilistic(fields: &mut Fields<'_, '_>) -> SamplingRule {
     let percentage = fields.get_or("sampling_percentage", 0.0, scalar::float);
     if !(0.0..=100.0).contains(&percentage) {
         let place = fields.place("sampling_percentage");
-        let message = "`sampling_percentage` is not between 0 and 100; what is below keeps nothing, what is above everything";
+        let message =
+            "`sampling_percentage` is not between 0 and 100; what is below keeps nothing, what is above everything";
         fields.report.warning(&place, message, None);
     }
     SamplingRule::Probabilistic { salt: fields.text("hash_salt").unwrap_or_default(), percentage }
@@ -261,10 +264,14 @@ fn composite(at: &Cursor<'_>, report: &Report) -> Option<SamplingRule> {
     let mut fields = Fields::of(at, report);
     let max_total = fields.get_or("max_total_spans_per_second", 0, scalar::integer);
     let order = fields.get("policy_order", scalar::texts).unwrap_or_default();
-    let parts = fields.get("composite_sub_policy", |at, report| list(at, report, Within::Composite)).unwrap_or_default();
+    let parts =
+        fields.get("composite_sub_policy", |at, report| list(at, report, Within::Composite)).unwrap_or_default();
     let shares = fields.get("rate_allocation", shares).unwrap_or_default();
     let parts: Vec<SamplingPolicy> = parts.into_iter().map(|(policy, _)| policy).collect();
-    if !order.is_empty() && order.iter().ne(parts.iter().map(|part| &part.name)) && !fields.failed("composite_sub_policy") {
+    if !order.is_empty()
+        && order.iter().ne(parts.iter().map(|part| &part.name))
+        && !fields.failed("composite_sub_policy")
+    {
         let message = "`policy_order` has no effect: the order of `composite_sub_policy` counts, and differs from it";
         report.warning(&fields.place("policy_order"), message, None);
     }
@@ -313,7 +320,8 @@ fn others(mut fields: Fields<'_, '_>, within: Within) {
         match &entry.value.value {
             Value::Map(_) => {
                 let help = fields.report.suggest(&entry.key.text, &known, "known fields");
-                let message = format!("`{}` has no effect: no such policy type is known", crate::problem::label(&entry.key.text));
+                let message =
+                    format!("`{}` has no effect: no such policy type is known", crate::problem::label(&entry.key.text));
                 fields.report.add_warning(finding(at.path().to_owned(), entry.key.span, message, help));
                 fields.skip(&entry.key.text);
             }

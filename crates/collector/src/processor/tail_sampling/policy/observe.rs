@@ -17,13 +17,29 @@ use super::{super::wire, trace_state};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
     Status(Vec<i32>),
-    Text { key: Vec<u8>, values: TextValues },
-    Numeric { key: Vec<u8>, min: i64, max: i64 },
-    Boolean { key: Vec<u8>, value: bool },
-    TraceState { key: Vec<u8>, values: Vec<String> },
+    Text {
+        key: Vec<u8>,
+        values: TextValues,
+    },
+    Numeric {
+        key: Vec<u8>,
+        min: i64,
+        max: i64,
+    },
+    Boolean {
+        key: Vec<u8>,
+        value: bool,
+    },
+    TraceState {
+        key: Vec<u8>,
+        values: Vec<String>,
+    },
     Sampled,
     /// On the duration of all spans so far.
-    Latency { threshold: i64, upper: i64 },
+    Latency {
+        threshold: i64,
+        upper: i64,
+    },
 }
 
 impl Condition {
@@ -32,7 +48,9 @@ impl Condition {
         let key = |key: &String| key.clone().into_bytes();
         Some(match rule {
             SamplingRule::Status { codes } => (Self::Status(codes.clone()), false),
-            SamplingRule::Text { key: k, values, invert } => (Self::Text { key: key(k), values: values.clone() }, *invert),
+            SamplingRule::Text { key: k, values, invert } => {
+                (Self::Text { key: key(k), values: values.clone() }, *invert)
+            }
             SamplingRule::Numeric { key: k, min, max, invert } => {
                 (Self::Numeric { key: key(k), min: *min, max: *max }, *invert)
             }

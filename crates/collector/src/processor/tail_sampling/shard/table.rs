@@ -117,7 +117,9 @@ impl State {
             self.decide(id, rules, moment);
         } else if rules.policies.may_decide_early() {
             let facts = trace.facts(id, moment.now);
-            if let Some(verdict) = rules.policies.decide_early(&facts).filter(|_| trace.generation == rules.policies.generation) {
+            if let Some(verdict) =
+                rules.policies.decide_early(&facts).filter(|_| trace.generation == rules.policies.generation)
+            {
                 self.conclude(id, verdict, rules, moment);
             }
         }

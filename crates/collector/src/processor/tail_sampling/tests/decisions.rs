@@ -5,7 +5,8 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use super::support::*;
 use crate::core::{Processor, SamplingOutcome};
 
-const ERRORS: &str = "decision_wait: 5s\npolicies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
+const ERRORS: &str =
+    "decision_wait: 5s\npolicies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
 const ALL: &str = "policies: [{name: all, type: always_sample}]";
 
 fn kept<const N: usize>(traces: [(u128, usize); N]) -> std::collections::BTreeMap<u128, usize> {
@@ -150,16 +151,15 @@ async fn a_probability_is_written_where_nothing_else_kept_the_trace() {
     setup.send(vec![with("ot=rv:f0000000000000;th:c", span(2)), with(rv, error(3))]).await;
     setup.send(vec![with("ot=rv:70000000000000", span(4))]).await;
     setup.pass(2000).await;
-    let mut states: Vec<(u128, String)> = setup.backend.spans().into_iter()
+    let mut states: Vec<(u128, String)> = setup
+        .backend
+        .spans()
+        .into_iter()
         .map(|span| (u128::from_be_bytes(span.trace_id.try_into().unwrap()), span.trace_state))
         .collect();
     states.sort();
-    let expected = [
-        (1, "ot=rv:f0000000000000;th:8"),
-        (1, "ot=th:8,vendor=x"),
-        (2, "ot=rv:f0000000000000;th:c"),
-        (3, rv),
-    ];
+    let expected =
+        [(1, "ot=rv:f0000000000000;th:8"), (1, "ot=th:8,vendor=x"), (2, "ot=rv:f0000000000000;th:c"), (3, rv)];
     assert_eq!(states, expected.map(|(trace, state)| (trace, state.to_owned())));
 }
 

@@ -50,7 +50,8 @@ async fn one_span_each_of_many_traces_stays_within_the_memory() {
     let budget = Budget::new(limit, limit / 5);
     let setup = Setup::new(MIXED).charged_to(budget.join());
     for request_number in 0..100_u128 {
-        let spans = (1..=1000).map(|n| Span { trace_id: (request_number * 1000 + n).to_be_bytes().to_vec(), ..Span::default() });
+        let spans = (1..=1000)
+            .map(|n| Span { trace_id: (request_number * 1000 + n).to_be_bytes().to_vec(), ..Span::default() });
         let _ = setup.try_send(&request(spans.collect())).await;
         assert!(budget.used() <= limit);
         setup.pass(100).await;

@@ -109,7 +109,8 @@ async fn decisions_go_on_while_the_next_step_takes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn with_a_next_step_that_takes_nothing_senders_are_refused_and_what_was_taken_arrives() {
     let budget = Budget::new(1 << 20, 200 << 10);
-    let setup = Setup::new(&format!("decision_wait: 1s\noverload_sampling_percentage: 100\n{ALL}")).charged_to(budget.join());
+    let setup =
+        Setup::new(&format!("decision_wait: 1s\noverload_sampling_percentage: 100\n{ALL}")).charged_to(budget.join());
     setup.backend.close();
     let mut taken = BTreeSet::new();
     let mut refused = 0;

@@ -81,7 +81,9 @@ fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace) -> bool {
             members.any(|(name, value)| name == key && values.iter().any(|wanted| wanted == value))
         }),
         SamplingRule::TraceFlags => trace.iter().any(|(_, span)| span.flags % 2 == 1),
-        SamplingRule::And(parts) | SamplingRule::Drop(parts) => parts.iter().all(|part| says_yes(&part.rule, id, trace)),
+        SamplingRule::And(parts) | SamplingRule::Drop(parts) => {
+            parts.iter().all(|part| says_yes(&part.rule, id, trace))
+        }
         SamplingRule::Not(part) => !says_yes(&part.rule, id, trace),
         SamplingRule::Composite { parts, .. } => parts.iter().any(|(part, _)| says_yes(&part.rule, id, trace)),
         SamplingRule::RateLimiting(_) | SamplingRule::BytesLimiting(_) => panic!("depends on other traces"),
@@ -110,8 +112,9 @@ fn chance(percentage: f64, salt: &str, id: u128, trace: &Trace) -> bool {
         return Threshold::from_probability(percentage / 100.0, 0).is_some_and(|threshold| threshold.keeps(randomness));
     }
     let salt = if salt.is_empty() { "default-hash-seed" } else { salt };
-    let hash = salt.bytes().chain(id.to_be_bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = salt
+        .bytes()
+        .chain(id.to_be_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     (hash as f64) < percentage / 100.0 * 2_f64.powi(64)
 }

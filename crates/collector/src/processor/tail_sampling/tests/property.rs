@@ -33,24 +33,27 @@ fn any_span() -> impl Strategy<Value = Span> {
     let ids = prop::sample::select(vec![0, 1, 2, 3, 7 << 64 | 9, u128::MAX]);
     let states = prop::sample::select(vec!["", "", "", "v=1", "w=2,v=1", "ot=th:8", "ot=rv:40000000000000"]);
     let times = (0..4_u64, 0..4_u64);
-    (ids, states, times, 0..3_i32, 0..4_u32, attributes()).prop_map(|(id, state, (start, end), code, flags, attributes)| Span {
-        trace_state: state.into(),
-        start_time_unix_nano: START + start * 100_000_000,
-        end_time_unix_nano: START + end * 100_000_000,
-        status: (code > 0).then(|| Status { code, ..Status::default() }),
-        flags,
-        attributes,
-        ..span(id)
-    })
+    (ids, states, times, 0..3_i32, 0..4_u32, attributes()).prop_map(
+        |(id, state, (start, end), code, flags, attributes)| Span {
+            trace_state: state.into(),
+            start_time_unix_nano: START + start * 100_000_000,
+            end_time_unix_nano: START + end * 100_000_000,
+            status: (code > 0).then(|| Status { code, ..Status::default() }),
+            flags,
+            attributes,
+            ..span(id)
+        },
+    )
 }
 
 fn any_request() -> impl Strategy<Value = ExportTraceServiceRequest> {
     let scope = prop::collection::vec(any_span(), 0..4).prop_map(|spans| ScopeSpans { spans, ..ScopeSpans::default() });
-    let resource = (attributes(), prop::collection::vec(scope, 1..3)).prop_map(|(attributes, scope_spans)| ResourceSpans {
-        resource: Some(Resource { attributes, ..Resource::default() }),
-        scope_spans,
-        ..ResourceSpans::default()
-    });
+    let resource =
+        (attributes(), prop::collection::vec(scope, 1..3)).prop_map(|(attributes, scope_spans)| ResourceSpans {
+            resource: Some(Resource { attributes, ..Resource::default() }),
+            scope_spans,
+            ..ResourceSpans::default()
+        });
     prop::collection::vec(resource, 0..3).prop_map(|resource_spans| ExportTraceServiceRequest { resource_spans })
 }
 

@@ -4,12 +4,16 @@ use std::sync::atomic::Ordering;
 
 use super::support::*;
 
-const ERRORS: &str = "decision_wait: 5s\npolicies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
+const ERRORS: &str =
+    "decision_wait: 5s\npolicies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
 
 #[tokio::test(start_paused = true)]
 async fn new_policies_decide_on_what_waits() {
     let setup = Setup::new(ERRORS);
-    let slow = |trace| opentelemetry_proto::tonic::trace::v1::Span { end_time_unix_nano: START + 2_000_000_000, ..span(trace) };
+    let slow = |trace| opentelemetry_proto::tonic::trace::v1::Span {
+        end_time_unix_nano: START + 2_000_000_000,
+        ..span(trace)
+    };
     setup.send(vec![error(1), slow(2), span(3)]).await;
     setup.pass(2000).await;
     let text = "decision_wait: 5s\npolicies: [{name: slow, type: latency, latency: {threshold_ms: 1000}}]";

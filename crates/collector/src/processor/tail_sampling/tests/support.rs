@@ -76,7 +76,9 @@ pub(super) fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     let scope = Some(InstrumentationScope { name: "lib".into(), ..InstrumentationScope::default() });
     let resource = Some(Resource { attributes: vec![text("service.name", "svc")], ..Resource::default() });
     let scope_spans = vec![ScopeSpans { scope, spans, ..ScopeSpans::default() }];
-    ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { resource, scope_spans, ..ResourceSpans::default() }] }
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans { resource, scope_spans, ..ResourceSpans::default() }],
+    }
 }
 
 /// A next step that keeps what it gets, when it has room.
