@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What a trace may take in tables and lists, beside its spans.
-const TRACE_COST: usize = 192;
+pub(super) const TRACE_COST: usize = 192;
 
 /// A request, read.
 pub(super) struct Arrival {
@@ -58,14 +58,9 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// What is charged for it.
+    /// What is charged for it at most, if each change is to a trace that is new.
     pub(super) fn cost(&self) -> u64 {
-        (self.space + self.overhead()) as u64
-    }
-
-    /// What of that is for tables and lists.
-    pub(super) fn overhead(&self) -> usize {
-        self.runs * TRACE_COST
+        (self.space + self.runs * TRACE_COST) as u64
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 pub(super) use self::decide::{Step, Work};
 use super::{
-    arrival::{Arrival, Record},
+    arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
     id::{IdHash, TraceId},
     policy::{Policies, Stamp, Times, Verdict},
@@ -87,6 +87,8 @@ pub(super) struct State {
     lingering: BTreeMap<u64, Vec<u32>>,
     /// Requests so far.
     arrivals: u32,
+    /// Traces that are new with the last one.
+    admitted: usize,
     /// A task looks after this shard.
     attended: bool,
     /// It writes what it was given.
@@ -143,6 +145,7 @@ impl Shard {
             work: VecDeque::new(),
             lingering: BTreeMap::new(),
             arrivals: 0,
+            admitted: 0,
             attended: false,
             writing: false,
             asleep_until: 0,
@@ -197,7 +200,8 @@ impl State {
             first += run.len();
         }
         // Before the last decisions, which may let go of it all.
-        self.store.end(charge, share.overhead());
+        let new = std::mem::take(&mut self.admitted);
+        self.store.end(charge, new * TRACE_COST);
         self.settle_arrival(&mut adding, u32::MAX);
         adding.at_once
     }

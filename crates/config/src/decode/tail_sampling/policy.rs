@@ -316,16 +316,13 @@ fn others(mut fields: Fields<'_, '_>, within: Within) {
     let known = fields.known().to_vec();
     let strange = |entry: &&Entry| !known.contains(&entry.key.text.as_str());
     for entry in entries.iter().filter(strange) {
-        let at = fields.at.entry(entry);
-        match &entry.value.value {
-            Value::Map(_) => {
-                let help = fields.report.suggest(&entry.key.text, &known, "known fields");
-                let message =
-                    format!("`{}` has no effect: no such policy type is known", crate::problem::label(&entry.key.text));
-                fields.report.add_warning(finding(at.path().to_owned(), entry.key.span, message, help));
-                fields.skip(&entry.key.text);
-            }
-            _ => {}
+        // Anything but a map is a field that nobody knows.
+        if matches!(entry.value.value, Value::Map(_)) {
+            let (path, name) = (fields.at.join(&entry.key.text), crate::problem::label(&entry.key.text));
+            let help = fields.report.suggest(&entry.key.text, &known, "known fields");
+            let message = format!("`{name}` has no effect: no such policy type is known");
+            fields.report.add_warning(finding(path, entry.key.span, message, help));
+            fields.skip(&entry.key.text);
         }
     }
     fields.finish();

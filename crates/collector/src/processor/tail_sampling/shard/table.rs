@@ -35,6 +35,7 @@ impl State {
         self.table.insert(id, trace);
         self.stats.traces.fetch_add(1, Ordering::Relaxed);
         self.waiting += 1;
+        self.admitted += 1;
         self.wheel.entry(due).or_default().push(id);
     }
 
