@@ -36,6 +36,7 @@ mod wire;
 
 use std::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
         Arc,
@@ -45,6 +46,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use kubewake_config::model::TailSampling as Settings;
 use kubewake_otlp::Signal;
 use tokio::time::Instant;
@@ -94,10 +96,12 @@ struct Lane {
     outbox: Arc<Outbox>,
 }
 
-/// A request that was read, and the memory for it in each shard.
+/// A request that was read.
 struct Request {
     part: Part,
     arrival: Arrival,
+    /// For what was read.
+    _charge: Charge,
 }
 
 impl TailSampler {
@@ -132,12 +136,14 @@ impl TailSampler {
         }
     }
 
-    /// Reads all requests of a batch; `None` if one is too long.
-    fn read(&self, batch: Batch, rules: &Rules) -> Option<Vec<Request>> {
+    /// Reads all requests of a batch, if there is memory for what is noted of them.
+    fn read(&self, batch: Batch, rules: &Rules) -> Result<Vec<Request>, Refusal> {
         let read = |part: Part| {
+            let _charge = part.charge.another(Arrival::cost(part.items)).ok_or_else(Refusal::memory)?;
             let bytes = part.bytes.clone();
-            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, self.lanes.len())?;
-            Some(Request { part, arrival })
+            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, self.lanes.len());
+            let arrival = arrival.ok_or_else(|| Refusal::invalid("the request is too long to be sampled"))?;
+            Ok(Request { part, arrival, _charge })
         };
         batch.into_parts().into_iter().map(read).collect()
     }
@@ -164,7 +170,7 @@ impl TailSampler {
     fn accept(self: &Arc<Self>, requests: Vec<Request>, charges: Vec<Charge>) {
         let rules = self.rules.load_full();
         let mut charges = charges.into_iter();
-        for Request { part, arrival } in requests {
+        for Request { part, arrival, .. } in requests {
             self.open_account(&part.charge);
             self.stats.incoming.fetch_add(arrival.records.len() as u64, Ordering::Relaxed);
             let moment = self.moment();
@@ -175,7 +181,7 @@ impl TailSampler {
                 let charge = charges.next().unwrap_or_else(Charge::free);
                 let (at_once, attend) = lane.add(&arrival, at, charge, &rules, moment, self.retired());
                 if attend {
-                    tokio::spawn(self.clone().attend(at));
+                    tokio::spawn(self.clone().look_after(at));
                 }
                 self.forward(lane, &part, &arrival, &at_once, &rules);
             }
@@ -214,6 +220,13 @@ impl TailSampler {
         self.stats.outgoing.fetch_add(part.items as u64, Ordering::Relaxed);
         self.sampling.unreadable_trace_states.fetch_add(draft.unreadable(), Ordering::Relaxed);
         lane.outbox.push(Batch::single(Signal::Traces, part), self);
+    }
+
+    /// Looks after a shard until it holds nothing. A panic there would be a mistake of ours, and costs what was being written, not the shard.
+    async fn look_after(self: Arc<Self>, at: usize) {
+        while AssertUnwindSafe(self.clone().attend(at)).catch_unwind().await.is_err() {
+            tracing::error!(shard = at, "a decision broke; the shard goes on");
+        }
     }
 
     /// Decides on what a shard holds when it is time, until it holds nothing.
@@ -397,24 +410,24 @@ impl AsRef<Link> for TailSampler {
 
 impl Consumer for TailSampler {
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
-        let rules = self.rules.load_full();
         let items = batch.items() as u64;
-        let Some(requests) = self.read(batch, &rules) else {
-            return Answer::Now(Err(Refusal::invalid("the request is too long to be sampled")));
+        if pressure == Pressure::Wait {
+            return Answer::later(async move { self.accept_when_there_is_memory(batch).await });
+        }
+        let rules = self.rules.load_full();
+        let requests = match self.read(batch, &rules) {
+            Ok(requests) => requests,
+            Err(refusal) => return self.refuse(items, refusal),
         };
         if rules.settings.block_on_overflow && self.is_full(&requests, &rules) {
             return Answer::later(async move { self.accept_when_there_is_room(requests).await });
         }
-        match (self.reserve(&requests), pressure) {
-            (Some(charges), _) => {
+        match self.reserve(&requests) {
+            Some(charges) => {
                 self.accept(requests, charges);
                 Answer::Now(Ok(()))
             }
-            (None, Pressure::Refuse) => {
-                self.stats.refused.fetch_add(items, Ordering::Relaxed);
-                Answer::Now(Err(Refusal::memory()))
-            }
-            (None, Pressure::Wait) => Answer::later(async move { self.accept_when_there_is_room(requests).await }),
+            None => self.refuse(items, Refusal::memory()),
         }
     }
 
@@ -431,6 +444,22 @@ impl TailSampler {
             state.flushing |= !state.is_idle();
             drop(state);
             lane.shard.news.notify_one();
+        }
+    }
+
+    fn refuse(&self, items: u64, refusal: Refusal) -> Answer {
+        self.stats.refused.fetch_add(items, Ordering::Relaxed);
+        Answer::Now(Err(refusal))
+    }
+
+    /// Takes what was acknowledged before: waits until there is memory to read it, and to hold it.
+    async fn accept_when_there_is_memory(self: Arc<Self>, batch: Batch) -> Result<(), Refusal> {
+        loop {
+            match self.read(batch.clone(), &self.rules.load_full()) {
+                Ok(requests) => return self.accept_when_there_is_room(requests).await,
+                Err(refusal) if !refusal.is_retryable() => return Err(refusal),
+                Err(_) => tokio::time::sleep(TICK / 2).await,
+            }
         }
     }
 

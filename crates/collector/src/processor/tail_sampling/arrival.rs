@@ -65,6 +65,11 @@ impl Share {
 }
 
 impl Arrival {
+    /// What it takes to note so many spans.
+    pub(super) fn cost(items: usize) -> u64 {
+        (items * size_of::<Record>()) as u64
+    }
+
     /// Reads a request. `None` if it is longer than offsets reach.
     pub(super) fn read(bytes: Bytes, items: usize, policies: &Policies, hash: &IdHash, shards: usize) -> Option<Self> {
         if bytes.len() > i32::MAX as usize {

@@ -63,10 +63,16 @@ struct Scope<'a> {
 impl<'a> Draft<'a> {
     /// Puts spans in order.
     pub(super) fn new(mut pieces: Vec<Piece<'a>>, marks: &Marks<'_>) -> Self {
-        pieces.sort_by_key(|piece| (piece.scope.as_ptr(), piece.stamp, piece.span.as_ptr()));
+        // Empty headers of different entries may be at one place, so that both count.
+        pieces.sort_by_key(|piece| {
+            (piece.resource.as_ptr(), piece.resource.len(), piece.scope.as_ptr(), piece.stamp, piece.span.as_ptr())
+        });
         let mut draft = Self { resources: Vec::new(), items: pieces.len(), unreadable: 0, size: 0 };
         let mut scopes: Vec<(&[u8], Scope<'_>)> = Vec::new();
-        for group in pieces.chunk_by(|a, b| std::ptr::eq(a.scope, b.scope) && a.stamp == b.stamp) {
+        let same = |a: &Piece<'_>, b: &Piece<'_>| {
+            std::ptr::eq(a.resource, b.resource) && std::ptr::eq(a.scope, b.scope) && a.stamp == b.stamp
+        };
+        for group in pieces.chunk_by(same) {
             let Some(first) = group.first() else { continue };
             scopes.push((first.resource, draft.scope(first, group, marks)));
         }

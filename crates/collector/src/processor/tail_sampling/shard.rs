@@ -190,7 +190,9 @@ impl State {
         let Some(share) = arrival.share(shard) else { return Vec::new() };
         self.store.begin(share.space);
         self.arrivals = self.arrivals.wrapping_add(1);
-        let mut adding = Adding { arrival, rules, moment, headers: None, at_once: Vec::new(), touched: Vec::new() };
+        let space = share.space;
+        let mut adding =
+            Adding { arrival, rules, moment, headers: None, space, at_once: Vec::new(), touched: Vec::new() };
         let mut first = 0;
         for run in arrival.records.chunk_by(|a, b| a.seen.id == b.seen.id && a.scope == b.scope) {
             if let Some(record) = run.first().filter(|record| usize::from(record.shard) == shard) {
@@ -308,6 +310,8 @@ struct Adding<'a> {
     rules: &'a Rules,
     moment: Moment,
     headers: Option<Headers>,
+    /// What all of it takes in a segment.
+    space: usize,
     at_once: Vec<(usize, Stamp)>,
     /// Traces that came with the last resource, where each arrival is decided on by itself.
     touched: Vec<TraceId>,
@@ -316,6 +320,7 @@ struct Adding<'a> {
 /// The scope that was stored last, with its resource: which, and where.
 #[derive(Clone, Copy)]
 struct Headers {
+    segment: u32,
     resource: (u32, u32),
     scope: (u32, u32),
 }

@@ -120,6 +120,11 @@ impl Store {
         self.written = 0;
     }
 
+    /// What was stored of the arrival has gone already: as much as it needs will be in one segment again.
+    pub(super) fn begin_again(&mut self, bytes: usize) {
+        self.needed = bytes;
+    }
+
     /// The arrival ends, and `charge` covers it. What it was charged beyond what was stored, and `more`, is given back.
     pub(super) fn end(&mut self, mut charge: Charge, more: usize) {
         if self.written > 0 {

@@ -42,6 +42,7 @@ pub(in super::super) enum Step {
 impl State {
     /// Decides on some of the traces for which it is time, and says what to do next.
     pub(in super::super) fn step(&mut self, rules: &Rules, moment: Moment) -> Step {
+        self.writing = false;
         let until = if self.flushing { u64::MAX } else { moment.tick() };
         let decided = self.decide_some(until, rules, moment);
         let linger = if self.flushing || moment.overloaded { u64::MAX } else { moment.tick() };

@@ -7,7 +7,7 @@ use crate::{
     core::EarlyDecision,
     processor::tail_sampling::{
         policy::Verdict,
-        store::{Place, Store},
+        store::{Place, SPAN_WORDS, Store},
     },
 };
 
@@ -113,7 +113,7 @@ impl State {
         if rules.policies.by_arrival() {
             return;
         }
-        if trace.bytes > moment.largest {
+        if trace.held() > moment.largest {
             self.stats.hurry(EarlyDecision::Size);
             self.decide(id, rules, moment);
         } else if rules.policies.may_decide_early() {
@@ -168,6 +168,11 @@ impl State {
 }
 
 impl Trace {
+    /// What its spans take.
+    fn held(&self) -> u64 {
+        self.bytes + u64::from(self.spans) * SPAN_WORDS as u64
+    }
+
     /// Stores spans behind those that are there. Says whether they are the first that came with their resource.
     fn extend(&mut self, store: &mut Store, adding: &mut Adding<'_>, arrival: u32, run: &[Record]) -> bool {
         let Some(scope) = run.first().map(|record| record.scope) else { return false };
@@ -203,18 +208,23 @@ impl Trace {
 }
 
 impl Adding<'_> {
-    /// The headers of a scope, stored if they are not the last ones.
+    /// The headers of a scope in the segment that is written to, stored if they are not the last ones there.
     fn headers(&mut self, store: &mut Store, scope: u32) -> Headers {
         let number = self.arrival.resource_of(scope);
-        let last = self.headers;
+        let open = store.open_number();
+        let last = self.headers.filter(|last| last.segment == open);
         if let Some(last) = last.filter(|last| last.scope.0 == scope) {
             return last;
+        }
+        if self.headers.is_some() && last.is_none() {
+            store.begin_again(self.space);
         }
         let resource = match last.filter(|last| last.resource.0 == number) {
             Some(last) => last.resource,
             None => (number, store.resource(self.arrival.resource_fields(number))),
         };
-        let headers = Headers { resource, scope: (scope, store.scope(resource.1, self.arrival.scope_fields(scope))) };
+        let scope = (scope, store.scope(resource.1, self.arrival.scope_fields(scope)));
+        let headers = Headers { segment: store.open_number(), resource, scope };
         self.headers = Some(headers);
         headers
     }

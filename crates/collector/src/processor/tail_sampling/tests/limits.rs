@@ -58,6 +58,19 @@ async fn a_trace_above_the_size_that_was_set_is_dropped_with_all_that_comes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_after_a_trace_that_was_dropped_at_once_keeps_its_resource_and_scope() {
+    let setup = Setup::new(&format!("decision_wait: 1s\nmaximum_trace_size_bytes: 1000\nnum_shards: 1\n{ALL}"));
+    let sent = request(vec![large(1, 2000), span(2), large(3, 2000), span(4), span(2)]);
+    setup.try_send(&sent).await.unwrap();
+    setup.pass(2000).await;
+    assert_eq!(setup.kept(), [(2, 2), (4, 1)].into());
+    for got in setup.backend.requests().iter().flat_map(|request| &request.resource_spans) {
+        assert_eq!(got.resource, sent.resource_spans[0].resource);
+        assert!(got.scope_spans.iter().all(|scope| scope.scope == sent.resource_spans[0].scope_spans[0].scope));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_trace_that_takes_too_much_of_the_memory_is_decided_on_and_not_dropped() {
     let budget = Budget::new(1 << 20, 200 << 10);
     let setup = Setup::new(&format!("decision_wait: 60s\n{ALL}")).charged_to(budget.join());
