@@ -19,9 +19,11 @@ mod stories {
     mod curl_json;
     mod exporters;
     mod hardening;
+    mod head_operator;
     mod isolation;
     mod kubectl;
     mod observe;
+    mod opencensus;
     mod poison;
     mod python_kubernetes;
     mod python_sdk;
@@ -30,6 +32,8 @@ mod stories {
     mod reload_held;
     mod reload_under_load;
     mod retry;
+    mod sampling;
+    mod scheduler;
     mod signals;
     mod tail_sampling;
     mod tls_auth;

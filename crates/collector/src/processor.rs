@@ -9,6 +9,8 @@ pub mod filter;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-probabilistic-sampler")]
+pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;
 #[cfg(feature = "processor-tail-sampling")]

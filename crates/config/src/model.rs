@@ -12,6 +12,7 @@ mod network;
 mod processor;
 mod receiver;
 mod redaction;
+mod sampler;
 mod service;
 mod tail_sampling;
 
@@ -32,8 +33,9 @@ pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
-pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
 pub use redaction::{HashFunction, Redaction, Summary};
+pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
 

@@ -183,6 +183,8 @@ pub struct ProcessorStats {
     pub refused: AtomicU64,
     /// Items that it was there to drop.
     pub filtered: AtomicU64,
+    /// What it decided, if it is a sampler.
+    pub sampled: SamplerStats,
     /// Batches that left because they were full.
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, Redaction, Resource, TailSampling};
+use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Processor {
     Resource(Resource),
     /// `redaction`
     Redaction(Box<Redaction>),
+    /// `probabilistic_sampler`
+    ProbabilisticSampler(ProbabilisticSampler),
     /// `tail_sampling`
     TailSampling(Box<TailSampling>),
 }
@@ -29,6 +31,7 @@ impl Processor {
     /// What it can work on.
     pub fn signals(&self) -> &'static [Signal] {
         match self {
+            Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
             Self::TailSampling(_) => &[Signal::Traces],
             _ => &Signal::ALL,
         }

@@ -74,6 +74,23 @@ pub(crate) fn split(data: &[u8]) {
     assert!(records >= summary.records);
 }
 
+/// Whatever OpenCensus sends becomes OTLP or an error, and the same the second time, when the sender is known.
+pub(crate) fn opencensus(data: &[u8]) {
+    let Some((&choice, request)) = data.split_first() else { return };
+    let requests: Vec<Vec<u8>> = match choice % 2 {
+        0 => vec![request.to_vec()],
+        _ => kubewake_otlp::opencensus::from_json(request).map_while(Result::ok).collect(),
+    };
+    let mut sender = kubewake_otlp::opencensus::Sender::default();
+    for request in requests {
+        let mut translate = || sender.translate(&request, |_| Ok::<_, ()>(())).ok();
+        if let Some(translated) = translate() {
+            assert!(kubewake_otlp::scan(Signal::Traces, &translated).is_ok());
+            assert_eq!(translate(), Some(translated));
+        }
+    }
+}
+
 /// What is kept and what is not are together what was there.
 pub(crate) fn retain(data: &[u8]) {
     let Some((signal, choice, request)) = parts(data) else { return };
