@@ -139,21 +139,6 @@ fn conditions(report: &Report, signal: Signal, references: &[Reference], process
     }
 }
 
-/// Components that cannot work on the signal of their pipeline.
-fn signals<'a>(
-    report: &Report,
-    noun: &str,
-    signal: Signal,
-    references: impl Iterator<Item = (&'a Reference, &'static [Signal])>,
-) {
-    for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
-        let message = format!("the {noun} `{}` does not work on {signal}", reference.id);
-        let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
-        let help = format!("it can be part of pipelines of {}", known.join(" and "));
-        report.add_error(finding(reference.path.clone(), reference.span, message, help));
-    }
-}
-
 /// An authenticator must be defined, run, and serve the right end of the connection.
 fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension>, running: &BTreeSet<ComponentId>) {
     let refuse = |message: String, help: Option<String>| {
