@@ -31,7 +31,7 @@ pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
-pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplerStats, SamplingOutcome};
+pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
     ReceiverStats, Registry, Transport, TurnedAway,

@@ -149,7 +149,7 @@ const AGES: &[u64] = &[0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 500
 
 /// What a tail sampler counts, in all its pipelines together.
 #[derive(Debug)]
-pub struct SamplerStats {
+pub struct TailStats {
     policies: Mutex<BTreeMap<String, Arc<PolicyStats>>>,
     /// Traces by what became of them.
     decided: [AtomicU64; SamplingOutcome::ALL.len()],
@@ -182,7 +182,7 @@ pub struct SamplerStats {
     pub removal_age: Distribution,
 }
 
-impl Default for SamplerStats {
+impl Default for TailStats {
     fn default() -> Self {
         Self {
             policies: Mutex::default(),
@@ -205,7 +205,7 @@ impl Default for SamplerStats {
     }
 }
 
-impl SamplerStats {
+impl TailStats {
     /// The counters of a policy.
     pub fn policy(&self, name: &str) -> Arc<PolicyStats> {
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);

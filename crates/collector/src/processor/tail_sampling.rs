@@ -61,7 +61,7 @@ use self::{
     store::Pages,
 };
 use crate::core::{
-    Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, SamplerStats,
+    Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, TailStats,
 };
 
 /// New traces do not wait any more when so much of the memory for new requests is in use, in percent, and wait again at so much.
@@ -83,7 +83,7 @@ pub struct TailSampler {
     next: Link,
     start: Instant,
     stats: Arc<ProcessorStats>,
-    sampling: Arc<SamplerStats>,
+    sampling: Arc<TailStats>,
     /// A charge for nothing, to reserve memory for what is written.
     account: ArcSwapOption<Charge>,
     overloaded: AtomicBool,
@@ -106,7 +106,7 @@ struct Request {
 
 impl TailSampler {
     /// A sampler that leads nowhere yet.
-    pub fn new(settings: Settings, stats: Arc<ProcessorStats>, sampling: Arc<SamplerStats>) -> Arc<Self> {
+    pub fn new(settings: Settings, stats: Arc<ProcessorStats>, sampling: Arc<TailStats>) -> Arc<Self> {
         let shards = number_of_shards(&settings);
         let rules = Rules::new(settings, shards, &sampling, None);
         let hash = IdHash::new();
@@ -392,7 +392,7 @@ impl Lane {
 }
 
 impl Rules {
-    fn new(settings: Settings, shards: usize, stats: &SamplerStats, old: Option<&Policies>) -> Self {
+    fn new(settings: Settings, shards: usize, stats: &TailStats, old: Option<&Policies>) -> Self {
         let policies = Policies::new(&settings, stats, old);
         Self { traces: settings.num_traces.div_ceil(shards), policies, settings }
     }

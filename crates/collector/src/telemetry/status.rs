@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Process, rfc3339};
-use crate::core::{Course, Destination, DropReason, ExporterStats, Registry, SamplerStats};
+use crate::core::{Course, Destination, DropReason, ExporterStats, Registry, TailStats};
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default)]
@@ -249,7 +249,7 @@ pub fn build(
 }
 
 impl SamplerStatus {
-    fn of(stats: &SamplerStats) -> Self {
+    fn of(stats: &TailStats) -> Self {
         let overloaded = stats.overloaded.load(Ordering::Relaxed);
         Self {
             state: if overloaded { SamplerState::Overloaded } else { SamplerState::Ok },

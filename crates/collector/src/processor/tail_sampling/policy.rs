@@ -21,7 +21,7 @@ pub(super) use self::{
     observe::{Observer, Seen, Times},
     stamp::{Stamp, Stamps},
 };
-use crate::core::{PolicyStats, SamplerStats, SamplingOutcome};
+use crate::core::{PolicyStats, SamplingOutcome, TailStats};
 
 /// A set of policies that is in force.
 pub(super) struct Policies {
@@ -104,7 +104,7 @@ impl From<bool> for Reply {
 
 impl Policies {
     /// Compiles. Limits of policies that did not change keep what they have used; stamps that spans may carry stay valid.
-    pub(super) fn new(settings: &TailSampling, stats: &SamplerStats, old: Option<&Self>) -> Self {
+    pub(super) fn new(settings: &TailSampling, stats: &TailStats, old: Option<&Self>) -> Self {
         let mut compiler = Compiler {
             observer: Observer::default(),
             stamps: old.map(|old| old.stamps.clone()).unwrap_or_default(),
@@ -274,7 +274,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn policy(&mut self, policy: &SamplingPolicy, stats: &SamplerStats) -> Compiled {
+    fn policy(&mut self, policy: &SamplingPolicy, stats: &TailStats) -> Compiled {
         let old = self.old.iter().find(|old| old.source == *policy).map(|old| &old.node);
         let stamp = self.stamps.of(&policy.name, None);
         Compiled {

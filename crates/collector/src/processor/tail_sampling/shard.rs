@@ -21,7 +21,7 @@ use super::{
     policy::{Policies, Stamp, Times, Verdict},
     store::{Place, Store},
 };
-use crate::core::{Charge, EarlyDecision, SamplerStats};
+use crate::core::{Charge, EarlyDecision, TailStats};
 
 /// Decisions are made in steps of this length. The Collector's are of a second, which lets a trace wait up to a second longer.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ pub(super) struct Shard {
 }
 
 pub(super) struct State {
-    stats: Arc<SamplerStats>,
+    stats: Arc<TailStats>,
     table: HashMap<TraceId, Trace, IdHash>,
     hash: IdHash,
     /// The traces that wait, by the tick at which it is time. One that has moved to an earlier tick is still in the later one.
@@ -130,7 +130,7 @@ enum Phase {
 }
 
 impl Shard {
-    pub(super) fn new(hash: IdHash, rules: &Rules, shards: usize, stats: &Arc<SamplerStats>) -> Self {
+    pub(super) fn new(hash: IdHash, rules: &Rules, shards: usize, stats: &Arc<TailStats>) -> Self {
         let mut state = State {
             stats: stats.clone(),
             table: HashMap::with_hasher(hash),

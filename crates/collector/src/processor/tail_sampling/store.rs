@@ -15,7 +15,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::core::{Charge, SamplerStats};
+use crate::core::{Charge, TailStats};
 
 /// What is allocated at once: large enough for a thousand spans, and small enough that the last one of a shard matters to nobody.
 const SEGMENT: usize = 256 << 10;
@@ -41,7 +41,7 @@ impl Place {
 
 /// The segments of a shard.
 pub(super) struct Store {
-    stats: Arc<SamplerStats>,
+    stats: Arc<TailStats>,
     open: Open,
     /// The number of the first of `sealed`.
     first: u32,
@@ -60,7 +60,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(stats: &Arc<SamplerStats>) -> Self {
+    fn new(stats: &Arc<TailStats>) -> Self {
         Self { bytes: BytesMut::new(), live: 0, lot: Lot::new(stats) }
     }
 }
@@ -75,7 +75,7 @@ struct Segment {
 /// What is charged for one allocation, of which several segments may be cut.
 struct Lot {
     held: Mutex<Held>,
-    stats: Arc<SamplerStats>,
+    stats: Arc<TailStats>,
 }
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ struct Held {
 }
 
 impl Lot {
-    fn new(stats: &Arc<SamplerStats>) -> Arc<Self> {
+    fn new(stats: &Arc<TailStats>) -> Arc<Self> {
         Arc::new(Self { held: Mutex::default(), stats: stats.clone() })
     }
 
@@ -110,7 +110,7 @@ impl Drop for Lot {
 
 impl Store {
     /// One that counts there what it holds.
-    pub(super) fn new(stats: Arc<SamplerStats>) -> Self {
+    pub(super) fn new(stats: Arc<TailStats>) -> Self {
         Self { open: Open::new(&stats), stats, first: 0, sealed: VecDeque::new(), needed: 0, written: 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::page::{Label, Page, Sizes};
-use crate::core::{Distribution, EarlyDecision, Registry, SamplerStats, SamplingOutcome};
+use crate::core::{Distribution, EarlyDecision, Registry, SamplingOutcome, TailStats};
 
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
@@ -21,7 +21,7 @@ pub(super) fn all(page: &mut Page, registry: &Registry) {
 }
 
 /// A policy of a named processor has its name in front.
-fn policies(page: &mut Page, stats: &SamplerStats, name: Option<&str>, processor: Label<'_>) {
+fn policies(page: &mut Page, stats: &TailStats, name: Option<&str>, processor: Label<'_>) {
     for (policy, stats) in stats.policies() {
         let policy = name.map_or_else(|| policy.clone(), |name| format!("{name}.{policy}"));
         let mut executions = 0;
@@ -48,7 +48,7 @@ fn policies(page: &mut Page, stats: &SamplerStats, name: Option<&str>, processor
     }
 }
 
-fn decisions(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
+fn decisions(page: &mut Page, stats: &TailStats, processor: Label<'_>) {
     for outcome in SamplingOutcome::ALL {
         page.counter(
             "otelcol_processor_tail_sampling_global_count_traces_sampled",
@@ -75,7 +75,7 @@ fn decisions(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
     }
 }
 
-fn state(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
+fn state(page: &mut Page, stats: &TailStats, processor: Label<'_>) {
     let counters = [
         (
             "otelcol_processor_tail_sampling_new_trace_id_received",
@@ -124,7 +124,7 @@ fn state(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
     page.gauge("kubewake_tail_sampling_overloaded", help, &[processor], overloaded);
 }
 
-fn times(page: &mut Page, stats: &SamplerStats, processor: Label<'_>) {
+fn times(page: &mut Page, stats: &TailStats, processor: Label<'_>) {
     let sizes = |distribution: &Distribution| {
         let (rows, sum, count) = distribution.snapshot();
         Sizes { rows, sum, count, unit: 1 }

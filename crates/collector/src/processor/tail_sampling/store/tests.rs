@@ -1,8 +1,8 @@
 use super::*;
 use crate::core::Budget;
 
-fn store() -> (Store, Arc<SamplerStats>) {
-    let stats = Arc::<SamplerStats>::default();
+fn store() -> (Store, Arc<TailStats>) {
+    let stats = Arc::<TailStats>::default();
     (Store::new(stats.clone()), stats)
 }
 

@@ -20,8 +20,7 @@ use tokio::sync::Notify;
 
 use super::super::TailSampler;
 use crate::core::{
-    Answer, Batch, Charge, Consumer, DropReason, Member, Part, Pressure, Processor, Refusal, SamplerStats,
-    testing::settle,
+    Answer, Batch, Charge, Consumer, DropReason, Member, Part, Pressure, Processor, Refusal, TailStats, testing::settle,
 };
 
 /// Settings from what a document would say of them.
@@ -168,7 +167,7 @@ impl Consumer for Backend {
 pub(super) struct Setup {
     pub(super) sampler: Arc<TailSampler>,
     pub(super) backend: Arc<Backend>,
-    pub(super) stats: Arc<SamplerStats>,
+    pub(super) stats: Arc<TailStats>,
     pub(super) member: Option<Arc<Member>>,
 }
 
@@ -178,7 +177,7 @@ impl Setup {
     }
 
     pub(super) fn with(settings: kubewake_config::model::TailSampling) -> Self {
-        let stats = Arc::<SamplerStats>::default();
+        let stats = Arc::<TailStats>::default();
         let sampler = TailSampler::new(settings, Arc::default(), stats.clone());
         let backend = Arc::new(Backend::default());
         sampler.next().point_at(vec![backend.clone()]);
