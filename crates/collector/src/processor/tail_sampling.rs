@@ -33,6 +33,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod write;
 
 use std::{
     future::Future,
@@ -45,20 +46,17 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bytes::Bytes;
 use futures_util::FutureExt;
 use kubewake_config::model::TailSampling as Settings;
-use kubewake_otlp::Signal;
 use tokio::time::Instant;
 
 use self::{
     arrival::Arrival,
     id::IdHash,
     outbox::Outbox,
-    output::{Draft, Marks, Piece},
+    output::Marks,
     policy::{Policies, Stamp},
-    shard::{Moment, Rules, Shard, Step, TICK, Work},
-    store::Pages,
+    shard::{Moment, Rules, Shard, Step, TICK},
 };
 use crate::core::{
     Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, TailStats,
@@ -66,11 +64,6 @@ use crate::core::{
 
 /// New traces do not wait any more when so much of the memory for new requests is in use, in percent, and wait again at so much.
 const OVERLOAD: (u64, u64) = (85, 60);
-
-/// A request that is written is not much longer: small enough for every receiver.
-const REQUEST_BYTES: usize = 512 << 10;
-/// Nor does it have many more spans.
-const REQUEST_SPANS: usize = 8192;
 
 /// With fewer traces in a shard than that its share of a limit would be far from the limit.
 const TRACES_PER_SHARD: usize = 1024;
@@ -188,40 +181,6 @@ impl TailSampler {
         }
     }
 
-    /// Hands on spans whose trace was decided on before.
-    fn forward(
-        self: &Arc<Self>,
-        lane: &Lane,
-        part: &Part,
-        arrival: &Arrival,
-        at_once: &[(usize, Stamp)],
-        rules: &Rules,
-    ) {
-        if at_once.is_empty() {
-            return;
-        }
-        let piece = |(at, stamp): &(usize, Stamp)| {
-            let record = arrival.records.get(*at)?;
-            Some(Piece {
-                resource: arrival.resource_fields(arrival.resource_of(record.scope)),
-                scope: arrival.scope_fields(record.scope),
-                span: arrival.span_of(record),
-                stamp: *stamp,
-            })
-        };
-        let draft = Draft::new(at_once.iter().filter_map(piece).collect(), &rules.marks(true));
-        // Without memory for a copy it is the request's that covers it: it is a part of it.
-        let charge = part.charge.another(draft.size() as u64).map_or_else(|| part.charge.clone(), Arc::new);
-        self.send(lane, &draft, charge);
-    }
-
-    fn send(self: &Arc<Self>, lane: &Lane, draft: &Draft<'_>, charge: Arc<Charge>) {
-        let part = Part { bytes: Bytes::from(draft.write()), items: draft.items(), origin: Arc::default(), charge };
-        self.stats.outgoing.fetch_add(part.items as u64, Ordering::Relaxed);
-        self.sampling.unreadable_trace_states.fetch_add(draft.unreadable(), Ordering::Relaxed);
-        lane.outbox.push(Batch::single(Signal::Traces, part), self);
-    }
-
     /// Looks after a shard until it holds nothing. A panic there would be a mistake of ours, and costs what was being written, not the shard.
     async fn look_after(self: Arc<Self>, at: usize) {
         while AssertUnwindSafe(self.clone().attend(at)).catch_unwind().await.is_err() {
@@ -254,61 +213,6 @@ impl TailSampler {
                 Step::Nothing => return,
             }
         }
-    }
-
-    /// Writes the spans of kept traces, and says which segments were held for all that it was given.
-    async fn write(self: &Arc<Self>, lane: &Lane, work: Vec<Work>, pages: Pages, rules: &Rules) -> Vec<u32> {
-        let (mut segments, mut pieces) = (Vec::new(), Vec::new());
-        let (mut bytes, mut seen) = (0, 0_usize);
-        for work in work {
-            let (mut place, mut last) = (work.tail, None);
-            while let Some(stored) = pages.span(place) {
-                if last.replace(place.segment) != Some(place.segment) {
-                    segments.push(place.segment);
-                }
-                place = stored.before;
-                seen += 1;
-                if seen.is_multiple_of(REQUEST_SPANS) {
-                    tokio::task::yield_now().await;
-                }
-                let Some(stamp) = work.stamp else { continue };
-                bytes += stored.span.len();
-                pieces.push(Piece { resource: stored.resource, scope: stored.scope, span: stored.span, stamp });
-                if bytes >= REQUEST_BYTES || pieces.len() >= REQUEST_SPANS {
-                    bytes = 0;
-                    self.send_when_there_is_memory(lane, std::mem::take(&mut pieces), rules).await;
-                }
-            }
-        }
-        if !pieces.is_empty() {
-            self.send_when_there_is_memory(lane, pieces, rules).await;
-        }
-        segments
-    }
-
-    async fn send_when_there_is_memory(self: &Arc<Self>, lane: &Lane, pieces: Vec<Piece<'_>>, rules: &Rules) {
-        let draft = Draft::new(pieces, &rules.marks(false));
-        let charge = self.memory(lane, draft.size() as u64).await;
-        self.send(lane, &draft, Arc::new(charge));
-    }
-
-    /// Memory for what is written. It comes from what is kept for requests under way, and back when they are sent. Where that is too little
-    /// for one, as it can be where the whole limit is small, that one is written without: else nothing would ever leave.
-    async fn memory(&self, lane: &Lane, bytes: u64) -> Charge {
-        /// How often one looks while nothing is on its way out that could give memory back.
-        const PATIENCE: u32 = 10;
-        let mut looks = 0;
-        while looks < PATIENCE {
-            let account = self.account.load_full();
-            let Some(account) = account else { break };
-            let sent = lane.outbox.sent.notified();
-            if let Some(charge) = account.another(bytes) {
-                return charge;
-            }
-            let idle = tokio::time::timeout(TICK, sent).await.is_err() && lane.outbox.is_empty();
-            looks = if idle { looks + 1 } else { 0 };
-        }
-        Charge::free()
     }
 
     /// Where memory for what is written comes from: the account of the pipeline that requests come through.
