@@ -57,7 +57,8 @@ impl Scene {
         kubectl.ok_with("apply -f -", &file("crds.yaml"));
         kubectl.ok("wait --for=condition=Established crd/schedulers.demo.kubewake.io --timeout=60s");
         // As it is deployed, but that its spans come here, and soon.
-        let here = format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
+        let here =
+            format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
         let operator = file("operator.yaml").replace("http://127.0.0.1:4317", &here);
         kubectl.ok_with("apply -f - --namespace scheduler-system", &operator);
         kubectl.ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");
@@ -68,7 +69,8 @@ impl Scene {
     fn configure(&self, probe: bool, scores: &str) -> String {
         self.apply(probe, scores);
         let generation = self.field(".metadata.generation");
-        let observed = format!("wait --for=jsonpath={{.status.observedGeneration}}={generation} {SCHEDULER} --timeout=60s");
+        let observed =
+            format!("wait --for=jsonpath={{.status.observedGeneration}}={generation} {SCHEDULER} --timeout=60s");
         self.traced.kubectl.ok(&observed);
         self.traced.kubectl.ok(&format!("wait --for=condition=Ready {SCHEDULER} --timeout=60s"));
         self.field(".status.running.revision")
