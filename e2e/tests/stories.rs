@@ -34,6 +34,7 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod shaping;
     mod signals;
     mod tail_sampling;
     mod tls_auth;

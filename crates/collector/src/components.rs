@@ -265,18 +265,23 @@ impl Step {
 
     /// Puts new settings in force.
     pub fn reconfigure(&self, settings: &model::Processor) {
-        match (self, settings) {
-            #[cfg(feature = "processor-batch")]
-            (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
-            (Self::Map(mapping), settings) => {
+        // An id keeps its type, so that a step never meets the settings of another one.
+        match self {
+            Self::Map(mapping) => {
                 mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
             }
-            #[cfg(feature = "processor-tail-sampling")]
-            (Self::TailSampling(sampler), model::Processor::TailSampling(settings)) => {
-                sampler.reconfigure(model::TailSampling::clone(settings));
+            #[cfg(feature = "processor-batch")]
+            Self::Batch(batcher) => {
+                if let model::Processor::Batch(settings) = settings {
+                    batcher.reconfigure(settings.clone());
+                }
             }
-            // An id keeps its type, so that no other pair can meet.
-            _ => {}
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => {
+                if let model::Processor::TailSampling(settings) = settings {
+                    sampler.reconfigure(model::TailSampling::clone(settings));
+                }
+            }
         }
     }
 

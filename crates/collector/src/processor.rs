@@ -6,6 +6,8 @@ pub mod attributes;
 pub mod batch;
 #[cfg(feature = "processor-filter")]
 pub mod filter;
+#[cfg(any(feature = "processor-attributes", feature = "processor-redaction"))]
+mod hex;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
