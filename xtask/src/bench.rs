@@ -19,6 +19,7 @@ mod process;
 mod reload;
 mod sampling;
 mod sink;
+mod tail;
 mod throughput;
 
 use std::{path::PathBuf, time::Duration};
@@ -62,6 +63,8 @@ pub(crate) enum Scenario {
     Throughput,
     /// CPU for each span of which one in ten is kept, beside the relay
     Sampling,
+    /// Whole traces that wait: CPU for each span and memory, beside the relay
+    Tail,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -144,6 +147,7 @@ impl Scenario {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
+            Scenario::Tail => tail::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
