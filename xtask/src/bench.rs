@@ -18,6 +18,7 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod shaping;
 mod sink;
 mod throughput;
 
@@ -62,6 +63,8 @@ pub(crate) enum Scenario {
     Throughput,
     /// CPU for each span of which one in ten is kept, beside the relay
     Sampling,
+    /// CPU for each span that is matched and changed, beside the relay
+    Shaping,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -144,6 +147,7 @@ impl Scenario {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
+            Scenario::Shaping => shaping::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
