@@ -7,6 +7,7 @@ pub mod client;
 pub mod context;
 pub mod controller;
 mod converge;
+pub mod events;
 mod hold;
 pub mod operand;
 mod run;

@@ -3,6 +3,7 @@
 mod again;
 mod distrust;
 mod rapid;
+mod readme;
 mod refused;
 mod restart;
 mod whole;
@@ -13,6 +14,7 @@ use kubewake_e2e::{
     Traced,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
+    traces::Span,
 };
 
 /// The groups that the API server believes: who types, and the operator.
@@ -22,6 +24,9 @@ const OURS: [&str; 2] = ["head-operator", "kubewake-webhook"];
 /// The kinds on which contexts are stamped.
 const KINDS: [&str; 2] = ["demo.kubewake.io/v1alpha1/heads", "demo.kubewake.io/v1alpha1/childas"];
 
+/// What its pods run, as a cluster on this machine knows it.
+const IMAGE: [&str; 2] = ["--image", "busybox=/bin/sh"];
+
 /// A file of the example.
 fn file(name: &str) -> String {
     fs::read_to_string(workspace().join("examples/head-operator/deploy").join(name)).unwrap()
@@ -29,14 +34,24 @@ fn file(name: &str) -> String {
 
 /// A cluster that knows Heads, without an operator.
 fn cluster(trusted: &[&str]) -> Option<Traced> {
-    let traced = Traced::start(&["--image", "busybox=/bin/sh"], trusted)?;
+    Traced::start(&IMAGE, trusted).map(prepared)
+}
+
+fn prepared(traced: Traced) -> Traced {
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
     kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
     kubectl.ok_with("apply -f - --namespace head-system", &file("operator.yaml"));
     // It runs beside the cluster, where it can be stopped and started.
     kubectl.ok("scale deployment/head-operator --namespace head-system --replicas=0");
-    Some(traced)
+    traced
+}
+
+/// Removes what is not in the story's namespace, where there may be others.
+fn clean_up(traced: &Traced) {
+    for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
+        traced.kubectl.ok_with("delete -f - --namespace head-system", &file(name));
+    }
 }
 
 fn operator_command(traced: &Traced, args: &[&str]) -> Command {
@@ -50,6 +65,18 @@ fn operator(traced: &Traced, args: &[&str]) -> Process {
     let mut operator = Process::start(&mut operator_command(traced, args));
     operator.ready();
     operator
+}
+
+/// The webhook for Heads and their children, at work.
+fn webhook(traced: &Traced) -> Process {
+    let webhook = traced.webhook(&KINDS, &[]);
+    traced.until_stamped(&head("probe", ""));
+    webhook
+}
+
+/// Whether a stamp was not only tried.
+fn is_real(span: &Span) -> bool {
+    span.attribute("trail.dry_run").is_empty()
 }
 
 /// Ends it; what it had to export it has exported.

@@ -30,7 +30,7 @@ pub(crate) fn otlp(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
         fields.require("protocols", "the receiver needs at least one protocol", Some(help.into()));
     }
     fields.finish();
-    Some(Receiver::Otlp(receiver))
+    Some(Receiver::Otlp(Box::new(receiver)))
 }
 
 /// `opencensus`

@@ -11,7 +11,7 @@ use crate::{ComponentId, Secret};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receiver {
     /// `otlp`
-    Otlp(OtlpReceiver),
+    Otlp(Box<OtlpReceiver>),
     /// `opencensus`
     OpenCensus(OpenCensusReceiver),
 }
