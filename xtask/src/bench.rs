@@ -18,6 +18,7 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod shaping;
 mod sink;
 mod tail;
 mod throughput;
@@ -65,6 +66,8 @@ pub(crate) enum Scenario {
     Sampling,
     /// Whole traces that wait: CPU for each span and memory, beside the relay
     Tail,
+    /// CPU for each span that is matched and changed, beside the relay
+    Shaping,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -148,6 +151,7 @@ impl Scenario {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
             Scenario::Tail => tail::run(plan),
+            Scenario::Shaping => shaping::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
