@@ -4,7 +4,7 @@ use kubewake_trail::{Mode, Options, Trust};
 use opentelemetry::trace::Status;
 use opentelemetry_sdk::trace::{Sampler, SpanData};
 
-use crate::support::{
+use crate::{
     cluster::{Cluster, Process, Settings, somebody},
     edges::Edges,
 };
@@ -196,7 +196,7 @@ async fn with_the_sampler_off_nothing_is_recorded_and_everything_works() {
     let cluster = Cluster::start().await;
     let process = Process::start(&cluster, Settings { sampler: Sampler::AlwaysOff, ..Settings::default() });
     cluster.create("one", None).await;
-    let done = kube::runtime::wait::await_condition(cluster.heads(), "one", |head: Option<&crate::support::head::Head>| {
+    let done = kube::runtime::wait::await_condition(cluster.heads(), "one", |head: Option<&crate::head::Head>| {
         head.is_some_and(|head| head.status.is_some())
     });
     done.await.unwrap();
