@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -255,8 +255,8 @@ fn an_operand_continues_from_what_it_watches() {
 }
 
 /// An exporter that never comes back.
-#[derive(Debug, Default)]
-struct Stuck(Mutex<()>);
+#[derive(Debug)]
+struct Stuck;
 
 impl SpanExporter for Stuck {
     async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
@@ -266,7 +266,7 @@ impl SpanExporter for Stuck {
 
 #[test]
 fn an_exporter_that_hangs_costs_nobody_anything() {
-    let processor = BatchSpanProcessor::builder(Stuck::default()).build();
+    let processor = BatchSpanProcessor::builder(Stuck).build();
     let (trail, provider) = trail(processor, Options::default(), Sampler::AlwaysOn);
     let reconcile = |_: Arc<Deployment>, _: Arc<()>| async { Ok::<_, Broken>(Action::await_change()) };
     let mut reconcile = trail.reconcile(reconcile);
