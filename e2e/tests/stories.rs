@@ -23,6 +23,7 @@ mod stories {
     mod isolation;
     mod kubectl;
     mod observe;
+    mod opencensus;
     mod poison;
     mod python_kubernetes;
     mod python_sdk;
@@ -31,6 +32,9 @@ mod stories {
     mod reload_held;
     mod reload_under_load;
     mod retry;
+    mod sampling;
+    mod scheduler;
+    mod shaping;
     mod signals;
     mod tls_auth;
     mod up;

@@ -4,6 +4,7 @@
 //! checked; a promise that does not hold makes the command fail, after all results are written.
 
 mod apiserver;
+mod beside;
 mod check;
 mod cluster;
 mod config;
@@ -16,6 +17,7 @@ mod machine;
 mod overload;
 mod process;
 mod reload;
+mod sampling;
 mod sink;
 mod throughput;
 mod trail;
@@ -59,6 +61,8 @@ pub(crate) struct Args {
 pub(crate) enum Scenario {
     /// CPU for each span and memory, beside the relay
     Throughput,
+    /// CPU for each span of which one in ten is kept, beside the relay
+    Sampling,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -142,6 +146,7 @@ impl Scenario {
     fn run(self, plan: &Plan) -> anyhow::Result<Section> {
         match self {
             Scenario::Throughput => throughput::run(plan),
+            Scenario::Sampling => sampling::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),

@@ -6,8 +6,12 @@ pub mod attributes;
 pub mod batch;
 #[cfg(feature = "processor-filter")]
 pub mod filter;
+#[cfg(any(feature = "processor-attributes", feature = "processor-redaction"))]
+mod hex;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-probabilistic-sampler")]
+pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;

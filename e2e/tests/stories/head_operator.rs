@@ -5,7 +5,6 @@ mod distrust;
 mod rapid;
 mod refused;
 mod restart;
-mod trial;
 mod whole;
 
 use std::{fs, process::Command};

@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress};
+use super::{Budget, Calls, Code, Progress, SamplerStats};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -183,6 +183,8 @@ pub struct ProcessorStats {
     pub refused: AtomicU64,
     /// Items that it was there to drop.
     pub filtered: AtomicU64,
+    /// What it decided, if it is a sampler.
+    pub sampled: SamplerStats,
     /// Batches that left because they were full.
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.

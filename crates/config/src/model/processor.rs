@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Attributes, Filter, Redaction, Resource};
+use kubewake_otlp::Signal;
+
+use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,18 @@ pub enum Processor {
     Resource(Resource),
     /// `redaction`
     Redaction(Box<Redaction>),
+    /// `probabilistic_sampler`
+    ProbabilisticSampler(ProbabilisticSampler),
+}
+
+impl Processor {
+    /// What it can work on.
+    pub fn signals(&self) -> &'static [Signal] {
+        match self {
+            Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            _ => &Signal::ALL,
+        }
+    }
 }
 
 /// `batch`
