@@ -50,7 +50,7 @@ fn prepared(traced: Traced) -> Traced {
 /// Removes what is not in the story's namespace, where there may be others.
 fn clean_up(traced: &Traced) {
     for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
-        traced.kubectl.ok_with("delete -f - --namespace head-system", &file(name));
+        traced.kubectl.ok_with("delete --ignore-not-found -f - --namespace head-system", &file(name));
     }
 }
 
