@@ -2,6 +2,7 @@
 
 mod again;
 mod distrust;
+mod links;
 mod rapid;
 mod readme;
 mod refused;
@@ -11,10 +12,10 @@ mod whole;
 use std::{fs, process::Command};
 
 use kubewake_e2e::{
-    Traced,
+    Traced, Traces,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
-    traces::Span,
+    traces::{Callers, Span, Tree},
 };
 
 /// The groups that the API server believes: who types, and the operator.
@@ -50,7 +51,7 @@ fn prepared(traced: Traced) -> Traced {
 /// Removes what is not in the story's namespace, where there may be others.
 fn clean_up(traced: &Traced) {
     for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
-        traced.kubectl.ok_with("delete -f - --namespace head-system", &file(name));
+        traced.kubectl.ok_with("delete --ignore-not-found -f - --namespace head-system", &file(name));
     }
 }
 
@@ -111,4 +112,17 @@ fn paths(expected: &str) -> String {
     short.iter().fold(expected.to_owned(), |text, (short, group)| {
         text.replace(&format!(" {short}"), &format!(" /apis/{group}/namespaces/{{:namespace}}/"))
     })
+}
+
+/// Sees to it that every trace of the operator but one has one root, which is one of these; gives how many there are.
+fn each_begins_with(traces: &Traces, except: &str, known: &[&str]) -> usize {
+    let spans = traces.spans();
+    let mut others = spans.traces_of(&["head-operator"]);
+    others.remove(except);
+    for trace in &others {
+        let tree = Tree::of(&spans, trace, Callers::Trusted);
+        let roots: Vec<_> = tree.0.keys().filter(|path| path.len() == 1).map(|path| path[0].as_str()).collect();
+        assert!(roots.len() == 1 && known.contains(&roots[0]), "{tree}");
+    }
+    others.len()
 }
