@@ -62,6 +62,7 @@ pub fn listing() -> String {
                 ("resource", cfg!(feature = "processor-attributes")),
                 ("redaction", cfg!(feature = "processor-redaction")),
                 ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
+                ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
             ],
         ),
         (
@@ -187,6 +188,9 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
             let feature = "processor-probabilistic-sampler";
             (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
         }
+        model::Processor::TailSampling(_) => {
+            (cfg!(feature = "processor-tail-sampling"), "the tail sampling processor", "processor-tail-sampling")
+        }
     };
     if here { Ok(()) } else { Err(left_out(what, feature)) }
 }
@@ -227,6 +231,9 @@ pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
+    /// `tail_sampling`
+    #[cfg(feature = "processor-tail-sampling")]
+    TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
 }
 
 impl Step {
@@ -246,6 +253,12 @@ impl Step {
             model::Processor::Batch(settings) => {
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
             }
+            #[cfg(feature = "processor-tail-sampling")]
+            model::Processor::TailSampling(settings) => {
+                let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
+                let settings = model::TailSampling::clone(settings);
+                Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(settings, stats, sampling)))
+            }
             _ => Err(left_out("this processor", "processor-…")),
         }
     }
@@ -263,6 +276,12 @@ impl Step {
                     batcher.reconfigure(settings.clone());
                 }
             }
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => {
+                if let model::Processor::TailSampling(settings) = settings {
+                    sampler.reconfigure(model::TailSampling::clone(settings));
+                }
+            }
         }
     }
 
@@ -272,6 +291,8 @@ impl Step {
             Self::Map(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => Arc::strong_count(sampler) > 1,
         }
     }
 
@@ -281,6 +302,8 @@ impl Step {
             Self::Map(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => batcher.clone(),
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => sampler.clone(),
         }
     }
 }
