@@ -203,6 +203,7 @@ impl TailSampler {
                 Step::Write(work, pages) => {
                     let segments = self.write(lane, work, pages, &rules).await;
                     lane.shard.state().written(&segments);
+                    tokio::task::yield_now().await;
                 }
                 Step::Again => tokio::task::yield_now().await,
                 Step::Until(tick) => {
