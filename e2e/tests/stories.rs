@@ -34,7 +34,9 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod shaping;
     mod signals;
+    mod tail_sampling;
     mod tls_auth;
     mod up;
     mod webhook;

@@ -6,6 +6,8 @@ pub mod attributes;
 pub mod batch;
 #[cfg(feature = "processor-filter")]
 pub mod filter;
+#[cfg(any(feature = "processor-attributes", feature = "processor-redaction"))]
+mod hex;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
@@ -13,3 +15,5 @@ mod matching;
 pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;
+#[cfg(feature = "processor-tail-sampling")]
+pub mod tail_sampling;

@@ -3,6 +3,8 @@
 //! Every command in a `sh` block of the documents is run here, on ports that are free; a command that this file does not know
 //! fails the test.
 
+pub(super) mod example;
+
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use kubewake_e2e::{

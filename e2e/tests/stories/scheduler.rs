@@ -2,6 +2,7 @@
 
 mod change;
 mod nowhere;
+mod readme;
 mod refused;
 mod restart;
 mod story;
@@ -33,7 +34,7 @@ fn file(name: &str) -> String {
 fn shown(number: usize) -> String {
     let text = fs::read_to_string(workspace().join("examples/scheduler/README.md")).unwrap();
     let block = text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap();
-    let whole = [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("APPS", "/apis/apps/v1")];
+    let whole = [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("EVENTS", "/apis/events.k8s.io/v1")];
     whole.iter().fold(block.to_owned(), |text, (short, path)| {
         text.replace(&format!(" {short}/"), &format!(" {path}/namespaces/{{:namespace}}/"))
     })
@@ -47,10 +48,15 @@ struct Scene {
 
 impl Scene {
     fn start() -> Option<Self> {
+        Self::start_with(&TRUSTED)
+    }
+
+    /// On an API server that believes these groups.
+    fn start_with(trusted: &[&str]) -> Option<Self> {
         let program = example("demo-scheduler").get_program().to_owned();
         let image = format!("kubewake/demo-scheduler={}", program.to_str().unwrap());
         let args = ["--nodes", "3", "--image", &image, "--image", "example/shell=/bin/sh"];
-        let traced = Traced::start(&args, &TRUSTED)?;
+        let traced = Traced::start(&args, trusted)?;
         let webhook = traced.webhook(&KINDS, &[]);
         let kubectl = &traced.kubectl;
         kubectl.ok("wait --for=condition=Ready nodes --all --timeout=60s");
