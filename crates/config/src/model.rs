@@ -3,6 +3,7 @@
 //! Every type here is plain data. A value of [`Document`] made by the parser has passed all checks; one that is built
 //! in code (by the operator) is checked by the same rules.
 
+mod balancing;
 mod exporter;
 mod extension;
 mod network;
@@ -12,6 +13,7 @@ mod service;
 
 use std::collections::BTreeMap;
 
+pub use balancing::{DnsResolver, LoadBalancingExporter, Resolver, RoutingKey, ServiceResolver};
 pub use exporter::{
     DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
     QueueBatch, Retry, Rotation, Sizer, Verbosity,

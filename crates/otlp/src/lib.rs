@@ -1,7 +1,7 @@
 //! OTLP on the wire: requests as the bytes that arrived.
 //!
 //! A payload is never decoded only to be passed on. [`scan`] checks it once and counts what is in it. [`join`], [`split`],
-//! [`retain`], [`group_by_trace`] and [`rewrite`] make other requests of it by copying raw slices, and [`view`] reads
+//! [`retain`], [`group_by_trace`], [`partition`] and [`rewrite`] make other requests of it by copying raw slices, and [`view`] reads
 //! single fields in place. Unknown fields survive all of it.
 //!
 //! No function touches a network, a clock or a disk, and none panics, whatever the bytes. `scan` is the one that judges
@@ -13,6 +13,7 @@ mod join;
 pub mod json;
 mod level;
 mod numbers;
+mod partition;
 mod plan;
 mod retain;
 mod rewrite;
@@ -26,6 +27,7 @@ mod zero_ids;
 
 pub use group::{TraceGroup, TraceGroups, group_by_trace};
 pub use join::join;
+pub use partition::{Grain, Share, Shares, partition};
 pub use retain::{Retained, retain};
 pub use rewrite::{Edit, Editor, Edits, Rules, Value, rewrite};
 pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Visitor, index, scan, scan_with};

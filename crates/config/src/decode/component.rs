@@ -48,6 +48,8 @@ pub(crate) const EXPORTERS: Kind<Exporter> = Kind {
         ("debug", exporter::debug),
         ("file", exporter::file),
         ("nop", exporter::nop),
+        ("load_balancing", exporter::load_balancing),
+        ("loadbalancing", exporter::load_balancing),
     ],
     elsewhere: catalog::EXPORTERS,
 };
