@@ -1,5 +1,6 @@
 //! What flows through a pipeline, and what is owed for it.
 
+mod balancing;
 mod batch;
 mod budget;
 mod calls;
@@ -12,11 +13,13 @@ mod pipeline;
 mod progress;
 mod queue;
 mod refusal;
+mod rescue;
 mod retry;
 mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
@@ -28,6 +31,7 @@ pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
+pub use rescue::{HandOver, Next, Rescue};
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
     ReceiverStats, Registry, Transport, TurnedAway,

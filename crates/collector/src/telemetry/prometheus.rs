@@ -5,6 +5,7 @@
 //! exporter that several pipelines use counts as one, as in the Collector). Counters are there with zero before the
 //! first event, so that no increase is missed. *Does not* write `_total` behind counters: the Collector does not either.
 
+mod balancers;
 mod calls;
 mod page;
 mod rows;
@@ -31,6 +32,7 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
         }
         rows::processors(&mut page, registry, level);
         rows::exporters(&mut page, registry, level);
+        balancers::all(&mut page, registry);
         pipelines(&mut page, registry);
         memory(&mut page, registry);
         reloads(&mut page, registry);
