@@ -18,6 +18,7 @@ use crate::{
     core::{Destination, Exporter, Intake, Processor, Registry},
     extension::{ClientAuth, ServerAuth},
     net::sockets::Claims,
+    processor::map::{Mapper, Mapping},
 };
 
 /// An exporter as it was built from its settings, for one signal.
@@ -53,6 +54,9 @@ pub fn listing() -> String {
             vec![
                 ("batch", cfg!(feature = "processor-batch")),
                 ("memory_limiter", cfg!(feature = "processor-memory-limiter")),
+                ("filter", cfg!(feature = "processor-filter")),
+                ("attributes", cfg!(feature = "processor-attributes")),
+                ("resource", cfg!(feature = "processor-attributes")),
             ],
         ),
         (
@@ -141,7 +145,6 @@ pub enum Role {
 /// What the processor is.
 pub fn role(settings: &model::Processor) -> Role {
     match settings {
-        model::Processor::Batch(_) => Role::Step,
         model::Processor::MemoryLimiter(limiter) => match limiter.limit {
             MemoryLimit::Bytes { limit, spike } => Role::Budget(limit, spike),
             MemoryLimit::Percent { limit, spike } => {
@@ -150,24 +153,51 @@ pub fn role(settings: &model::Processor) -> Role {
                 Role::Budget(share(limit), share(spike))
             }
         },
+        _ => Role::Step,
     }
 }
 
 /// Whether this build has the processor.
 pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
+    let (here, what, feature) = match settings {
+        model::Processor::Batch(_) => (cfg!(feature = "processor-batch"), "the batch processor", "processor-batch"),
+        model::Processor::MemoryLimiter(_) => {
+            (cfg!(feature = "processor-memory-limiter"), "the memory limiter", "processor-memory-limiter")
+        }
+        model::Processor::Filter(_) => (cfg!(feature = "processor-filter"), "the filter processor", "processor-filter"),
+        model::Processor::Attributes(_) => {
+            (cfg!(feature = "processor-attributes"), "the attributes processor", "processor-attributes")
+        }
+        model::Processor::Resource(_) => {
+            (cfg!(feature = "processor-attributes"), "the resource processor", "processor-attributes")
+        }
+    };
+    if here { Ok(()) } else { Err(left_out(what, feature)) }
+}
+
+/// What turns requests into others by these settings, if that is what the processor does.
+fn mapper(settings: &model::Processor) -> Option<Box<dyn Mapper>> {
     match settings {
-        model::Processor::Batch(_) if !cfg!(feature = "processor-batch") => {
-            Err(left_out("the batch processor", "processor-batch"))
+        #[cfg(feature = "processor-filter")]
+        model::Processor::Filter(settings) => {
+            Some(Box::new(crate::processor::filter::Filter::new(model::Filter::clone(settings))))
         }
-        model::Processor::MemoryLimiter(_) if !cfg!(feature = "processor-memory-limiter") => {
-            Err(left_out("the memory limiter", "processor-memory-limiter"))
+        #[cfg(feature = "processor-attributes")]
+        model::Processor::Attributes(settings) => {
+            Some(Box::new(crate::processor::attributes::Attributes::new(model::Attributes::clone(settings))))
         }
-        model::Processor::Batch(_) | model::Processor::MemoryLimiter(_) => Ok(()),
+        #[cfg(feature = "processor-attributes")]
+        model::Processor::Resource(settings) => {
+            Some(Box::new(crate::processor::attributes::Resources::new(settings.clone())))
+        }
+        _ => None,
     }
 }
 
-/// A step of a pipeline that can take new settings. (A build without any has nothing to match, hence `match *self`.)
+/// A step of a pipeline that can take new settings.
 pub enum Step {
+    /// One that turns each request into another one at once.
+    Map(Arc<Mapping>),
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
@@ -181,7 +211,9 @@ impl Step {
         signal: Signal,
         registry: &Registry,
     ) -> Result<Self, BuildError> {
-        let _ = (id, signal, registry);
+        if let Some(mapper) = mapper(settings) {
+            return Ok(Self::Map(Mapping::new(signal, mapper, registry.processor(id, signal))));
+        }
         match settings {
             #[cfg(feature = "processor-batch")]
             model::Processor::Batch(settings) => {
@@ -197,6 +229,9 @@ impl Step {
         match (self, settings) {
             #[cfg(feature = "processor-batch")]
             (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
+            (Self::Map(mapping), settings) => {
+                mapper(settings).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+            }
             // An id keeps its type, so that no other pair can meet.
             _ => {}
         }
@@ -204,17 +239,19 @@ impl Step {
 
     /// Whether anybody else holds it, and so may still hand it data.
     pub fn is_in_use(&self) -> bool {
-        match *self {
+        match self {
+            Self::Map(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
-            Self::Batch(ref batcher) => Arc::strong_count(batcher) > 1,
+            Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
         }
     }
 
     /// The step itself.
     pub fn processor(&self) -> Arc<dyn Processor> {
-        match *self {
+        match self {
+            Self::Map(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
-            Self::Batch(ref batcher) => batcher.clone(),
+            Self::Batch(batcher) => batcher.clone(),
         }
     }
 }

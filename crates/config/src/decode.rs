@@ -1,5 +1,6 @@
 //! From the tree to the model: every field is read, checked and accounted for, and every error is kept.
 
+mod attributes;
 mod catalog;
 mod component;
 mod cursor;
@@ -8,7 +9,9 @@ mod duration;
 mod exporter;
 mod extension;
 mod fields;
+mod filter;
 mod id;
+mod matching;
 mod network;
 mod pipeline;
 mod processor;
@@ -19,6 +22,7 @@ mod scalar;
 mod suggest;
 mod telemetry;
 mod tls;
+mod value;
 
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,12 @@
 //! Every type here is plain data. A value of [`Document`] made by the parser has passed all checks; one that is built
 //! in code (by the operator) is checked by the same rules.
 
+mod attributes;
 mod balancing;
 mod exporter;
 mod extension;
+mod filter;
+mod matching;
 mod network;
 mod processor;
 mod receiver;
@@ -13,6 +16,7 @@ mod service;
 
 use std::collections::BTreeMap;
 
+pub use attributes::{Action, Attributes, Context, ConvertedType, Keys, Resource, Source};
 pub use balancing::{DnsResolver, LoadBalancingExporter, Resolver, RoutingKey, ServiceResolver};
 pub use exporter::{
     DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
@@ -22,6 +26,8 @@ pub use extension::{
     BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
     PipelineCheck,
 };
+pub use filter::{Filter, Selection};
+pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };

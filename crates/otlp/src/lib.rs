@@ -29,7 +29,7 @@ pub use group::{TraceGroup, TraceGroups, group_by_trace};
 pub use join::join;
 pub use partition::{Grain, Share, Shares, partition};
 pub use retain::{Retained, retain};
-pub use rewrite::{Edit, Editor, Edits, Rules, Value, rewrite};
+pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verdict, When, rewrite};
 pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Visitor, index, scan, scan_with};
 pub use signal::Signal;
 pub use split::{Limit, Piece, Split, split};

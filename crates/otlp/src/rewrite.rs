@@ -2,12 +2,14 @@
 
 mod apply;
 mod edits;
+mod list;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
 pub use edits::{Edit, Edits, Rules};
+pub use list::{AttributeList, Change, Verdict, When};
 pub use value::Value;
 
 use bytes::Bytes;
@@ -22,6 +24,7 @@ use crate::plan::Plan;
 use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
 use crate::wire::{Field, Fields};
 use apply::Target;
+use list::Memory;
 
 /// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
 /// `edits`; it sees everything as it was before any change.
@@ -51,13 +54,17 @@ pub trait Editor {
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
 /// with the same key are made one only where that key is edited.
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
-    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), scratch: Vec::new() })
+    edit(
+        bytes,
+        &mut Rewriter { signal, editor, edits: Edits::default(), memory: Memory::default(), scratch: Vec::new() },
+    )
 }
 
 struct Rewriter<'e, E> {
     signal: Signal,
     editor: &'e mut E,
     edits: Edits,
+    memory: Memory,
     /// The message that is being written; kept for its memory.
     scratch: Vec<u8>,
 }
@@ -129,9 +136,7 @@ impl<E: Editor> Rewriter<'_, E> {
         if self.edits.is_empty() {
             return false;
         }
-        self.scratch.clear();
-        apply::apply(self.edits.as_slice(), content, target, &mut self.scratch);
-        if self.scratch == content {
+        if !apply::apply(self.edits.as_slice(), content, target, &mut self.memory, &mut self.scratch) {
             return false;
         }
         plan.open(number);

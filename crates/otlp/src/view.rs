@@ -4,8 +4,8 @@
 //! message. Of a field that is not repeated the last one counts, as protobuf says; an absent one reads as its default.
 //! Whoever needs many fields of the same message pays a walk for each; these messages are small.
 //!
-//! Guaranteed: no method panics or allocates, whatever the bytes (except the two that say so: [`lossy`], and an entry
-//! whose resource or scope was sent in several parts). Iterators end where a message stops being well formed; fields with
+//! Guaranteed: no method panics or allocates, whatever the bytes (except those that say so: [`lossy`], [`AnyValue::to_text`], and an
+//! entry whose resource or scope was sent in several parts). Iterators end where a message stops being well formed; fields with
 //! a wire type that is not theirs are absent; unknown fields are passed over. Text is bytes, because the Collector does not ask for
 //! UTF-8 either. Not done: a message inside a record that comes in parts is not merged, the last one counts.
 
@@ -15,6 +15,7 @@ mod message;
 mod metric;
 mod point;
 mod span;
+mod text;
 mod value;
 mod walk;
 

@@ -184,6 +184,8 @@ pub struct ProcessorStats {
     pub outgoing: AtomicU64,
     /// Items that it refused.
     pub refused: AtomicU64,
+    /// Items that it was there to drop.
+    pub filtered: AtomicU64,
     /// Batches that left because they were full.
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.

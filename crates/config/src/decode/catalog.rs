@@ -22,10 +22,10 @@ pub(crate) const RECEIVERS: &str = "\
 
 /// Processors, separated by spaces.
 pub(crate) const PROCESSORS: &str = "\
-    attributes cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain filter \
+    cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain \
     gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest k8s_attributes k8sattributes \
     log_dedup logdedup logstransform lookup metric_start_time metrics_transform metricsgeneration metricstarttime \
-    metricstransform probabilistic_sampler redaction remotetap resource resource_detection resourcedetection \
+    metricstransform probabilistic_sampler redaction remotetap resource_detection resourcedetection \
     schema span spanpruning sumologic tail_sampling transform unroll";
 
 /// Exporters, separated by spaces.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    catalog,
+    attributes, catalog,
     cursor::Cursor,
-    exporter, extension, id, processor, receiver,
+    exporter, extension, filter, id, processor, receiver,
     report::{Report, finding},
     scalar,
 };
@@ -33,7 +33,13 @@ pub(crate) const RECEIVERS: Kind<Receiver> =
 pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     section: "processors",
     noun: "processor",
-    types: &[("batch", processor::batch), ("memory_limiter", processor::memory_limiter)],
+    types: &[
+        ("batch", processor::batch),
+        ("memory_limiter", processor::memory_limiter),
+        ("filter", filter::filter),
+        ("attributes", attributes::attributes),
+        ("resource", attributes::resource),
+    ],
     elsewhere: catalog::PROCESSORS,
 };
 

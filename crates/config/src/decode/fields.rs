@@ -142,6 +142,11 @@ impl<'a, 'r> Fields<'a, 'r> {
         bad || self.report.error_within(self.errors, &self.at.join(name))
     }
 
+    /// Whether anything in the map was reported already.
+    pub(crate) fn any_failed(&self) -> bool {
+        matches!(self.at.node.value, Value::Bad) || self.report.errors() > self.errors
+    }
+
     /// Where a field stands, for checks that need more than one; the map itself if it is not there.
     pub(crate) fn place(&self, name: &str) -> Cursor<'a> {
         match &self.at.node.value {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::{Attributes, Filter, Resource};
+
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Processor {
@@ -9,6 +11,12 @@ pub enum Processor {
     Batch(Batch),
     /// `memory_limiter`
     MemoryLimiter(MemoryLimiter),
+    /// `filter`
+    Filter(Box<Filter>),
+    /// `attributes`
+    Attributes(Box<Attributes>),
+    /// `resource`
+    Resource(Resource),
 }
 
 /// `batch`

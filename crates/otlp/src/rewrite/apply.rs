@@ -1,10 +1,8 @@
 //! Changes to the bytes of one message.
 
-use std::borrow::Cow;
-
-use super::edits::{Action, Edit, When};
-use crate::numbers::key_value;
-use crate::view::{KeyValue, View};
+use super::edits::{Action, Edit};
+use super::list::{AttributeList, Memory};
+use crate::view::View;
 use crate::wire::{Fields, put_bytes};
 
 /// Where in a message the things are that can be changed.
@@ -16,39 +14,39 @@ pub(super) struct Target {
     pub(super) trace_state: Option<u32>,
 }
 
-/// Writes the content of `message` with the edits done. All other fields stay as they are; the attributes stand
-/// together where the first of them was. A message that is not well formed is written as it was.
-pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, out: &mut Vec<u8>) {
-    let mut fields = Fields::new(message);
-    let mut attributes: Vec<KeyValueCow<'_>> =
-        fields.by_ref().filter(|field| field.is_len(target.attributes)).map(|field| field.value.into()).collect();
-    if !fields.rest().is_empty() {
-        out.extend_from_slice(message);
-        return;
-    }
+/// Writes the content of `message` with the edits done, unless there was nothing to do. All other fields stay as they are; the
+/// attributes stand together where the first of them was. A message that is not well formed stays as it is.
+pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, memory: &mut Memory, out: &mut Vec<u8>) -> bool {
+    let Some(mut attributes) = AttributeList::read(message, target.attributes, memory) else { return false };
     let mut trace_state = None;
     for Edit(action) in edits {
         match action {
-            Action::Set { key, value, when } => set(&mut attributes, key, value, *when),
-            Action::Remove { key } => attributes.retain(|attribute| attribute.key() != key),
-            Action::Rename { from, to } => rename(&mut attributes, from, to),
-            Action::TraceState { value } => trace_state = target.trace_state.map(|number| (number, value)),
+            Action::Set { key, value, when } => attributes.put(key, *when, |new| new.extend_from_slice(value)),
+            Action::Remove { key } => attributes.remove(key),
+            Action::Rename { from, to } => attributes.rename(from, to),
+            Action::With { change } => change.change(&mut attributes),
+            Action::TraceState { value } => trace_state = target.trace_state.map(|number| (number, value.as_ref())),
         }
     }
-    write(message, target, &attributes, trace_state.map(|(number, value)| (number, value.as_ref())), out);
+    if !attributes.is_changed() && trace_state.is_none() {
+        return false;
+    }
+    out.clear();
+    write(message, target, &attributes, trace_state, out);
+    out != message
 }
 
 fn write(
     message: &[u8],
     target: Target,
-    attributes: &[KeyValueCow<'_>],
+    attributes: &AttributeList<'_>,
     trace_state: Option<(u32, &[u8])>,
     out: &mut Vec<u8>,
 ) {
     let mut attributes = Some(attributes);
     let mut put_attributes = |out: &mut Vec<u8>| {
-        for attribute in attributes.take().unwrap_or_default() {
-            put_bytes(out, target.attributes, &attribute.0);
+        for attribute in attributes.take().into_iter().flat_map(AttributeList::iter) {
+            put_bytes(out, target.attributes, attribute.as_bytes());
         }
     };
     for field in Fields::new(message) {
@@ -62,70 +60,4 @@ fn write(
     if let Some((number, value)) = trace_state.filter(|(_, value)| !value.is_empty()) {
         put_bytes(out, number, value);
     }
-}
-
-/// The content of a `KeyValue`, as it was or new.
-struct KeyValueCow<'a>(Cow<'a, [u8]>);
-
-impl<'a> From<&'a [u8]> for KeyValueCow<'a> {
-    fn from(content: &'a [u8]) -> Self {
-        Self(Cow::Borrowed(content))
-    }
-}
-
-impl KeyValueCow<'_> {
-    fn key(&self) -> &[u8] {
-        KeyValue::new(&self.0).key()
-    }
-
-    fn with(key: &[u8], value: &[u8]) -> Self {
-        let mut content = Vec::with_capacity(key.len() + value.len() + 8);
-        put_bytes(&mut content, key_value::KEY, key);
-        put_bytes(&mut content, key_value::VALUE, value);
-        Self(Cow::Owned(content))
-    }
-
-    /// The same with another key. The last key counts, so the old ones go and everything else stays.
-    fn with_key(&self, key: &[u8]) -> Self {
-        let mut content = Vec::with_capacity(self.0.len() + key.len() + 8);
-        put_bytes(&mut content, key_value::KEY, key);
-        let mut fields = Fields::new(&self.0);
-        for field in fields.by_ref().filter(|field| !field.is_len(key_value::KEY)) {
-            content.extend_from_slice(field.raw);
-        }
-        content.extend_from_slice(fields.rest());
-        Self(Cow::Owned(content))
-    }
-}
-
-fn set(attributes: &mut Vec<KeyValueCow<'_>>, key: &[u8], value: &[u8], when: When) {
-    let place = attributes.iter().position(|attribute| attribute.key() == key);
-    match (place, when) {
-        (Some(_), When::Absent) | (None, When::Present) => {}
-        (None, _) => attributes.push(KeyValueCow::with(key, value)),
-        (Some(place), _) => keep_one(attributes, place, key, KeyValueCow::with(key, value)),
-    }
-}
-
-fn rename(attributes: &mut Vec<KeyValueCow<'_>>, from: &[u8], to: &[u8]) {
-    let Some(place) = attributes.iter().position(|attribute| attribute.key() == from) else { return };
-    let Some(renamed) = attributes.get(place).map(|attribute| attribute.with_key(to)) else { return };
-    let before = attributes.iter().take(place).filter(|attribute| attribute.key() == to).count();
-    attributes.retain(|attribute| attribute.key() != to || from == to);
-    keep_one(attributes, place - before.min(place), from, renamed);
-}
-
-/// Puts `attribute` at `place`, and removes all others with `key`.
-fn keep_one<'a>(attributes: &mut Vec<KeyValueCow<'a>>, place: usize, key: &[u8], attribute: KeyValueCow<'a>) {
-    let mut index = 0;
-    let mut new = Some(attribute);
-    attributes.retain_mut(|old| {
-        let is_place = index == place;
-        index += 1;
-        if is_place && let Some(new) = new.take() {
-            *old = new;
-            return true;
-        }
-        old.key() != key
-    });
 }

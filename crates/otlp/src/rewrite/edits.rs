@@ -1,28 +1,23 @@
 //! What to change.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use super::{Editor, Value};
+use super::{Change, Editor, Value, When};
 use crate::view::{Point, RecordRef, Resource};
 
 /// One change. Cheap to clone: keys and values are shared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Edit(pub(super) Action);
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Action {
     Set { key: Bytes, value: Bytes, when: When },
     Remove { key: Bytes },
     Rename { from: Bytes, to: Bytes },
+    With { change: Arc<dyn Change> },
     TraceState { value: Bytes },
-}
-
-/// For which attributes a value is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    Always,
-    Absent,
-    Present,
 }
 
 impl Edit {
@@ -50,6 +45,11 @@ impl Edit {
     /// goes, and so do further attributes `from`.
     pub fn rename(from: impl Into<Bytes>, to: impl Into<Bytes>) -> Self {
         Self(Action::Rename { from: from.into(), to: to.into() })
+    }
+
+    /// Does what the change says to the attributes as they are when its turn comes.
+    pub fn with(change: Arc<dyn Change>) -> Self {
+        Self(Action::With { change })
     }
 
     /// Sets the trace state of a span; an empty one removes it. Does nothing on anything but a span.

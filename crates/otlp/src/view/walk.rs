@@ -169,6 +169,11 @@ impl<'a> RecordRef<'a> {
         self.scope.scope()
     }
 
+    /// The content of the `ResourceSpans`, `ResourceLogs` or `ResourceMetrics` that it is in: what tells it from others of the same request.
+    pub fn resource_entry(&self) -> &'a [u8] {
+        self.resource.as_bytes()
+    }
+
     /// The record as what it is.
     pub fn view(&self) -> RecordView<'a> {
         self.record

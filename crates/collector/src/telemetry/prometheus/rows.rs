@@ -79,6 +79,7 @@ pub(super) fn processors(page: &mut Page, registry: &Registry, level: Level) {
         match id.kind() {
             "batch" => batch(page, &labels, &stats, level),
             "memory_limiter" => memory_limiter(page, signal, &labels, &stats),
+            "filter" => filter(page, signal, &[("filter", id.as_str())], &stats),
             _ => {}
         }
     }
@@ -124,6 +125,20 @@ fn memory_limiter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: 
         &format!("Number of {noun} that were rejected by the next component in the pipeline. [Alpha]"),
         labels,
         read(&stats.refused),
+    );
+}
+
+fn filter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: &ProcessorStats) {
+    let (items, noun) = match signal {
+        Signal::Traces => ("spans", "spans"),
+        Signal::Metrics => ("datapoints", "metric data points"),
+        Signal::Logs => ("logs", "logs"),
+    };
+    page.counter(
+        &format!("otelcol_processor_filter_{items}_filtered"),
+        &format!("Number of {noun} dropped by the filter processor [Development]"),
+        labels,
+        read(&stats.filtered),
     );
 }
 

@@ -1,0 +1,172 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::core::{
+    Budget, Origin,
+    testing::{numbers, part},
+};
+
+/// A next step that keeps what it gets, or has no room.
+#[derive(Default)]
+struct Keeper {
+    got: Mutex<Vec<Batch>>,
+    full: Mutex<bool>,
+}
+
+impl Keeper {
+    fn numbers(&self) -> Vec<Vec<u64>> {
+        self.got.lock().unwrap().iter().map(numbers).collect()
+    }
+}
+
+impl Consumer for Keeper {
+    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+        if *self.full.lock().unwrap() {
+            return Answer::Now(Err(Refusal::queue_full()));
+        }
+        self.got.lock().unwrap().push(batch);
+        Answer::Now(Ok(()))
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, _: &Batch, _: DropReason) {}
+}
+
+/// Keeps the spans whose number is below a limit.
+struct Below(u64);
+
+impl Mapper for Below {
+    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+        let number = |id: &[u8]| u128::from_be_bytes(id.try_into().unwrap()) as u64 - 1;
+        kubewake_otlp::retain(signal, &part.bytes, |record| number(record.trace_id()) < self.0).into()
+    }
+}
+
+/// Says everything so often.
+struct Repeat(usize);
+
+impl Mapper for Repeat {
+    fn map(&self, _: Signal, part: &Part) -> Mapped {
+        Mapped { bytes: Bytes::from(part.bytes.repeat(self.0)), items: part.items * self.0 }
+    }
+}
+
+fn mapping(mapper: impl Mapper + 'static) -> (Arc<Mapping>, Arc<Keeper>) {
+    let mapping = Mapping::new(Signal::Traces, Box::new(mapper), Arc::default());
+    let keeper = Arc::new(Keeper::default());
+    mapping.next().point_at(vec![keeper.clone()]);
+    (mapping, keeper)
+}
+
+fn counts(mapping: &Mapping) -> [u64; 4] {
+    let stats = &mapping.stats;
+    [&stats.incoming, &stats.outgoing, &stats.filtered, &stats.refused].map(|count| count.load(Ordering::Relaxed))
+}
+
+fn batch(parts: impl IntoIterator<Item = Part>) -> Batch {
+    let mut batch = Batch::empty(Signal::Traces);
+    parts.into_iter().for_each(|part| batch.push(part));
+    batch
+}
+
+async fn send(mapping: &Arc<Mapping>, batch: Batch, pressure: Pressure) -> Result<(), Refusal> {
+    mapping.clone().consume(batch, pressure).wait().await
+}
+
+#[tokio::test]
+async fn requests_shrink_stay_or_end_and_are_counted_by_what_became_of_them() {
+    let (mapping, keeper) = mapping(Below(5));
+    let untouched = part(0..3, Charge::free());
+    let pointer = untouched.bytes.as_ptr();
+    let origin = Arc::new(Origin { subject: Some("shop".into()), ..Origin::default() });
+    let cut = Part { origin: origin.clone(), ..part(3..10, Charge::free()) };
+    send(&mapping, batch([untouched, cut, part(10..20, Charge::free())]), Pressure::Refuse).await.unwrap();
+    assert_eq!(keeper.numbers(), [[0, 1, 2, 3, 4]]);
+    let got = keeper.got.lock().unwrap();
+    let parts = got[0].parts();
+    assert_eq!(parts.len(), 2, "what has nothing left ends here");
+    assert_eq!(parts[0].bytes.as_ptr(), pointer, "what did not change was not copied");
+    assert_eq!(parts[1].origin, origin);
+    assert_eq!(counts(&mapping), [20, 5, 15, 0]);
+}
+
+#[tokio::test]
+async fn a_batch_of_which_nothing_is_left_is_taken_and_not_handed_on() {
+    for pressure in [Pressure::Refuse, Pressure::Wait] {
+        let (mapping, keeper) = mapping(Below(0));
+        let member = Budget::new(1000, 0).join();
+        send(&mapping, batch([part(0..3, member.admit(500).unwrap())]), pressure).await.unwrap();
+        assert!(keeper.numbers().is_empty());
+        assert_eq!(member.used(), 0);
+        assert_eq!(counts(&mapping), [3, 0, 3, 0]);
+    }
+}
+
+#[tokio::test]
+async fn the_charge_follows_the_bytes() {
+    let budget = Budget::new(100_000, 0);
+    let member = budget.join();
+    let (smaller, keeper) = mapping(Below(50));
+    let request = part(0..100, Charge::free());
+    let charged = |n: usize| Part { charge: Arc::new(member.admit(n as u64).unwrap()), ..request.clone() };
+    send(&smaller, batch([charged(2 * request.bytes.len())]), Pressure::Refuse).await.unwrap();
+    let left = keeper.got.lock().unwrap()[0].bytes();
+    assert!(left < request.bytes.len());
+    assert_eq!(budget.used(), left as u64);
+    keeper.got.lock().unwrap().clear();
+
+    let (larger, keeper) = mapping(Repeat(3));
+    send(&larger, batch([charged(request.bytes.len())]), Pressure::Refuse).await.unwrap();
+    assert_eq!(budget.used(), 3 * request.bytes.len() as u64);
+    drop(keeper.got.lock().unwrap().drain(..));
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test]
+async fn a_sender_is_refused_when_there_is_no_memory_and_what_was_acknowledged_goes_on() {
+    let request = part(0..10, Charge::free());
+    let budget = Budget::new(request.bytes.len() as u64 * 2, 0);
+    let member = budget.join();
+    let charged = || Part { charge: Arc::new(member.admit(request.bytes.len() as u64).unwrap()), ..request.clone() };
+    let (mapping, keeper) = mapping(Repeat(3));
+    let refusal = send(&mapping, batch([charged()]), Pressure::Refuse).await.unwrap_err();
+    assert!(refusal.is_retryable() && refusal.is_want_of_room());
+    assert_eq!((counts(&mapping), budget.used()), ([0, 0, 0, 10], 0));
+    send(&mapping, batch([charged()]), Pressure::Wait).await.unwrap();
+    assert_eq!(keeper.numbers()[0].len(), 30);
+    assert_eq!(budget.used(), request.bytes.len() as u64);
+}
+
+#[tokio::test]
+async fn a_little_that_is_left_does_not_hold_on_to_all_that_was() {
+    // Two entries of the request, of which the small one stays as it is.
+    let (small, large) = (part([0], Charge::free()), part(100..200, Charge::free()));
+    let bytes = Bytes::from([&small.bytes[..], &large.bytes[..]].concat());
+    let range = bytes.as_ptr_range();
+    let member = Budget::new(100_000, 0).join();
+    let charge = Arc::new(member.admit(bytes.len() as u64).unwrap());
+    let (mapping, keeper) = mapping(Below(1));
+    send(&mapping, batch([Part { bytes, items: 101, charge, ..small.clone() }]), Pressure::Refuse).await.unwrap();
+    let got = keeper.got.lock().unwrap();
+    assert!(!range.contains(&got[0].parts()[0].bytes.as_ptr()));
+    assert_eq!(member.used(), small.bytes.len() as u64);
+}
+
+#[tokio::test]
+async fn a_refusal_behind_it_is_the_answer_and_nothing_is_counted() {
+    let (mapping, keeper) = mapping(Below(5));
+    *keeper.full.lock().unwrap() = true;
+    let refusal = send(&mapping, batch([part(0..9, Charge::free())]), Pressure::Refuse).await.unwrap_err();
+    assert!(refusal.is_want_of_room());
+    assert_eq!(counts(&mapping), [0; 4]);
+}
+
+#[tokio::test]
+async fn new_rules_hold_from_the_next_request_on() {
+    let (mapping, keeper) = mapping(Below(1));
+    send(&mapping, batch([part(0..3, Charge::free())]), Pressure::Refuse).await.unwrap();
+    mapping.reconfigure(Box::new(Below(2)));
+    send(&mapping, batch([part(0..3, Charge::free())]), Pressure::Wait).await.unwrap();
+    assert_eq!(keeper.numbers(), [vec![0], vec![0, 1]]);
+}
