@@ -26,6 +26,8 @@ pub mod otlp;
 pub mod process;
 pub mod python;
 pub mod sink;
+pub mod traced;
+pub mod traces;
 pub mod wait;
 
 pub use address::free_address;
@@ -39,4 +41,6 @@ pub use http::{Answer, Connection};
 pub use kubectl::Kubectl;
 pub use load::Load;
 pub use sink::Sink;
-pub use wait::{eventually, until};
+pub use traced::Traced;
+pub use traces::Traces;
+pub use wait::{eventually, until, until_ok};

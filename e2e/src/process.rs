@@ -18,10 +18,22 @@ pub fn workspace() -> PathBuf {
 
 /// The product: `$KUBEWAKE_BIN`, or what `cargo build` makes.
 pub fn kubewake() -> Command {
+    program(kubewake_path(), "kubewake")
+}
+
+/// An example's program, which is built beside the product.
+pub fn example(name: &str) -> Command {
+    program(kubewake_path().with_file_name(name), &format!("kubewake-example-{name}"))
+}
+
+fn kubewake_path() -> PathBuf {
     let program = std::env::var_os("KUBEWAKE_BIN").map(PathBuf::from);
-    let program = program.unwrap_or_else(|| workspace().join("target/debug/kubewake"));
-    assert!(program.exists(), "{} is not there: build it with `cargo build -p kubewake`", program.display());
-    Command::new(program)
+    program.unwrap_or_else(|| workspace().join("target/debug/kubewake"))
+}
+
+fn program(path: PathBuf, package: &str) -> Command {
+    assert!(path.exists(), "{} is not there: build it with `cargo build -p {package}`", path.display());
+    Command::new(path)
 }
 
 /// A running program. It is killed when this is dropped.

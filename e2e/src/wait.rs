@@ -17,12 +17,17 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Waits until there is a value.
 pub fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    until_ok(|| value().ok_or_else(|| what.to_owned()))
+}
+
+/// Waits until an attempt succeeds, and fails with what the last one said.
+pub fn until_ok<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     let started = Instant::now();
     loop {
-        if let Some(value) = value() {
-            return value;
+        match attempt() {
+            Ok(value) => return value,
+            Err(what) => assert!(started.elapsed() < DEADLINE, "never came true: {what}"),
         }
-        assert!(started.elapsed() < DEADLINE, "never came true: {what}");
         thread::sleep(POLL);
     }
 }

@@ -4,6 +4,7 @@
 //! cargo features; a document that asks for another one is refused with the name of the feature.
 
 mod files;
+mod sink;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,10 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-pub use self::files::{exporter_files, extension_files, receiver_files};
+pub use self::{
+    files::{exporter_files, extension_files, receiver_files},
+    sink::{Built, Sink},
+};
 use crate::{
     core::{Destination, Exporter, Intake, Processor, Registry},
     extension::{ClientAuth, ServerAuth},
@@ -67,6 +71,7 @@ pub fn listing() -> String {
                 ("debug", cfg!(feature = "exporter-debug")),
                 ("file", cfg!(feature = "exporter-file")),
                 ("nop", cfg!(feature = "exporter-nop")),
+                ("load_balancing (loadbalancing)", cfg!(feature = "exporter-loadbalancing")),
             ],
         ),
         (
@@ -99,9 +104,14 @@ pub fn build_exporter(
     settings: &model::Exporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
+) -> Result<Built, BuildError> {
     let _ = &auth;
-    match settings {
+    let one = match settings {
+        #[cfg(feature = "exporter-loadbalancing")]
+        model::Exporter::LoadBalancing(settings) => {
+            let prepared = crate::exporter::loadbalancing::prepare(settings, signal, auth)?;
+            return Ok(Built::Many(Box::new(prepared)));
+        }
         #[cfg(feature = "exporter-otlp")]
         model::Exporter::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
         #[cfg(feature = "exporter-otlphttp")]
@@ -114,7 +124,8 @@ pub fn build_exporter(
         model::Exporter::Nop => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this exporter", "exporter-…")),
-    }
+    };
+    one.map(Built::One)
 }
 
 /// The extension that an exporter takes its credentials from.
@@ -122,6 +133,7 @@ pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
     match settings {
         model::Exporter::OtlpGrpc(settings) => settings.auth.as_ref(),
         model::Exporter::OtlpHttp(settings) => settings.auth.as_ref(),
+        model::Exporter::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
         model::Exporter::Debug(_) | model::Exporter::File(_) | model::Exporter::Nop => None,
     }
 }

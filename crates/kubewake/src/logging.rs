@@ -42,8 +42,9 @@ fn filter(logs: &Logs) -> Targets {
         LogLevel::Warn => "warn",
         LogLevel::Error => "error",
     };
-    // The libraries below say at `debug` what only their authors want to know.
-    let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn");
+    // The libraries below say at `debug` what only their authors want to know. kube's client says every failed request a second
+    // time, and without a word on which one it was.
+    let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn,kube_client=off");
     let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
     wanted.or_else(|| default.parse().ok()).unwrap_or_default()
 }

@@ -43,9 +43,13 @@ enum Command {
     Sink(sink::Args),
 }
 
+/// For what blocks: files, mostly. A burst of pods would make hundreds of them otherwise, each with a stack and a heap.
+const BLOCKING_THREADS: usize = 16;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");

@@ -4,6 +4,7 @@
 //! a second replica because the watch has not told it of the first. Listeners hear of every change in the order of the
 //! object's versions, though not of every version. An answer that comes later than the watch brings nothing back that is gone.
 //! *Assumes* that resource versions are numbers that grow, as Kubernetes says since 1.35.
+//! *Leaves out* `managedFields`: nobody here reads them, and as trees of values they are larger than all else of an object.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -116,7 +117,7 @@ impl<K> View<K> {
 impl<K: Resource> View<K> {
     /// What the API server answered to a write. Nothing changes if the watch has told as much or more.
     pub fn note(&self, object: K) -> Arc<K> {
-        let object = Arc::new(object);
+        let object = slim(object);
         self.put(&object, |seen| version(&*object) > seen);
         object
     }
@@ -188,7 +189,7 @@ where
                 Ok(Event::Init) => named.clear(),
                 Ok(Event::InitApply(object)) => {
                     named.insert(Key::of(&object));
-                    self.put(&Arc::new(object), |_| true);
+                    self.put(&slim(object), |_| true);
                 }
                 Ok(Event::InitDone) => {
                     self.keep(&std::mem::take(&mut named));
@@ -196,7 +197,7 @@ where
                 }
                 Ok(Event::Apply(object)) => {
                     self.saw(version(&object));
-                    self.put(&Arc::new(object), |_| true);
+                    self.put(&slim(object), |_| true);
                 }
                 Ok(Event::Delete(object)) => {
                     self.saw(version(&object));
@@ -206,6 +207,12 @@ where
             }
         }
     }
+}
+
+/// The object as it is kept. Without `managedFields` a write of it leaves those that are stored alone.
+fn slim<K: Resource>(mut object: K) -> Arc<K> {
+    object.meta_mut().managed_fields = None;
+    Arc::new(object)
 }
 
 /// Whether something that was deleted is there for a while yet.

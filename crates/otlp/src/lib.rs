@@ -1,8 +1,9 @@
 //! OTLP on the wire: requests as the bytes that arrived.
 //!
 //! A payload is never decoded only to be passed on. [`scan`] checks it once and counts what is in it. [`join`], [`split`],
-//! [`retain`], [`group_by_trace`], [`partition`] and [`rewrite`] make other requests of it by copying raw slices, and [`view`] reads
-//! single fields in place. Unknown fields survive all of it.
+//! [`retain`], [`group_by_trace`], [`partition`] and [`rewrite`] make other requests of it by copying raw slices, and
+//! [`view`] reads single fields in place. Unknown fields survive all of it. [`probability`] and [`TraceState`] are the
+//! arithmetic and the notation of consistent sampling.
 //!
 //! No function touches a network, a clock or a disk, and none panics, whatever the bytes. `scan` is the one that judges
 //! them; all the others assume that it accepted them, and say what they do if it did not.
@@ -15,12 +16,14 @@ mod level;
 mod numbers;
 mod partition;
 mod plan;
+pub mod probability;
 mod retain;
 mod rewrite;
 mod scan;
 mod schema;
 mod signal;
 mod split;
+mod trace_state;
 pub mod view;
 pub mod wire;
 mod zero_ids;
@@ -33,4 +36,5 @@ pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verd
 pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Visitor, index, scan, scan_with};
 pub use signal::Signal;
 pub use split::{Limit, Piece, Split, split};
+pub use trace_state::{TraceState, TraceStateError};
 pub use zero_ids::clear_zero_ids;

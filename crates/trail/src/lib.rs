@@ -1,1 +1,4 @@
 //! One trace through operators and their operands.
+
+pub mod carrier;
+pub mod context;

@@ -1,0 +1,71 @@
+//! A cluster whose requests are traced, and programs beside it that work with it in the same traces.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Kubectl, Traces,
+    process::{Process, kubewake},
+    traces::Callers,
+};
+
+/// An administrator's group, of which kubectl is part here.
+pub const ADMINISTRATORS: &str = "system:masters";
+
+/// A cluster with nodes whose API server sends its spans to [`Traces`].
+pub struct Traced {
+    /// What was received.
+    pub traces: Traces,
+    /// How an administrator works on the cluster.
+    pub kubectl: Kubectl,
+}
+
+impl Traced {
+    /// With these arguments of `kubewake cluster`; callers in these groups are believed. None where there is no kubectl.
+    pub fn start(args: &[&str], trusted: &[&str]) -> Option<Self> {
+        let callers = if trusted.is_empty() { Callers::Linked } else { Callers::Trusted };
+        let traces = Traces::start().seen_by(callers);
+        let config = traces.api_server_config(trusted);
+        let tracing = ["--tracing-config-file", config.to_str().expect("a path in UTF-8")];
+        let kubectl = Kubectl::with_nodes(&[&tracing, args].concat())?;
+        Some(Self { traces, kubectl })
+    }
+
+    /// A program of ours that sends its spans and works as this ServiceAccount, which is there.
+    pub fn as_account(&self, mut program: Command, namespace: &str, name: &str) -> Command {
+        let kubeconfig = self.account_kubeconfig(namespace, name);
+        self.traces.export_from(&mut program).env("KUBECONFIG", kubeconfig);
+        program
+    }
+
+    /// A file by which a ServiceAccount reaches the cluster.
+    pub fn account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let token = self.kubectl.ok(&format!("create token {name} --namespace {namespace} --duration 24h"));
+        let config = self.kubectl.ok("config view --raw -o json");
+        let mut config: Value = serde_json::from_str(&config).expect("kubectl prints JSON");
+        config["users"] = json!([{"name": name, "user": {"token": token.trim()}}]);
+        config["contexts"][0]["context"]["user"] = name.into();
+        let file = format!("{name}-{}.kubeconfig", NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = self.kubectl.cluster().folder().join(file);
+        fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
+    /// Stamps contexts on objects of these kinds (`GROUP/VERSION/RESOURCE`) from now on, with these arguments beside.
+    pub fn webhook(&self, kinds: &[&str], args: &[&str]) -> Process {
+        let mut command = kubewake();
+        command.args(["webhook", "--listen", "127.0.0.1:0"]).args(args);
+        kinds.iter().for_each(|kind| _ = command.args(["--select", kind]));
+        self.traces.export_from(&mut command).env("KUBECONFIG", self.kubectl.cluster().kubeconfig());
+        let mut webhook = Process::start(&mut command);
+        webhook.ready();
+        webhook
+    }
+}

@@ -1,0 +1,179 @@
+//! Traces as a story tells them: received by a collector of our own, shown as text, compared with a text.
+//!
+//! *Guarantees.* [`Traces::becomes`] waits for a trace to be as expected and never for a time; what it complains of is the whole trace as text.
+//! Every span of the trace must be expected and there, a second root and an orphan are spans like any other. That nothing
+//! more comes is for the story to make sure: once all that exports has ended, [`Traces::is`] looks again, and
+//! [`Traces::tell_only`] sees that there is nothing beside.
+//!
+//! *Assumes* that everything in a story exports to [`Traces::grpc`] or [`Traces::http`].
+
+pub mod expected;
+pub mod span;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Mutex,
+};
+
+pub use self::{
+    expected::Expected,
+    span::{Span, SpanRef, Spans},
+    tree::{Callers, Tree},
+};
+use crate::{Collector, Config, wait::until_ok};
+
+/// Everything that was received.
+pub struct Traces {
+    collector: Collector,
+    read: Mutex<Received>,
+    callers: Callers,
+}
+
+#[derive(Default)]
+struct Received {
+    /// How far the collector's file was read.
+    offset: u64,
+    /// A line that was not whole yet.
+    rest: Vec<u8>,
+    spans: Spans,
+}
+
+impl Default for Traces {
+    fn default() -> Self {
+        Self::start()
+    }
+}
+
+impl Traces {
+    /// Begins to receive.
+    pub fn start() -> Self {
+        let collector = Collector::with(Config::to("file", r#"{path: "${env:DIR}/spans.json"}"#)).start();
+        Self { collector, read: Mutex::default(), callers: Callers::Trusted }
+    }
+
+    /// Looks at traces of an API server that treats its callers like this.
+    pub fn seen_by(mut self, callers: Callers) -> Self {
+        self.callers = callers;
+        self
+    }
+
+    /// Where OTLP is taken over gRPC.
+    pub fn grpc(&self) -> SocketAddr {
+        self.collector.grpc()
+    }
+
+    /// Where OTLP is taken over HTTP.
+    pub fn http(&self) -> SocketAddr {
+        self.collector.http()
+    }
+
+    /// Tells a program by the usual variables to send its spans here, and soon.
+    pub fn export_from<'a>(&self, program: &'a mut Command) -> &'a mut Command {
+        program.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", self.grpc()));
+        program.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").env("OTEL_BSP_SCHEDULE_DELAY", "100")
+    }
+
+    /// Writes a TracingConfiguration for an API server, which samples everything and trusts these groups.
+    pub fn api_server_config(&self, trusted: &[&str]) -> PathBuf {
+        let path = self.collector.folder().join("tracing.yaml");
+        let text = format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {}\n\
+             samplingRatePerMillion: 1000000\ntrustedGroups: {trusted:?}\n",
+            self.grpc()
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// All spans so far.
+    pub fn spans(&self) -> Spans {
+        self.with_spans(Spans::clone)
+    }
+
+    /// Looks at all spans so far, without a copy of them.
+    pub fn with_spans<T>(&self, look: impl FnOnce(&Spans) -> T) -> T {
+        let mut received = self.read.lock().unwrap();
+        received.read_on(&self.collector.folder().join("spans.json"));
+        look(&received.spans)
+    }
+
+    /// Waits until there is something among the spans.
+    pub fn until<T>(&self, what: &str, look: impl Fn(&Spans) -> Option<T>) -> T {
+        until_ok(|| {
+            self.with_spans(|spans| {
+                let known = || spans.iter().map(|span| format!("{} [{}]", span.name, span.service)).collect();
+                look(spans).ok_or_else(|| {
+                    let known: BTreeSet<String> = known();
+                    format!("{what}; there are {known:#?}")
+                })
+            })
+        })
+    }
+
+    /// Waits for a span of this name for which something holds.
+    pub fn span(&self, name: &str, is_it: impl Fn(&Span) -> bool) -> Span {
+        self.until(name, |spans| spans.named(name).find(|span| is_it(span)).cloned())
+    }
+
+    /// Waits until a trace is as expected.
+    pub fn becomes(&self, trace: &str, expected: &str) {
+        until_ok(|| self.compare(trace, expected));
+    }
+
+    /// Whether a trace is as expected now.
+    pub fn is(&self, trace: &str, expected: &str) {
+        if let Err(differences) = self.compare(trace, expected) {
+            panic!("{differences}");
+        }
+    }
+
+    /// Whether these services have spans in these traces only.
+    pub fn tell_only(&self, services: &[&str], traces: &[&str]) {
+        self.with_spans(|spans| {
+            let all = spans.traces_of(services);
+            let others: Vec<&String> = all.iter().filter(|trace| !traces.contains(&trace.as_str())).collect();
+            let shown = others.iter().map(|trace| self.show_among(spans, trace)).collect::<String>();
+            assert!(others.is_empty(), "{services:?} have spans in other traces, too:\n{shown}");
+        });
+    }
+
+    /// A trace as text.
+    pub fn show(&self, trace: &str) -> String {
+        self.with_spans(|spans| self.show_among(spans, trace))
+    }
+
+    fn show_among(&self, spans: &Spans, trace: &str) -> String {
+        format!("trace {trace}\n{}", Tree::of(spans, trace, self.callers))
+    }
+
+    fn compare(&self, trace: &str, expected: &str) -> Result<(), String> {
+        let tree = self.with_spans(|spans| Tree::of(spans, trace, self.callers));
+        let differences = Expected::read(expected, self.callers).differences(&tree);
+        differences.map_or(Ok(()), |text| Err(format!("trace {trace} is not as expected\n{text}")))
+    }
+}
+
+impl Received {
+    /// Reads what was written since. Lines are whole once their end is there.
+    fn read_on(&mut self, path: &Path) {
+        // There is no file before the first span.
+        let Ok(mut file) = File::open(path) else { return };
+        file.seek(SeekFrom::Start(self.offset)).unwrap();
+        self.offset += file.read_to_end(&mut self.rest).unwrap() as u64;
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = self.rest.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.rest, rest);
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.spans.add(&serde_json::from_slice(line).expect("the collector writes JSON"));
+        }
+    }
+}

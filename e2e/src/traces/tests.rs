@@ -1,0 +1,105 @@
+//! What counts as the same trace.
+
+use serde_json::{Value, json};
+
+use super::{Callers, Expected, Spans, Tree};
+
+/// A request of one service; spans as (id, parent, name), in trace `t` unless the id says `trace/id`.
+fn request(service: &str, spans: &[(&str, &str, &str)]) -> Value {
+    let spans: Vec<Value> = spans.iter().map(|(id, parent, name)| span(id, parent, name)).collect();
+    json!({"resourceSpans": [{
+        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+        "scopeSpans": [{"spans": spans}],
+    }]})
+}
+
+fn span(id: &str, parent: &str, name: &str) -> Value {
+    let (trace, id) = id.split_once('/').unwrap_or(("t", id));
+    let kind = if name.starts_with("POST") { 2 } else { 1 };
+    let mut span = json!({"traceId": trace, "spanId": id, "name": name, "kind": kind});
+    match parent.strip_prefix("~") {
+        Some(link) => {
+            let (trace, id) = link.split_once('/').unwrap_or(("t", link));
+            span["links"] = json!([{"traceId": trace, "spanId": id}]);
+        }
+        None => span["parentSpanId"] = parent.into(),
+    }
+    span
+}
+
+fn spans(requests: &[Value]) -> Spans {
+    let mut spans = Spans::default();
+    requests.iter().for_each(|request| spans.add(request));
+    spans
+}
+
+fn differences(spans: &Spans, callers: Callers, expected: &str) -> String {
+    Expected::read(expected, callers).differences(&Tree::of(spans, "t", callers)).unwrap_or_default()
+}
+
+#[test]
+fn what_is_shown_is_what_is_expected() {
+    let spans = spans(&[request("o", &[("1", "", "a"), ("2", "1", "b"), ("3", "1", "b"), ("4", "3", "c")])]);
+    let tree = Tree::of(&spans, "t", Callers::Trusted).to_string();
+    assert_eq!(tree, "a [o] internal\n  b [o] internal x2\n    c [o] internal\n");
+    assert_eq!(differences(&spans, Callers::Trusted, &tree), "");
+    assert_eq!(differences(&spans, Callers::Trusted, &tree.replace(" x2", "  # whatever")), "");
+}
+
+#[test]
+fn whatever_is_missing_or_too_much_is_told() {
+    let spans = spans(&[request("o", &[("1", "", "a"), ("2", "1", "b"), ("3", "", "root"), ("4", "9", "lost")])]);
+    let expected = "
+        a [o] internal
+          b [o] internal x2
+          c [o] internal
+            d [o] internal
+          ? e [o] internal
+    ";
+    let told = differences(&spans, Callers::Trusted, expected);
+    for line in ["c [o] internal", "root [o] internal", "ORPHAN lost [o] internal", "is there 1 times, not 2"] {
+        assert!(told.contains(line), "{told}");
+    }
+    assert!(!told.contains("> d"), "a branch is told once: {told}");
+    assert!(!told.contains("e [o]"), "{told}");
+}
+
+#[test]
+fn the_insides_of_an_api_server_are_folded_into_its_requests() {
+    let server = request("apiserver", &[("1", "", "authentication"), ("2", "1", "POST x"), ("3", "2", "Create")]);
+    let spans = spans(&[server, request("o", &[("4", "3", "stamp")])]);
+    let expected = "POST x [apiserver] server\n  stamp [o] internal";
+    assert_eq!(differences(&spans, Callers::Trusted, expected), "");
+    let inside = request("apiserver", &[("6", "5", "Create")]);
+    let mut lost = spans.clone();
+    lost.add(&inside);
+    assert!(differences(&lost, Callers::Trusted, expected).contains("ORPHAN Create"));
+}
+
+#[test]
+fn callers_that_are_not_trusted_are_followed_by_links() {
+    let ours = request("o", &[("1", "", "a"), ("2", "1", "create"), ("3", "~0/0", "other")]);
+    let server = request("apiserver", &[("u/1", "~2", "POST x"), ("u/2", "1", "Create")]);
+    let spans = spans(&[ours, server, request("w", &[("u/3", "2", "stamp")])]);
+    let expected = "
+        a [o] internal
+          create [o] internal
+            POST x [apiserver] server
+              stamp [w] internal
+        other [o] internal ~> somewhere
+    ";
+    assert_eq!(differences(&spans, Callers::Linked, expected), "");
+    assert!(differences(&spans, Callers::Trusted, expected).contains("missing"));
+}
+
+#[test]
+fn lines_of_an_api_server_that_nobody_hears_are_left_out() {
+    let spans = spans(&[request("o", &[("1", "", "stamp"), ("2", "1", "reconcile")])]);
+    let expected = "
+        POST x [apiserver] server
+          stamp [o] internal
+            reconcile [o] internal
+              POST y [apiserver] server
+    ";
+    assert_eq!(differences(&spans, Callers::Dark, expected), "");
+}

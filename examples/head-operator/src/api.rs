@@ -1,0 +1,117 @@
+//! The custom resources: a Head is made of ChildA objects, and a ChildA of a Deployment.
+//!
+//! What the schema forbids never reaches a controller. `deploy/crds.yaml` is made from these types; a test sees that it is the same.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// The API group of both.
+pub const GROUP: &str = "demo.kubewake.io";
+
+/// Something that is ready when all its children are.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "Head", namespaced)]
+#[kube(status = "HeadStatus", derive = "Default", derive = "PartialEq")]
+#[kube(doc = "A Head is ready when all its children are.")]
+#[kube(printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"))]
+#[kube(printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"))]
+#[kube(printcolumn(name = "Children", type_ = "integer", json_path = ".status.readyChildren"))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+pub struct HeadSpec {
+    /// What it is made of. A child that is no longer listed is deleted.
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub children: Vec<Part>,
+}
+
+/// One child of a Head.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Part {
+    /// Its ChildA object is called `HEAD-NAME`.
+    #[schemars(length(min = 1, max = 20), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// What its ChildA object asks for.
+    pub template: ChildASpec,
+}
+
+/// What a Head has come to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HeadStatus {
+    /// The generation that all of this is about.
+    pub observed_generation: Option<i64>,
+    /// How many children are ready.
+    pub ready_children: i32,
+    /// `Ready`.
+    #[schemars(schema_with = "conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Something that is ready when its Deployment is available.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "ChildA", namespaced)]
+#[kube(status = "ChildAStatus", derive = "Default", derive = "PartialEq")]
+#[kube(doc = "A ChildA is ready when its Deployment is available.")]
+#[kube(printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"))]
+#[kube(printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"))]
+#[kube(printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.readyReplicas"))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+pub struct ChildASpec {
+    /// How many pods its Deployment has.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 16))]
+    pub replicas: i32,
+    /// What they run.
+    #[schemars(length(min = 1, max = 512))]
+    pub image: String,
+    /// The program, if it is not the image's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub command: Vec<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub args: Vec<String>,
+}
+
+/// What a ChildA has come to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChildAStatus {
+    /// The generation that all of this is about.
+    pub observed_generation: Option<i64>,
+    /// How many pods are ready.
+    pub ready_replicas: i32,
+    /// `Ready`.
+    #[schemars(schema_with = "conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+fn one() -> i32 {
+    1
+}
+
+/// The list of conditions as every kind of Kubernetes has it.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": {"type": "string", "maxLength": 316},
+                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+                "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+                "message": {"type": "string", "maxLength": 32768},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
+                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+            },
+        },
+    })
+}

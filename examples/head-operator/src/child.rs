@@ -1,0 +1,4 @@
+//! The controller of ChildA objects.
+pub mod plan;
+#[cfg(test)]
+mod tests;

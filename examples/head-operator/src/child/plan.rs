@@ -1,0 +1,81 @@
+//! What a ChildA asks for, and what it has come to. Pure.
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec},
+        core::v1::{Container, PodSpec, PodTemplateSpec},
+    },
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+    jiff::Timestamp,
+};
+use kube::ResourceExt;
+
+use crate::{
+    api::{ChildA, ChildAStatus},
+    labels,
+    ready::{Ready, Reason},
+};
+
+/// The Deployment that it asks for. Owner and context are for whoever creates it; its pods never carry a context, since another one would
+/// roll them out.
+pub fn deployment(child: &ChildA) -> Deployment {
+    let name = child.name_any();
+    let labels = labels::of(labels::CHILD, &name);
+    let container = Container {
+        name: "main".to_owned(),
+        image: Some(child.spec.image.clone()),
+        command: Some(child.spec.command.clone()).filter(|words| !words.is_empty()),
+        args: Some(child.spec.args.clone()).filter(|words| !words.is_empty()),
+        ..Container::default()
+    };
+    let template = PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels.clone()), ..ObjectMeta::default() }),
+        spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
+    };
+    let spec = DeploymentSpec {
+        replicas: Some(child.spec.replicas),
+        selector: LabelSelector {
+            match_labels: Some(labels::selected(labels::CHILD, &name)),
+            ..LabelSelector::default()
+        },
+        template,
+        ..DeploymentSpec::default()
+    };
+    let metadata =
+        ObjectMeta { name: Some(name), namespace: child.namespace(), labels: Some(labels), ..ObjectMeta::default() };
+    Deployment { metadata, spec: Some(spec), status: None }
+}
+
+/// The status that follows from its Deployment as it is, or from the words with which it was refused.
+pub fn status(child: &ChildA, deployment: Result<&Deployment, &str>, now: Timestamp) -> ChildAStatus {
+    let before = child.status.clone().unwrap_or_default();
+    let generation = child.metadata.generation;
+    let current = deployment.ok().and_then(|deployment| deployment.status.as_ref());
+    ChildAStatus {
+        observed_generation: generation,
+        ready_replicas: current.and_then(|status| status.ready_replicas).unwrap_or_default(),
+        conditions: state(child, deployment).conditions(&before.conditions, generation, now),
+    }
+}
+
+fn state(child: &ChildA, deployment: Result<&Deployment, &str>) -> Ready {
+    match deployment {
+        Err(words) => Ready::because(Reason::DeploymentRefused, words),
+        Ok(deployment) if is_available(deployment) => {
+            Ready::because(Reason::DeploymentAvailable, format!("{} pods are available", child.spec.replicas))
+        }
+        Ok(deployment) => {
+            Ready::because(Reason::DeploymentProgressing, format!("waiting for {}", deployment.name_any()))
+        }
+    }
+}
+
+/// Whether every pod is of the current template and available, and no other is left.
+fn is_available(deployment: &Deployment) -> bool {
+    let (Some(spec), Some(status)) = (&deployment.spec, &deployment.status) else { return false };
+    let wanted = spec.replicas.unwrap_or(1);
+    status.observed_generation >= deployment.metadata.generation
+        && [status.replicas, status.updated_replicas, status.available_replicas]
+            .iter()
+            .all(|count| count.unwrap_or_default() == wanted)
+}

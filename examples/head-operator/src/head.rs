@@ -1,0 +1,4 @@
+//! The controller of Heads.
+pub mod plan;
+#[cfg(test)]
+mod tests;
