@@ -6,9 +6,9 @@ use kubewake_config::{ComponentId, PipelineId};
 use tokio::time::Instant;
 
 use super::BuiltExporter;
+use crate::core::{Consumer, Destination, Outlet, OutletSettings, Registry};
 #[cfg(feature = "exporter-loadbalancing")]
 use crate::exporter::loadbalancing::{Balancer, Prepared};
-use crate::core::{Consumer, Destination, Outlet, OutletSettings, Registry};
 
 /// An exporter as it was made from its settings, for one signal.
 pub enum Built {

@@ -106,9 +106,7 @@ impl Outlet {
     pub fn has_room(&self, batch: &Batch, oversize: bool) -> bool {
         match &self.settings().queue {
             None => true,
-            Some(queue) => {
-                (oversize || Queue::could_ever_take(queue, batch)) && self.queue.has_room(batch, queue)
-            }
+            Some(queue) => (oversize || Queue::could_ever_take(queue, batch)) && self.queue.has_room(batch, queue),
         }
     }
 
@@ -283,9 +281,8 @@ impl Outlet {
     }
 
     async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let apart = |error: &SendError, batch: &Batch| {
-            !error.retryable && error.code.blames_data() && batch.parts().len() > 1
-        };
+        let apart =
+            |error: &SendError, batch: &Batch| !error.retryable && error.code.blames_data() && batch.parts().len() > 1;
         let (batch, error) = match self.attempt_here_or_elsewhere(batch, told).await {
             Ok(()) => return Ok(()),
             Err((batch, error)) if apart(&error, &batch) => (batch, error),
@@ -323,7 +320,9 @@ impl Outlet {
 
     /// Leaves a batch to whoever stands behind this outlet, if somebody does and another destination may take it.
     async fn hand_over(&self, batch: &Batch, error: SendError) -> Result<Option<Batch>, SendError> {
-        let Some(rescue) = self.rescue.as_ref().filter(|_| error.retryable && !self.halted()) else { return Err(error) };
+        let Some(rescue) = self.rescue.as_ref().filter(|_| error.retryable && !self.halted()) else {
+            return Err(error);
+        };
         let mut control = self.control.subscribe();
         let batch = batch.clone().failed_at(Some(Instant::now()));
         tokio::select! {

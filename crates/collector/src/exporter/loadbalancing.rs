@@ -399,9 +399,7 @@ impl Consumer for Balancer {
         match self.try_place(&batch, Giver::Sender(pressure)) {
             Ok(placed) if pressure == Pressure::Wait => settle(placed.answers, |_, _| {}),
             Ok(placed) => self.settle_some(placed.answers),
-            Err(_) if pressure == Pressure::Wait => {
-                Answer::later(async move { self.place_or_drop(batch, None).await })
-            }
+            Err(_) if pressure == Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
             Err(no) => self.wait_or_refuse(batch, &no),
         }
     }

@@ -141,7 +141,9 @@ async fn list<T: Object>(
             let _ = write!(path, "&continue={}", escaped(&next));
         }
         let page: List<T> = client.get(&path, query.accept(true)).await?;
-        page.items.into_iter().for_each(|item| drop(listener(Event::Applied(item))));
+        for item in page.items {
+            listener(Event::Applied(item));
+        }
         if page.metadata.next.is_empty() {
             listener(Event::Complete);
             return Ok(page.metadata.resource_version);

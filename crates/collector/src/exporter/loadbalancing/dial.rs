@@ -38,7 +38,9 @@ impl Dial for Otlp {
     }
 
     fn reaches<'a>(&'a self, endpoint: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
-        Box::pin(async move { matches!(tokio::time::timeout(KNOCK_LIMIT, TcpStream::connect(endpoint)).await, Ok(Ok(_))) })
+        Box::pin(
+            async move { matches!(tokio::time::timeout(KNOCK_LIMIT, TcpStream::connect(endpoint)).await, Ok(Ok(_))) },
+        )
     }
 }
 
@@ -76,4 +78,3 @@ pub(crate) fn prepare(
         peer_retry: settings.otlp.retry.clone(),
     })
 }
-

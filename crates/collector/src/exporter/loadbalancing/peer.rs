@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::Balancer;
-use crate::core::{Batch, BalancerStats, Destination, HandOver, Latency, Next, Outlet, Rescue, SendError};
+use crate::core::{BalancerStats, Batch, Destination, HandOver, Latency, Next, Outlet, Rescue, SendError};
 
 /// A program that was killed and is started again needs about as long.
 const FIRST_KNOCK: Duration = Duration::from_secs(1);

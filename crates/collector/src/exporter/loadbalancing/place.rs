@@ -11,7 +11,7 @@ use kubewake_otlp::{
 };
 
 use super::{Balancer, peer::Peer, peer::State, ranking, route::Router};
-use crate::core::{Answer, Batch, BalancerStats, Consumer, MoveReason, Part, Pressure, Refusal};
+use crate::core::{Answer, BalancerStats, Batch, Consumer, MoveReason, Part, Pressure, Refusal};
 
 /// The peers of one moment, by the order of their endpoints.
 #[derive(Default)]
@@ -162,7 +162,13 @@ impl Balancer {
             let tally = share.clone_tally();
             placed.answers.push((tally, peer.outlet.clone().consume(share, giver.pressure())));
         }
-        moves.count(&self.stats);
+        match giver {
+            Giver::Sender(_) => moves.count(&self.stats),
+            Giver::Peer { reason, .. } => {
+                let items = placed.answers.iter().map(|(tally, _)| tally.items() as u64).sum();
+                self.stats.moved(reason, items);
+            }
+        }
         Ok(placed)
     }
 
@@ -219,7 +225,6 @@ impl Balancer {
             let mut assign = |record: &RecordRef<'_>, point: Option<&Point<'_>>| {
                 let (to, reason) = choice.choose(router.key(record, point)).unwrap_or_default();
                 if let Some(reason) = reason {
-                    let reason = if let Giver::Peer { reason, .. } = giver { reason } else { reason };
                     let points = || record.metric().and_then(|metric| metric.data()).map(|data| data.points().count());
                     moves.add(reason, point.map_or_else(points, |_| Some(1)).unwrap_or(1) as u64);
                 }

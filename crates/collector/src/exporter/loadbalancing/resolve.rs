@@ -32,7 +32,8 @@ async fn by_name(settings: DnsResolver, balancer: Weak<Balancer>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let found = tokio::time::timeout(settings.timeout, tokio::net::lookup_host((&*settings.hostname, settings.port)));
+        let found =
+            tokio::time::timeout(settings.timeout, tokio::net::lookup_host((&*settings.hostname, settings.port)));
         let found = found.await;
         let Some(balancer) = balancer.upgrade() else { return };
         let failed = |error: String| balancer.cannot_resolve(ResolverKind::Dns, &error);
@@ -79,9 +80,10 @@ impl Object for EndpointSlice {
 async fn by_service(settings: ServiceResolver, balancer: Weak<Balancer>) {
     loop {
         let access = Access::find(&AccessSource::Usual);
-        let client = access.as_ref().map_err(|error| error.0.clone()).and_then(|access| {
-            Client::new(access).map_err(|error| error.0)
-        });
+        let client = access
+            .as_ref()
+            .map_err(|error| error.0.clone())
+            .and_then(|access| Client::new(access).map_err(|error| error.0));
         match client {
             Ok(client) => {
                 let own = access.ok().and_then(|access| access.namespace);

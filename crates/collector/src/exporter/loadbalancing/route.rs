@@ -42,9 +42,9 @@ impl Router {
                 ([], RecordView::Log(_)) => fastrand::u64(..),
                 (id, _) => ranking::key(id),
             },
-            RoutingKey::Service => self.of_resource(record, |resource| {
-                ranking::key(resource.text("service.name").unwrap_or_default())
-            }),
+            RoutingKey::Service => {
+                self.of_resource(record, |resource| ranking::key(resource.text("service.name").unwrap_or_default()))
+            }
             RoutingKey::Resource => self.of_resource(record, all_of),
             RoutingKey::Metric => ranking::key(record.metric().map(|metric| metric.name()).unwrap_or_default()),
             RoutingKey::StreamId => {
