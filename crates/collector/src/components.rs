@@ -61,6 +61,7 @@ pub fn listing() -> String {
                 ("filter", cfg!(feature = "processor-filter")),
                 ("attributes", cfg!(feature = "processor-attributes")),
                 ("resource", cfg!(feature = "processor-attributes")),
+                ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
         (
@@ -183,6 +184,10 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::Resource(_) => {
             (cfg!(feature = "processor-attributes"), "the resource processor", "processor-attributes")
         }
+        #[cfg(feature = "processor-k8sattributes")]
+        model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
+        #[cfg(not(feature = "processor-k8sattributes"))]
+        model::Processor::KubernetesAttributes(_) => (false, "the k8s_attributes processor", "processor-k8sattributes"),
     };
     if here { Ok(()) } else { Err(left_out(what, feature)) }
 }
@@ -213,6 +218,9 @@ pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
+    /// `k8s_attributes`
+    #[cfg(feature = "processor-k8sattributes")]
+    Enrich(Arc<crate::processor::k8s_attributes::Enricher>),
 }
 
 impl Step {
@@ -232,6 +240,12 @@ impl Step {
                 let stats = registry.processor(id, signal);
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
             }
+            #[cfg(feature = "processor-k8sattributes")]
+            model::Processor::KubernetesAttributes(settings) => {
+                let stats = (registry.processor(id, signal), registry.cluster(id));
+                let shared = &registry.shared;
+                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(signal, settings, shared, stats)))
+            }
             _ => Err(left_out("this processor", "processor-…")),
         }
     }
@@ -241,6 +255,10 @@ impl Step {
         match (self, settings) {
             #[cfg(feature = "processor-batch")]
             (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
+            #[cfg(feature = "processor-k8sattributes")]
+            (Self::Enrich(enricher), model::Processor::KubernetesAttributes(settings)) => {
+                enricher.reconfigure(settings);
+            }
             (Self::Map(mapping), settings) => {
                 mapper(settings).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
             }
@@ -255,6 +273,8 @@ impl Step {
             Self::Map(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => Arc::strong_count(enricher) > 1,
         }
     }
 
@@ -264,6 +284,8 @@ impl Step {
             Self::Map(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => batcher.clone(),
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => enricher.clone(),
         }
     }
 }

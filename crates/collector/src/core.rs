@@ -15,6 +15,7 @@ mod queue;
 mod refusal;
 mod rescue;
 mod retry;
+mod shared;
 mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -32,7 +33,8 @@ pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
 pub use rescue::{HandOver, Next, Rescue};
+pub use shared::Shared;
 pub use stats::{
-    Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
-    ReceiverStats, Registry, Transport, TurnedAway,
+    ClusterStats, Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats,
+    ProcessorStats, ReceiverStats, Registry, Transport, TurnedAway,
 };

@@ -30,6 +30,7 @@ pub(crate) struct Metadata {
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) resource_version: String,
+    pub(crate) creation_timestamp: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) owner_references: Vec<OwnerReference>,

@@ -6,6 +6,8 @@ pub mod attributes;
 pub mod batch;
 #[cfg(feature = "processor-filter")]
 pub mod filter;
+#[cfg(feature = "processor-k8sattributes")]
+pub mod k8s_attributes;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;

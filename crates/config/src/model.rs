@@ -8,6 +8,7 @@ mod balancing;
 mod exporter;
 mod extension;
 mod filter;
+mod kubernetes;
 mod matching;
 mod network;
 mod processor;
@@ -27,6 +28,9 @@ pub use extension::{
     PipelineCheck,
 };
 pub use filter::{Filter, Selection};
+pub use kubernetes::{
+    ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, Owner, PodFilter, Source as KubernetesSource,
+};
 pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,

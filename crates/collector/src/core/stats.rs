@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress, balancing::BalancerStats};
+use super::{Budget, Calls, Code, Progress, Shared as SharedThings, balancing::BalancerStats};
 
 /// A closed set of names.
 macro_rules! closed {
@@ -307,6 +307,34 @@ impl Histogram {
     }
 }
 
+/// What a processor counts that looks at a cluster, in all its pipelines together.
+#[derive(Debug, Default)]
+pub struct ClusterStats {
+    /// Pods that are known.
+    pub pods: AtomicU64,
+    /// Bytes that are held of them, about.
+    pub held: AtomicU64,
+    /// Pods that came.
+    pub added: AtomicU64,
+    /// Pods that changed.
+    pub updated: AtomicU64,
+    /// Pods that went.
+    pub deleted: AtomicU64,
+    /// Objects that there was no room for.
+    pub left_out: AtomicU64,
+    /// Times that the cluster could not be asked.
+    pub failures: AtomicU64,
+    associations: [AtomicU64; 2],
+}
+
+impl ClusterStats {
+    /// Resources whose pod was found, or was not.
+    pub fn associated(&self, found: bool) -> &AtomicU64 {
+        let [missed, matched] = &self.associations;
+        if found { matched } else { missed }
+    }
+}
+
 /// How a pipeline is doing.
 #[derive(Debug, Default)]
 pub struct PipelineStats {
@@ -369,6 +397,9 @@ pub struct Registry {
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
     balancers: Shared<ComponentId, BalancerStats>,
+    clusters: Shared<ComponentId, ClusterStats>,
+    /// What components use together.
+    pub shared: SharedThings,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents that were refused since the start.
     pub reloads_refused: AtomicU64,
@@ -404,6 +435,16 @@ impl Registry {
     /// The counters of what an exporter does that has many destinations, in all its pipelines together.
     pub fn balancer(&self, id: &ComponentId) -> Arc<BalancerStats> {
         get_or_make(&self.balancers, id.clone())
+    }
+
+    /// The counters of a processor that looks at a cluster.
+    pub fn cluster(&self, id: &ComponentId) -> Arc<ClusterStats> {
+        get_or_make(&self.clusters, id.clone())
+    }
+
+    /// All processors that look at a cluster.
+    pub fn clusters(&self) -> Vec<(ComponentId, Arc<ClusterStats>)> {
+        all(&self.clusters)
     }
 
     /// All exporters that have many destinations.

@@ -7,6 +7,7 @@
 
 mod balancers;
 mod calls;
+mod clusters;
 mod page;
 mod rows;
 
@@ -33,6 +34,7 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
         rows::processors(&mut page, registry, level);
         rows::exporters(&mut page, registry, level);
         balancers::all(&mut page, registry);
+        clusters::all(&mut page, registry);
         pipelines(&mut page, registry);
         memory(&mut page, registry);
         reloads(&mut page, registry);
