@@ -12,7 +12,7 @@ mod client;
 mod watch;
 
 #[cfg(test)]
-pub(crate) mod testing;
+mod tests;
 
 pub(crate) use access::{Access, AccessSource};
 pub(crate) use client::{ApiError, Client};

@@ -4,6 +4,7 @@ use std::{fmt::Write, time::Duration};
 
 use http_body_util::BodyExt;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::{ApiError, Client, Metadata, Object};
 
@@ -90,14 +91,20 @@ pub(crate) async fn watch<T: Object>(client: &Client, query: &Query, mut listene
     let mut pause = FIRST_PAUSE;
     let mut version: Option<String> = None;
     loop {
+        let began = Instant::now();
+        let was_watch = version.is_some();
         let result = match &version {
-            None => list(client, query, &mut listener).await.map(Some),
+            None => list(client, query, &mut listener).await,
             Some(since) => follow(client, query, since.clone(), &mut listener).await,
         };
         match result {
             Ok(Some(next)) => {
                 version = Some(next);
                 pause = FIRST_PAUSE;
+                // A server that ends every watch at once is not to be asked without a pause.
+                if was_watch && began.elapsed() < FIRST_PAUSE {
+                    tokio::time::sleep(FIRST_PAUSE).await;
+                }
             }
             Ok(None) => return,
             Err(Ended { error, version: reached }) => {
@@ -127,12 +134,12 @@ impl From<ApiError> for Ended {
     }
 }
 
-/// Lists all pages; the version to watch from.
+/// Lists all pages; the version to watch from, or `None` if nobody listens any more.
 async fn list<T: Object>(
     client: &Client,
     query: &Query,
     listener: &mut impl FnMut(Event<T>) -> bool,
-) -> Result<String, Ended> {
+) -> Result<Option<String>, Ended> {
     let mut next = String::new();
     listener(Event::Begin);
     loop {
@@ -141,12 +148,11 @@ async fn list<T: Object>(
             let _ = write!(path, "&continue={}", escaped(&next));
         }
         let page: List<T> = client.get(&path, query.accept(true)).await?;
-        for item in page.items {
-            listener(Event::Applied(item));
+        if !page.items.into_iter().all(|item| listener(Event::Applied(item))) {
+            return Ok(None);
         }
         if page.metadata.next.is_empty() {
-            listener(Event::Complete);
-            return Ok(page.metadata.resource_version);
+            return Ok(listener(Event::Complete).then_some(page.metadata.resource_version));
         }
         next = page.metadata.next;
     }
