@@ -16,6 +16,9 @@ use crate::process::{Process, kubewake};
 /// Names the cluster to tell stories on.
 pub const KUBECONFIG: &str = "KUBEWAKE_E2E_KUBECONFIG";
 
+/// Names the address at which that cluster reaches programs of this machine, such as webhooks.
+pub const HOST: &str = "KUBEWAKE_E2E_HOST";
+
 /// A cluster that answers.
 pub struct Cluster {
     kubeconfig: PathBuf,
@@ -28,11 +31,16 @@ pub struct Cluster {
 impl Cluster {
     /// Starts an API server of its own, or takes the cluster that was named.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same; the API server of its own gets these arguments beside the usual ones.
+    pub fn start_with(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         if let Some(kubeconfig) = std::env::var_os(KUBECONFIG) {
             return Self { kubeconfig: kubeconfig.into(), folder, args: Vec::new(), server: None };
         }
-        Self::embedded(folder, &["apiserver"])
+        Self::embedded(folder, &[&["apiserver"], args].concat())
     }
 
     /// Starts a whole cluster of its own, with nodes, and with these arguments beside the usual ones.
@@ -66,6 +74,11 @@ impl Cluster {
     /// How an administrator reaches it.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Where the cluster reaches programs that stories start.
+    pub fn host() -> String {
+        std::env::var(HOST).unwrap_or_else(|_| "127.0.0.1".to_owned())
     }
 
     /// Files of the story.

@@ -38,8 +38,12 @@ pub struct Done {
 impl Kubectl {
     /// On a cluster of its own. None, with a line that says so, where there is no kubectl.
     pub fn start() -> Option<Self> {
-        let minor = known_version()?;
-        Some(Self::of(Cluster::start(), minor))
+        Self::start_with(&[])
+    }
+
+    /// The same; an API server of its own gets these arguments.
+    pub fn start_with(args: &[&str]) -> Option<Self> {
+        known_version().map(|minor| Self::of(Cluster::start_with(args), minor))
     }
 
     /// On a cluster with nodes that run programs, with these arguments of `kubewake cluster`. None where there is no kubectl.

@@ -33,4 +33,5 @@ mod stories {
     mod signals;
     mod tls_auth;
     mod up;
+    mod webhook;
 }

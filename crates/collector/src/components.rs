@@ -61,6 +61,7 @@ pub fn listing() -> String {
                 ("filter", cfg!(feature = "processor-filter")),
                 ("attributes", cfg!(feature = "processor-attributes")),
                 ("resource", cfg!(feature = "processor-attributes")),
+                ("redaction", cfg!(feature = "processor-redaction")),
                 ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
@@ -184,6 +185,9 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::Resource(_) => {
             (cfg!(feature = "processor-attributes"), "the resource processor", "processor-attributes")
         }
+        model::Processor::Redaction(_) => {
+            (cfg!(feature = "processor-redaction"), "the redaction processor", "processor-redaction")
+        }
         #[cfg(feature = "processor-k8sattributes")]
         model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
         #[cfg(not(feature = "processor-k8sattributes"))]
@@ -206,6 +210,10 @@ fn mapper(settings: &model::Processor) -> Option<Box<dyn Mapper>> {
         #[cfg(feature = "processor-attributes")]
         model::Processor::Resource(settings) => {
             Some(Box::new(crate::processor::attributes::Resources::new(settings.clone())))
+        }
+        #[cfg(feature = "processor-redaction")]
+        model::Processor::Redaction(settings) => {
+            Some(Box::new(crate::processor::redaction::Redaction::new(model::Redaction::clone(settings))))
         }
         _ => None,
     }

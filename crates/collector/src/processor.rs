@@ -11,3 +11,5 @@ pub mod k8s_attributes;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-redaction")]
+pub mod redaction;

@@ -17,6 +17,7 @@ mod network;
 mod pipeline;
 mod processor;
 mod receiver;
+mod redaction;
 mod references;
 mod report;
 mod scalar;

@@ -13,6 +13,7 @@ mod matching;
 mod network;
 mod processor;
 mod receiver;
+mod redaction;
 mod service;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub use network::{
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
 pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use redaction::{HashFunction, Redaction, Summary};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 
 use crate::ComponentId;

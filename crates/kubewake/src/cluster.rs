@@ -57,7 +57,8 @@ impl Args {
 /// This program, under the names that Kubewake's own workloads have.
 fn own_images() -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
-    Ok(Images::default().with("kubewake/collector", Program::new(this).arg("collector")))
+    let images = Images::default().with("kubewake/collector", Program::new(this.clone()).arg("collector"));
+    Ok(images.with("kubewake/webhook", Program::new(this).arg("webhook")))
 }
 
 /// As many open files as the system allows: a connection through a Service takes two.

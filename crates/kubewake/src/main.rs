@@ -9,6 +9,8 @@ mod load;
 mod logging;
 mod sink;
 mod up;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -41,6 +43,9 @@ enum Command {
     Load(load::Args),
     /// Receives OTLP, counts it, and misbehaves when asked to
     Sink(sink::Args),
+    /// Puts trace context on objects as they are written
+    #[cfg(feature = "webhook")]
+    Webhook(webhook::Args),
 }
 
 /// For what blocks: files, mostly. A burst of pods would make hundreds of them otherwise, each with a stack and a heap.
@@ -66,6 +71,8 @@ fn main() -> ExitCode {
             Command::Collector(args) => collector::run(args).await,
             Command::Load(args) => report(load::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),
+            #[cfg(feature = "webhook")]
+            Command::Webhook(args) => report(webhook::run(args).await),
         }
     });
     // Whatever still runs in the background does not keep us from ending.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::level::is_child;
-use crate::numbers::resource_entry;
+use crate::numbers::{resource_entry, scope_entry};
 use crate::plan::Plan;
 use crate::view::{ResourceEntry, ScopeEntry};
 use crate::wire::{Field, Fields};
@@ -16,6 +16,12 @@ pub(crate) trait Walk {
 
     /// The resource of an entry. Another one is written as a whole field.
     fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
+        let _ = (plan, entry);
+        false
+    }
+
+    /// The scope of an entry. Another one is written as a whole field.
+    fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
         let _ = (plan, entry);
         false
     }
@@ -94,9 +100,13 @@ fn edit_scope_entry(
 ) -> bool {
     let scope = ScopeEntry::new(content);
     let place = Place { source, resource, scope: &scope };
-    let mut changed = false;
+    let replaced = walk.scope(plan, &scope);
+    let mut changed = replaced;
     let mut fields = Fields::new(content);
     for field in fields.by_ref() {
+        if replaced && field.is_len(scope_entry::SCOPE) {
+            continue;
+        }
         changed |= is_child(2, &field) && walk.record(plan, &place, &field) || copy(plan, source, &field);
     }
     plan.run(source, fields.rest());

@@ -1,4 +1,4 @@
-//! Attributes and trace states, changed in place.
+//! Attributes, trace states and bodies, changed in place.
 
 mod apply;
 mod edits;
@@ -18,13 +18,12 @@ use crate::Signal;
 use crate::edit::{Place, Walk, copy, edit, replace};
 use crate::level::is_child;
 use crate::numbers::{
-    exponential_point, histogram_point, log, number_point, resource, resource_entry, span, summary_point,
+    exponential_point, histogram_point, number_point, resource, resource_entry, scope, scope_entry, summary_point,
 };
 use crate::plan::Plan;
-use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, View};
+use crate::view::{MetricKind, Point, RecordRef, Resource, ResourceEntry, Scope, ScopeEntry, View};
 use crate::wire::{Field, Fields};
-use apply::Target;
-use list::Memory;
+use apply::{Target, Workspace};
 
 /// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
 /// `edits`; it sees everything as it was before any change.
@@ -35,6 +34,11 @@ pub trait Editor {
     /// A resource. An entry that has none is asked for too, as an empty one, and gets one if an attribute is set.
     fn resource(&mut self, resource: Resource<'_>, edits: &mut Edits) {
         let _ = (resource, edits);
+    }
+
+    /// A scope. An entry that has none is asked for too, as for resources.
+    fn scope(&mut self, scope: Scope<'_>, edits: &mut Edits) {
+        let _ = (scope, edits);
     }
 
     /// A span or a log record.
@@ -59,7 +63,7 @@ pub trait Editor {
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
     edit(
         bytes,
-        &mut Rewriter { signal, editor, edits: Edits::default(), memory: Memory::default(), scratch: Vec::new() },
+        &mut Rewriter { signal, editor, edits: Edits::default(), work: Workspace::default(), scratch: Vec::new() },
     )
 }
 
@@ -67,7 +71,7 @@ struct Rewriter<'e, E> {
     signal: Signal,
     editor: &'e mut E,
     edits: Edits,
-    memory: Memory,
+    work: Workspace,
     /// The message that is being written; kept for its memory.
     scratch: Vec<u8>,
 }
@@ -79,15 +83,21 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
         let resource = entry.resource();
         self.edits.clear();
         self.editor.resource(resource, &mut self.edits);
-        let target = Target { attributes: resource::ATTRIBUTES, trace_state: None };
-        self.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target)
+        self.message(plan, resource_entry::RESOURCE, resource.as_bytes(), Target::attributes(resource::ATTRIBUTES))
+    }
+
+    fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
+        let scope = entry.scope();
+        self.edits.clear();
+        self.editor.scope(scope, &mut self.edits);
+        self.message(plan, scope_entry::SCOPE, scope.as_bytes(), Target::attributes(scope::ATTRIBUTES))
     }
 
     fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
         let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
         let target = match self.signal {
-            Signal::Traces => Target { attributes: span::ATTRIBUTES, trace_state: Some(span::TRACE_STATE) },
-            Signal::Logs => Target { attributes: log::ATTRIBUTES, trace_state: None },
+            Signal::Traces => Target::SPAN,
+            Signal::Logs => Target::LOG_RECORD,
             Signal::Metrics => return self.metric(plan, place, &record, field),
         };
         self.edits.clear();
@@ -133,7 +143,7 @@ impl<E: Editor> Rewriter<'_, E> {
         };
         self.edits.clear();
         self.editor.point(metric, &point, &mut self.edits);
-        self.message(plan, field.number, field.value, Target { attributes, trace_state: None })
+        self.message(plan, field.number, field.value, Target::attributes(attributes))
     }
 
     /// Writes the message with the edits applied, if that makes a difference.
@@ -141,7 +151,7 @@ impl<E: Editor> Rewriter<'_, E> {
         if self.edits.is_empty() {
             return false;
         }
-        if !apply::apply(self.edits.as_slice(), content, target, &mut self.memory, &mut self.scratch) {
+        if !apply::apply(self.edits.as_slice(), content, target, &mut self.work, &mut self.scratch) {
             return false;
         }
         plan.open(number);

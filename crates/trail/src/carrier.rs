@@ -67,6 +67,19 @@ pub enum Source {
     Proposal,
 }
 
+impl Source {
+    /// Its name, as spans have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "trail",
+            Self::Tekton => "tekton",
+            Self::Bare => "traceparent",
+            Self::Proposal => "trace.kubernetes.io",
+        }
+    }
+}
+
 impl Found {
     /// Whether the object was changed after the context was stamped, by somebody who left no context. Nothing is known without a generation.
     #[must_use]

@@ -195,3 +195,47 @@ fn every_command_of_the_cluster_document_works() {
     }
     assert!(cluster.is_some(), "the document starts a cluster");
 }
+
+#[test]
+fn every_command_of_the_webhook_document_works() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        return eprintln!("skipped, there is no kubectl");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tracing.yaml"), blocks("docs/webhook.md", "yaml").remove(0)).unwrap();
+    let mut running = Vec::new();
+    for command in commands("docs/webhook.md") {
+        // A collector need not be there, and the manifests have a story of their own.
+        if command.starts_with("export ") || command == "kubectl apply -k deploy/webhook" {
+            continue;
+        }
+        let is_server = command.starts_with("kubewake ");
+        let listen = if is_server { " --listen 127.0.0.1:0" } else { "" };
+        let mut typed = shell(&format!("{command}{listen}"), folder.path());
+        typed.env("KUBECONFIG", "kubeconfig").env("NO_PROXY", "*");
+        if is_server {
+            let mut process = Process::start(&mut typed);
+            process.ready();
+            running.push(process);
+            continue;
+        }
+        if command.starts_with("kubectl create") {
+            // A registration is in force a moment after it was made, which is over before a person has typed this.
+            let probe = format!("{command} --dry-run=server -o yaml");
+            eventually("the API server calls", || {
+                let mut probe = shell(&probe, folder.path());
+                let output = probe.env("KUBECONFIG", "kubeconfig").env("NO_PROXY", "*").output().unwrap();
+                String::from_utf8_lossy(&output.stdout).contains("traceparent")
+            });
+        }
+        let output = typed.output().unwrap();
+        assert!(output.status.success(), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
+        if command.contains("get configmap") {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let shown = blocks("docs/webhook.md", "text").remove(0);
+            let keys = shown.lines().filter_map(|line| line.trim().split_once(": ")).map(|(key, _)| key);
+            keys.for_each(|key| assert!(said.contains(key), "{key} is not in\n{said}"));
+        }
+    }
+    assert_eq!(running.len(), 2, "an API server and a webhook");
+}

@@ -25,7 +25,7 @@ pub(crate) const PROCESSORS: &str = "\
     cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain \
     gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest \
     log_dedup logdedup logstransform lookup metric_start_time metrics_transform metricsgeneration metricstarttime \
-    metricstransform probabilistic_sampler redaction remotetap resource_detection resourcedetection \
+    metricstransform probabilistic_sampler remotetap resource_detection resourcedetection \
     schema span spanpruning sumologic tail_sampling transform unroll";
 
 /// Exporters, separated by spaces.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     attributes, catalog,
     cursor::Cursor,
-    exporter, extension, filter, id, kubernetes, processor, receiver,
+    exporter, extension, filter, id, kubernetes, processor, receiver, redaction,
     report::{Report, finding},
     scalar,
 };
@@ -39,6 +39,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("filter", filter::filter),
         ("attributes", attributes::attributes),
         ("resource", attributes::resource),
+        ("redaction", redaction::redaction),
         ("k8s_attributes", kubernetes::k8s_attributes),
         ("k8sattributes", kubernetes::k8s_attributes),
     ],

@@ -42,6 +42,7 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
             used.extend(references.iter().map(|reference| reference.id.clone()));
         }
         endpoints(report, id.signal, &wiring.exporters, parts.exporters);
+        conditions(report, id.signal, &wiring.processors, parts.processors);
         routing(report, id.signal, &wiring.exporters, parts.exporters);
     }
     resolve(report, "extension", parts.running, &parts.extensions.declared);
@@ -116,6 +117,19 @@ fn routing(report: &Report, signal: Signal, references: &[Reference], exporters:
         if !known.contains(&key.name()) {
             let message = format!("the exporter `{}` cannot route {signal} by `{}`", reference.id, key.name());
             let help = format!("`routing_key` for {signal} is one of: {}", known.join(", "));
+            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        }
+    }
+}
+
+/// A processor that matches records by what those of this signal do not have.
+fn conditions(report: &Report, signal: Signal, references: &[Reference], processors: &Section<Processor>) {
+    for reference in references {
+        let Some(Processor::Attributes(attributes)) = processors.components.get(&reference.id) else { continue };
+        let matches = [&attributes.include, &attributes.exclude];
+        for field in matches.into_iter().flatten().filter_map(|found| found.out_of_place(signal)) {
+            let message = format!("the processor `{}` matches by `{field}`, which {signal} do not have", reference.id);
+            let help = format!("define a second one for {signal}");
             report.add_error(finding(reference.path.clone(), reference.span, message, help));
         }
     }

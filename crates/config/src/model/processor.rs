@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Attributes, Filter, KubernetesAttributes, Resource};
+use super::{Attributes, Filter, KubernetesAttributes, Redaction, Resource};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub enum Processor {
     Attributes(Box<Attributes>),
     /// `resource`
     Resource(Resource),
+    /// `redaction`
+    Redaction(Box<Redaction>),
     /// `k8s_attributes`, also `k8sattributes`
     KubernetesAttributes(Box<KubernetesAttributes>),
 }

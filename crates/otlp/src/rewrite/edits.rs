@@ -18,6 +18,8 @@ pub(super) enum Action {
     Rename { from: Bytes, to: Bytes },
     With { change: Arc<dyn Change> },
     TraceState { value: Bytes },
+    Body { value: Bytes },
+    Events { change: Arc<dyn Change> },
 }
 
 impl Edit {
@@ -55,6 +57,16 @@ impl Edit {
     /// Sets the trace state of a span; an empty one removes it. Does nothing on anything but a span.
     pub fn trace_state(value: impl Into<Bytes>) -> Self {
         Self(Action::TraceState { value: value.into() })
+    }
+
+    /// Sets the body of a log record. Does nothing on anything else.
+    pub fn body(value: impl Into<Value>) -> Self {
+        Self(Action::Body { value: value.into().encoded() })
+    }
+
+    /// Does what the change says to the attributes of each event of a span. Does nothing on anything else.
+    pub fn events(change: Arc<dyn Change>) -> Self {
+        Self(Action::Events { change })
     }
 
     fn set_when(key: impl Into<Bytes>, value: impl Into<Value>, when: When) -> Self {

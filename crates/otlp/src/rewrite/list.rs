@@ -122,26 +122,26 @@ impl<'m> AttributeList<'m> {
 
     /// Asks for each attribute what becomes of it.
     pub fn visit(&mut self, mut judge: impl FnMut(KeyValue<'_>) -> Verdict) {
-        let mut at = 0;
-        while let Some(pair) = self.memory.pairs.get(at).copied() {
+        let mut kept = 0;
+        for at in 0..self.memory.pairs.len() {
+            let Some(pair) = self.memory.pairs.get(at).copied() else { break };
             let attribute = KeyValue::new(self.content(pair));
-            match judge(attribute) {
-                Verdict::Keep => at += 1,
-                Verdict::Remove => {
-                    self.memory.pairs.remove(at);
-                    self.changed = true;
-                }
+            let pair = match judge(attribute) {
+                Verdict::Keep => pair,
+                Verdict::Remove => continue,
                 Verdict::Set(value) => {
                     let key = attribute.key().to_vec();
-                    let written = self.write(&key, |new| value.encode(new));
-                    if let Some(pair) = self.memory.pairs.get_mut(at) {
-                        *pair = written;
-                    }
-                    self.changed = true;
-                    at += 1;
+                    self.write(&key, |new| value.encode(new))
                 }
+            };
+            self.changed |= pair.is_new;
+            if let Some(place) = self.memory.pairs.get_mut(kept) {
+                *place = pair;
             }
+            kept += 1;
         }
+        self.changed |= kept < self.memory.pairs.len();
+        self.memory.pairs.truncate(kept);
     }
 
     /// Sets what is already encoded.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::view::{AnyValue, Span, resources};
 use crate::wire::{put_bytes, put_uint};
@@ -99,4 +101,61 @@ fn an_editor_chooses_by_what_it_sees() {
     assert_eq!(rewrite(Signal::Traces, &fast, &mut OnlySlow).as_ptr(), fast.as_ptr());
     let slow = rewrite(Signal::Traces, &request(&field(5, b"slow")), &mut OnlySlow);
     assert!(matches!(only_span(&slow).attributes().get("kept"), Some(AnyValue::Bool(true))));
+}
+
+/// Sets an attribute and removes another one, everywhere.
+#[derive(Debug)]
+struct Everywhere;
+
+impl Change for Everywhere {
+    fn change(&self, attributes: &mut AttributeList<'_>) {
+        attributes.remove("gone");
+        attributes.set("seen", &Value::Bool(true), When::Present);
+    }
+}
+
+impl Editor for Everywhere {
+    fn scope(&mut self, _: Scope<'_>, edits: &mut Edits) {
+        edits.push(Edit::with(Arc::new(Everywhere)));
+    }
+
+    fn record(&mut self, _: &RecordRef<'_>, edits: &mut Edits) {
+        edits.push(Edit::events(Arc::new(Everywhere)));
+        edits.push(Edit::body("said"));
+    }
+}
+
+fn pair(key: &[u8]) -> Vec<u8> {
+    [field(1, key), field(2, &field(1, b"v"))].concat()
+}
+
+#[test]
+fn attributes_of_scopes_and_events_are_changed_where_they_stand() {
+    let event = [field(2, b"exception"), field(3, &pair(b"gone")), field(3, &pair(b"seen")), field(77, b"?")].concat();
+    let span =
+        [field(5, b"name"), field(11, &event), field(9, &pair(b"gone")), field(11, &field(2, b"other"))].concat();
+    let scope = [field(1, b"lib"), field(3, &pair(b"gone"))].concat();
+    let bytes = Bytes::from(field(1, &field(2, &[field(2, &span), field(1, &scope)].concat())));
+    let rewritten = rewrite(Signal::Traces, &bytes, &mut Everywhere);
+    let entry = resources(&rewritten).next().unwrap().scopes().next().unwrap();
+    assert_eq!((entry.scope().name(), entry.scope().attributes().iter().count()), (&b"lib"[..], 0));
+    let span = only_span(&rewritten);
+    assert_eq!(span.attributes().iter().count(), 1, "the span's own stay");
+    let events: Vec<_> = span.events().collect();
+    assert_eq!((events[0].name(), events[1].name()), (&b"exception"[..], &b"other"[..]));
+    assert_eq!(events[0].attributes().iter().count(), 1);
+    assert!(matches!(events[0].attributes().get("seen"), Some(AnyValue::Bool(true))));
+    assert!(Fields::new(events[0].as_bytes()).last_of(77).is_some());
+    let again = rewrite(Signal::Traces, &rewritten, &mut Everywhere);
+    assert_eq!(again.as_ptr(), rewritten.as_ptr(), "there is nothing left to do");
+}
+
+#[test]
+fn a_body_is_set_on_log_records_alone() {
+    let record = [field(5, &field(1, b"old")), field(3, b"INFO")].concat();
+    let bytes = rewrite(Signal::Logs, &request(&record), &mut Everywhere);
+    let record = resources(&bytes).next().unwrap().scopes().next().unwrap().log_records().next().unwrap();
+    assert_eq!((record.body().as_str(), record.severity_text()), (Some("said"), &b"INFO"[..]));
+    let span = request(&field(5, b"name"));
+    assert_eq!(rewrite(Signal::Traces, &span, &mut Everywhere).as_ptr(), span.as_ptr());
 }

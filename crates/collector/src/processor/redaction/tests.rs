@@ -1,0 +1,145 @@
+use bytes::Bytes;
+use kubewake_config::{FixedSources, load};
+use kubewake_otlp::{json, wire::put_bytes};
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::core::{Charge, Part};
+
+/// What becomes of the only log record of a request, in OTLP's JSON.
+fn redacted(settings: &str, record: Json) -> Json {
+    let request = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
+    let bytes = json::decode(Signal::Logs, request.to_string().as_bytes()).unwrap();
+    let out = map(settings, bytes.into());
+    let mut text = Vec::new();
+    json::encode(Signal::Logs, &out, &mut text).unwrap();
+    let request: Json = serde_json::from_slice(&text).unwrap();
+    request["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0].clone()
+}
+
+fn map(settings: &str, bytes: Bytes) -> Bytes {
+    let document = format!(
+        "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\nprocessors: {{redaction: {settings}}}\nexporters: {{nop: }}\n\
+         service: {{pipelines: {{logs: {{receivers: [otlp], processors: [redaction], exporters: [nop]}}}}}}"
+    );
+    let document = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}")).document;
+    let model::Processor::Redaction(settings) = document.processors.into_values().next().unwrap() else { panic!() };
+    let part = Part { bytes, items: 1, origin: Arc::default(), charge: Arc::new(Charge::free()) };
+    Redaction::new(*settings).map(Signal::Logs, &part).bytes
+}
+
+fn text(key: &str, value: &str) -> Json {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+#[test]
+fn attributes_are_removed_masked_and_counted_as_the_collector_documents_it() {
+    let attributes = json!([
+        text("description", "payment 4111111111111111 processed"),
+        text("email", "user@example.com"),
+        text("credit_card", "4111111111111111"),
+        text("safe_id", "4111111111111111"),
+        text("api_key", "two\nlines"),
+        {"key": "number", "value": {"intValue": "4111111111111111"}},
+    ]);
+    let settings = "{allowed_keys: [description, email, number, api_key], ignored_key_patterns: ['^safe_'], \
+                    blocked_key_patterns: ['.*key$'], blocked_values: ['4[0-9]{12}(?:[0-9]{3})?'], \
+                    allowed_values: ['.+@example\\.com'], summary: debug}";
+    let record = redacted(settings, json!({"attributes": attributes}));
+    let expected = json!([
+        text("description", "payment **** processed"),
+        text("email", "user@example.com"),
+        text("safe_id", "4111111111111111"),
+        text("api_key", "****\n****"),
+        {"key": "number", "value": {"intValue": "4111111111111111"}},
+        text("redaction.redacted.keys", "credit_card"),
+        {"key": "redaction.redacted.count", "value": {"intValue": "1"}},
+        text("redaction.masked.keys", "api_key,description"),
+        {"key": "redaction.masked.count", "value": {"intValue": "2"}},
+        text("redaction.allowed.keys", "email"),
+        {"key": "redaction.allowed.count", "value": {"intValue": "1"}},
+        {"key": "redaction.ignored.count", "value": {"intValue": "1"}},
+    ]);
+    assert_eq!(record["attributes"], expected);
+    let all_types = "{allow_all_keys: true, redact_all_types: true, blocked_values: ['^4111']}";
+    let record = redacted(all_types, json!({"attributes": [{"key": "n", "value": {"intValue": "4111222"}}]}));
+    assert_eq!(record["attributes"], json!([text("n", "****222")]));
+}
+
+#[test]
+fn a_mask_may_be_a_hash() {
+    let masked = |function: &str| {
+        let settings = format!("{{allow_all_keys: true, blocked_values: ['s[a-z]+t'], hash_function: {function}}}");
+        let record = redacted(&settings, json!({"body": {"stringValue": "<secret>"}}));
+        record["body"]["stringValue"].as_str().unwrap().to_owned()
+    };
+    let key = "k".repeat(64);
+    assert_eq!(masked("''"), "<****>");
+    assert_eq!(masked("MD5"), "<5ebe2294ecd0e0f08eab7690d2a6ee69>");
+    assert_eq!(masked("sha1"), "<e5e9fa1ba31ecd1ae84f75caaa474f3a663f05f4>");
+    assert_eq!(masked("sha3"), "<f5a5207a8729b1f709cb710311751eb2fc8acad5a1fb8ac991b736e69b6529a3>");
+    assert_eq!(masked(&format!("hmac-sha256, hmac_key: {key}")).len(), 64 + 2);
+    assert_eq!(masked(&format!("hmac-sha512, hmac_key: {key}")).len(), 128 + 2);
+}
+
+#[test]
+fn a_body_is_searched_as_deep_as_it_goes() {
+    let map = |pairs: Json| json!({"kvlistValue": {"values": pairs}});
+    let body = map(json!([
+        text("note", "card 4111111111111111"),
+        {"key": "list", "value": {"arrayValue": {"values": [{"stringValue": "4111111111111111"}, {"boolValue": true}]}}},
+        {"key": "inner", "value": map(json!([text("token", "abc"), text("kept", "x")]))},
+        text("safe", "4111111111111111"),
+    ]));
+    let settings = "{allow_all_keys: true, ignored_keys: [safe], blocked_key_patterns: [token], \
+                    blocked_values: ['4[0-9]{15}'], summary: debug}";
+    let record = redacted(settings, json!({"body": body}));
+    let expected = map(json!([
+        text("note", "card ****"),
+        {"key": "list", "value": {"arrayValue": {"values": [{"stringValue": "****"}, {"boolValue": true}]}}},
+        {"key": "inner", "value": map(json!([text("token", "****"), text("kept", "x")]))},
+        text("safe", "4111111111111111"),
+    ]));
+    assert_eq!(record["body"], expected);
+    let summary = json!([
+        text("redaction.body.masked.keys", "inner.token,list.[0],note"),
+        {"key": "redaction.body.masked.count", "value": {"intValue": "3"}},
+        {"key": "redaction.body.ignored.count", "value": {"intValue": "1"}},
+    ]);
+    assert_eq!(record["attributes"], summary);
+    // Without `allow_all_keys` what is not allowed goes from maps, too.
+    let record = redacted("{allowed_keys: [inner, kept]}", json!({"body": body}));
+    assert_eq!(record["body"], map(json!([{"key": "inner", "value": map(json!([text("kept", "x")]))}])));
+}
+
+#[test]
+fn what_lies_too_deep_to_be_read_does_not_leave() {
+    let mut value = b"\x0a\x064secret"[..8].to_vec();
+    for _ in 0..100_000 {
+        let (mut list, mut outer) = (Vec::new(), Vec::new());
+        put_bytes(&mut list, 1, &value);
+        put_bytes(&mut outer, 5, &list);
+        value = outer;
+        if value.len() > 4000 {
+            break;
+        }
+    }
+    let mut bytes = Vec::new();
+    for number in [5, 2, 2, 1] {
+        put_bytes(&mut bytes, number, &std::mem::replace(&mut value, Vec::new()));
+        value = std::mem::take(&mut bytes);
+    }
+    let out = map("{allow_all_keys: true, blocked_values: ['never']}", Bytes::from(value));
+    assert!(!out.windows(6).any(|some| some == b"secret"));
+    assert!(out.windows(4).any(|some| some == b"****"));
+}
+
+#[test]
+fn where_there_is_nothing_to_hide_nothing_is_copied() {
+    let request = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [
+        {"attributes": [text("a", "b")], "body": {"kvlistValue": {"values": [text("c", "d")]}}}
+    ]}]}]});
+    let bytes = Bytes::from(json::decode(Signal::Logs, request.to_string().as_bytes()).unwrap());
+    let out = map("{allow_all_keys: true, blocked_values: ['never'], summary: debug}", bytes.clone());
+    assert_eq!(out.as_ptr(), bytes.as_ptr());
+}

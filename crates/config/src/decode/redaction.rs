@@ -1,0 +1,76 @@
+//! `redaction`
+
+use super::{cursor::Cursor, fields::Fields, report::Report, scalar, value};
+use crate::{
+    Pattern, Secret,
+    model::{HashFunction, Processor, Redaction, Summary, Texts},
+};
+
+/// `redaction`
+pub(crate) fn redaction(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
+    const SUMMARIES: [(&str, Summary); 4] =
+        [("", Summary::Silent), ("silent", Summary::Silent), ("info", Summary::Info), ("debug", Summary::Debug)];
+    let mut fields = Fields::of(at, report);
+    let redaction = Redaction {
+        allow_all_keys: fields.flag("allow_all_keys"),
+        allowed_keys: keys(&mut fields, "allowed_keys"),
+        ignored_keys: keys(&mut fields, "ignored_keys"),
+        ignored_key_patterns: patterns(&mut fields, "ignored_key_patterns"),
+        blocked_key_patterns: patterns(&mut fields, "blocked_key_patterns"),
+        blocked_values: patterns(&mut fields, "blocked_values"),
+        allowed_values: patterns(&mut fields, "allowed_values"),
+        redact_all_types: fields.flag("redact_all_types"),
+        hash_function: hash_function(&mut fields),
+        summary: fields.get_or("summary", Summary::Silent, |at, report| scalar::keyword(at, report, &SUMMARIES)),
+    };
+    fields.unsupported(&["url_sanitizer", "db_sanitizer"]);
+    fields.finish();
+    Some(Processor::Redaction(Box::new(redaction)))
+}
+
+fn keys(fields: &mut Fields<'_, '_>, name: &'static str) -> Texts {
+    Texts::strict(fields.get(name, scalar::texts).unwrap_or_default())
+}
+
+fn patterns(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Pattern> {
+    let Some(at) = fields.find(name) else { return Vec::new() };
+    let report = fields.report;
+    match at.items() {
+        Some(items) => items.filter_map(|item| value::pattern(&item, report)).collect(),
+        None => {
+            let texts = scalar::texts(&at, report).unwrap_or_default();
+            texts.iter().filter_map(|text| value::compile(&at, report, text)).collect()
+        }
+    }
+}
+
+/// The functions, and how long a key each of them needs.
+const FUNCTIONS: [(&str, (fn(Secret) -> HashFunction, usize)); 5] = [
+    ("md5", (|_| HashFunction::Md5, 0)),
+    ("sha1", (|_| HashFunction::Sha1, 0)),
+    ("sha3", (|_| HashFunction::Sha3, 0)),
+    ("hmac-sha256", (HashFunction::HmacSha256, 32)),
+    ("hmac-sha512", (HashFunction::HmacSha512, 64)),
+];
+
+fn hash_function(fields: &mut Fields<'_, '_>) -> Option<HashFunction> {
+    let key = fields.get("hmac_key", scalar::secret).filter(|key| !key.is_empty());
+    let name = fields.find("hash_function")?;
+    if matches!(&name.node.value, crate::yaml::Value::String(text) if text.is_empty()) {
+        return None;
+    }
+    let (make, least) = scalar::keyword_any_case(&name, fields.report, &FUNCTIONS)?;
+    let help = "take it from a file or the environment: ${file:…} or ${env:…}";
+    match key {
+        None if least > 0 => {
+            fields.require("hmac_key", "`hmac_key` is missing", Some(help.into()));
+            None
+        }
+        Some(key) if key.reveal().len() < least => {
+            let message = format!("`hmac_key` must have at least {least} bytes");
+            fields.report.error(&fields.place("hmac_key"), message, None);
+            None
+        }
+        key => Some(make(key.unwrap_or_default())),
+    }
+}

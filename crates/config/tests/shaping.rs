@@ -1,0 +1,321 @@
+//! `filter`, `attributes` and `resource`: what is understood, and what is refused in which words.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use kubewake_config::{
+    Errors, FixedSources, Pattern, load,
+    model::{
+        Action, AttributeMatch, Attributes, Context, ConvertedType, Filter, Keys, Library, Match, Processor, Selection,
+        SeverityNumber, Source, Texts, ValueMatch,
+    },
+};
+use kubewake_otlp::{Value, When};
+
+fn document(processors: &str, signal: &str, name: &str) -> String {
+    let indented: String = processors.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "receivers:\n  otlp: {{protocols: {{grpc: }}}}\nprocessors:\n{indented}exporters:\n  nop:\nservice:\n  pipelines:\n    \
+         {signal}: {{receivers: [otlp], processors: [{name}], exporters: [nop]}}\n"
+    )
+}
+
+fn read(processors: &str, signal: &str) -> Result<Processor, Errors> {
+    let name = processors.split(':').next().unwrap();
+    let sources = FixedSources::new().with_env("PORT", "8080").with_env("BAD", "s3cret(");
+    let loaded = load(&document(processors, signal, name), &sources)?;
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    Ok(loaded.document.processors.into_values().next().unwrap())
+}
+
+/// The path and the words of each error, in order.
+fn refused(processors: &str, signal: &str, expected: &[(&str, &str)]) {
+    let errors = read(processors, signal).expect_err(processors);
+    let paths: Vec<&str> = errors.problems().iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(paths, expected.iter().map(|(path, _)| *path).collect::<Vec<_>>(), "{processors}\n{errors}");
+    for (problem, (_, words)) in errors.problems().iter().zip(expected) {
+        assert!(problem.to_string().contains(words), "{processors}\nlacks {words:?}\n{problem}");
+    }
+    assert!(!errors.to_string().contains("s3cret"), "{errors}");
+}
+
+fn strict(texts: &[&str]) -> Option<Texts> {
+    Some(Texts::strict(texts.iter().map(|text| (*text).to_owned()).collect()))
+}
+
+fn regexp(texts: &[&str]) -> Option<Texts> {
+    Some(Texts::Regexp(texts.iter().map(|text| Pattern::new(text).unwrap()).collect()))
+}
+
+#[test]
+fn every_property_of_a_filter_is_understood() {
+    let filter = read(
+        "filter:
+  error_mode: ignore
+  spans:
+    include:
+      match_type: strict
+      services: [a, b]
+      span_kinds: [SPAN_KIND_SERVER]
+      status_codes: [ERROR, STATUS_CODE_OK]
+      attributes:
+        - {key: env, value: dev}
+        - {key: port, value: 8080}
+        - {key: any}
+      resources: [{key: host, value: [1, 2.5, true, {k: v}]}]
+      libraries: [{name: lib, version: ''}, {name: other}]
+    exclude:
+      match_type: regexp
+      regexp: {cacheenabled: true, cachemaxnumentries: 1000}
+      span_names: ['^/health', 'a{2}']
+  logs:
+    include:
+      match_type: regexp
+      severity_number: {min: warn, match_undefined: true}
+      bodies: [x]
+      severity_texts: ['ERR.*']
+      record_attributes: [{key: a, value: '^b$'}]
+      resource_attributes: [{key: c}]
+    exclude: {}
+  metrics:
+    regexp: {cacheenabled: false}
+    include: {match_type: strict, metric_names: [m], resource_attributes: [{key: r}]}
+    exclude: {match_type: regexp, metric_names: [n], resource_attributes: [{key: s, value: t}]}",
+        "traces",
+    )
+    .unwrap();
+    let equal = |key: &str, value: Value| AttributeMatch { key: key.into(), value: ValueMatch::Equal(value) };
+    let any = |key: &str| AttributeMatch { key: key.into(), value: ValueMatch::Any };
+    let like = |key: &str, value: &str| AttributeMatch {
+        key: key.into(),
+        value: ValueMatch::Regexp(Pattern::new(value).unwrap()),
+    };
+    let host =
+        Value::Array(vec![1.into(), 2.5.into(), true.into(), Value::KeyValueList(vec![("k".into(), "v".into())])]);
+    let expected = Filter {
+        spans: Selection {
+            include: Some(Match {
+                services: strict(&["a", "b"]),
+                span_kinds: strict(&["SPAN_KIND_SERVER"]),
+                status_codes: strict(&["STATUS_CODE_ERROR", "STATUS_CODE_OK"]),
+                attributes: vec![equal("env", "dev".into()), equal("port", 8080.into()), any("any")],
+                resources: vec![equal("host", host)],
+                libraries: vec![
+                    Library { name: strict(&["lib"]).unwrap(), version: strict(&[""]) },
+                    Library { name: strict(&["other"]).unwrap(), version: None },
+                ],
+                ..Match::default()
+            }),
+            exclude: vec![Match { span_names: regexp(&["^/health", "a{2}"]), ..Match::default() }],
+        },
+        logs: Selection {
+            include: Some(Match {
+                severity_number: Some(SeverityNumber { min: 13, match_undefined: true }),
+                bodies: regexp(&["x"]),
+                severity_texts: regexp(&["ERR.*"]),
+                attributes: vec![like("a", "^b$")],
+                resources: vec![any("c")],
+                ..Match::default()
+            }),
+            exclude: vec![],
+        },
+        metrics: Selection {
+            include: Some(Match { metric_names: strict(&["m"]), resources: vec![any("r")], ..Match::default() }),
+            exclude: vec![
+                Match { metric_names: regexp(&["n"]), ..Match::default() },
+                Match { resources: vec![like("s", "t")], ..Match::default() },
+            ],
+        },
+    };
+    assert_eq!(filter, Processor::Filter(Box::new(expected)));
+}
+
+#[test]
+fn every_action_is_understood() {
+    let attributes = read(
+        "attributes/x:
+  include: {match_type: regexp, log_bodies: [a], log_severity_number: {min: 9}, log_severity_texts: [b]}
+  exclude: {match_type: strict, libraries: [{name: lib}]}
+  actions:
+    - {key: a, value: '${env:PORT}', action: insert}
+    - {key: b, from_attribute: a, default_value: none, action: update}
+    - {key: c, from_context: metadata.X-Tenant, action: UPSERT}
+    - {key: d, from_context: client.address, action: upsert}
+    - {key: e, from_context: auth.subject, action: upsert}
+    - {key: f, default_value: 1.5, action: upsert}
+    - {key: g, action: delete}
+    - {pattern: '^h\\.', action: delete}
+    - {key: i, pattern: j, action: hash}
+    - {key: k, pattern: '^/(?P<kind>.*)/', action: extract}
+    - {key: l, converted_type: int, action: convert}
+    - {key: m, from_attribute: old, action: rename}",
+        "logs",
+    )
+    .unwrap();
+    let set = |key: &str, when, from, default| Action::Set { key: key.into(), when, from, default };
+    let context = |key: &str, context| set(key, When::Always, Source::Context(context), None);
+    let pattern = |text: &str| Pattern::new(text).unwrap();
+    let expected = Attributes {
+        include: Some(Match {
+            bodies: regexp(&["a"]),
+            severity_number: Some(SeverityNumber { min: 9, match_undefined: false }),
+            severity_texts: regexp(&["b"]),
+            ..Match::default()
+        }),
+        exclude: Some(Match {
+            libraries: vec![Library { name: strict(&["lib"]).unwrap(), version: None }],
+            ..Match::default()
+        }),
+        actions: vec![
+            set("a", When::Absent, Source::Value(8080.into()), None),
+            set("b", When::Present, Source::Attribute("a".into()), Some("none".into())),
+            context("c", Context::Metadata("x-tenant".into())),
+            context("d", Context::ClientAddress),
+            context("e", Context::Auth("subject".into())),
+            set("f", When::Always, Source::Nothing, Some(1.5.into())),
+            Action::Delete(Keys { key: Some("g".into()), pattern: None }),
+            Action::Delete(Keys { key: None, pattern: Some(pattern(r"^h\.")) }),
+            Action::Hash(Keys { key: Some("i".into()), pattern: Some(pattern("j")) }),
+            Action::Extract { key: "k".into(), pattern: pattern("^/(?P<kind>.*)/") },
+            Action::Convert { key: "l".into(), to: ConvertedType::Int },
+            Action::Rename { from: "old".into(), to: "m".into() },
+        ],
+    };
+    assert_eq!(attributes, Processor::Attributes(Box::new(expected)));
+}
+
+#[test]
+fn all_that_is_wrong_with_actions_is_said_at_once() {
+    refused(
+        "resource:
+  attributes:
+    - {value: x, action: insert}
+    - {key: a, action: insert}
+    - {key: a, value: x, from_attribute: b, action: upsert}
+    - {key: a, action: delete, value: x}
+    - {action: hash}
+    - {key: a, action: extract}
+    - {key: a, action: extract, pattern: '(x)'}
+    - {key: a, action: extract, pattern: 'x'}
+    - {key: a, action: extract, pattern: '(?P<x>'}
+    - {key: a, action: convert}
+    - {key: a, action: convert, converted_type: float}
+    - {key: a, action: rename}
+    - {key: a, action: upset, value: x}
+    - {key: a, value: x}
+    - {key: a, pattern: '${env:BAD}', action: delete}
+    - {key: a, value: x, action: insert, colour: red}",
+        "traces",
+        &[
+            ("processors::resource::attributes::0::key", "`key` is missing"),
+            ("processors::resource::attributes::1::value", "there is no value to set"),
+            ("processors::resource::attributes::2::from_attribute", "more than one source"),
+            ("processors::resource::attributes::3::value", "`delete` does not use `value`"),
+            ("processors::resource::attributes::4::key", "`key` or `pattern`"),
+            ("processors::resource::attributes::5::pattern", "`pattern` is missing"),
+            ("processors::resource::attributes::6::pattern", "needs a name"),
+            ("processors::resource::attributes::7::pattern", "needs a name"),
+            ("processors::resource::attributes::8::pattern", "\"(?P<x>\" is no regular expression: unclosed group"),
+            ("processors::resource::attributes::9::converted_type", "`converted_type` is missing"),
+            ("processors::resource::attributes::10::converted_type", "known values: double, int, string"),
+            ("processors::resource::attributes::11::from_attribute", "`from_attribute` is missing"),
+            ("processors::resource::attributes::12::action", "did you mean `upsert`?"),
+            ("processors::resource::attributes::13::action", "`action` is missing"),
+            ("processors::resource::attributes::14::pattern", "the value of ${env:BAD} is no regular expression"),
+            ("processors::resource::attributes::15::colour", "unknown field `colour`"),
+        ],
+    );
+    refused("resource: {}", "traces", &[("processors::resource::attributes", "at least one action")]);
+    refused("attributes: {actions: []}", "traces", &[("processors::attributes::actions", "at least one action")]);
+    refused("attributes: {actions: x}", "traces", &[("processors::attributes::actions", "must be a list")]);
+}
+
+#[test]
+fn all_that_is_wrong_with_a_match_is_said_at_once() {
+    refused(
+        "filter:
+  spans:
+    include:
+      services: [a]
+    exclude:
+      match_type: regexp
+      span_names: ['ok', '(', '[']
+      attributes: [{key: a, value: 5}, {value: x}]
+      metric_names: [m]
+  metrics:
+    include: {match_type: expr, expressions: ['x']}
+    exclude: {match_type: rexegp, metric_names: [m]}
+  logs:
+    include: {match_type: strict, severity_number: {min: loud}, libraries: [{name: a}]}",
+        "traces",
+        &[
+            ("processors::filter::spans::include::match_type", "`match_type` is missing"),
+            ("processors::filter::spans::exclude::span_names::1", "unclosed group"),
+            ("processors::filter::spans::exclude::span_names::2", "unclosed character class"),
+            ("processors::filter::spans::exclude::attributes::0::value", "must be text"),
+            ("processors::filter::spans::exclude::attributes::1::key", "`key` must not be empty"),
+            ("processors::filter::spans::exclude::metric_names", "says nothing about spans"),
+            ("processors::filter::metrics::include::match_type", "not supported"),
+            ("processors::filter::metrics::include::expressions", "not supported"),
+            ("processors::filter::metrics::exclude::match_type", "did you mean `regexp`?"),
+            ("processors::filter::logs::include::severity_number::min", "\"loud\" is no severity"),
+            ("processors::filter::logs::include::libraries", "unknown field"),
+        ],
+    );
+    refused(
+        "filter: {error_mode: shrug, spans: {include: {match_type: strict, span_kinds: [SERVER]}, exclude: {match_type: strict}}}",
+        "traces",
+        &[
+            ("processors::filter::error_mode", "shrug"),
+            ("processors::filter::spans::include::span_kinds", "SPAN_KIND_SERVER"),
+            ("processors::filter::spans::exclude", "says nothing to match"),
+        ],
+    );
+}
+
+#[test]
+fn statements_are_refused_each_where_it_stands() {
+    let ottl = "statements in OTTL are not supported by this build";
+    refused(
+        "filter:
+  traces:
+    span:
+      - name == \"x\"
+      - kind == 1
+    spanevent: ['name == \"y\"']
+  metrics:
+    datapoint: ['value == 1']
+  logs:
+    log_record: ['body == \"\"']
+  trace_conditions:
+    - span.name == \"a\"
+  log_conditions:
+    - context: log
+      conditions:
+        - body == \"a\"
+        - body == \"b\"",
+        "traces",
+        &[
+            ("processors::filter::traces::span::0", ottl),
+            ("processors::filter::traces::span::1", ottl),
+            ("processors::filter::traces::spanevent::0", ottl),
+            ("processors::filter::metrics::datapoint::0", ottl),
+            ("processors::filter::logs::log_record::0", ottl),
+            ("processors::filter::trace_conditions::0", ottl),
+            ("processors::filter::log_conditions::0::conditions::0", ottl),
+            ("processors::filter::log_conditions::0::conditions::1", ottl),
+        ],
+    );
+}
+
+#[test]
+fn a_match_must_fit_the_pipelines_that_it_is_in() {
+    let by_name = "attributes: {include: {match_type: strict, span_names: [a]}, actions: [{key: a, action: delete}]}";
+    assert!(read(by_name, "traces").is_ok());
+    let path = "service::pipelines::logs::processors";
+    refused(by_name, "logs", &[(path, "matches by `span_names`, which logs do not have")]);
+    let by_resource =
+        "attributes: {exclude: {match_type: strict, resources: [{key: a}]}, actions: [{key: a, action: delete}]}";
+    for signal in ["traces", "logs", "metrics"] {
+        assert!(read(by_resource, signal).is_ok());
+    }
+}

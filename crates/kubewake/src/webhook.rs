@@ -1,0 +1,92 @@
+//! `kubewake webhook`: trace context on objects, whoever writes them.
+
+mod args;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::Context;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use kubewake_trail::webhook::{
+    Webhook,
+    certificates::{Keep, Terms},
+    clock::Clock,
+    registration::{Hooks, Registration},
+    serve::Server,
+    upkeep::{Plan, Upkeep},
+};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+
+pub(crate) use args::Args;
+
+use crate::logging;
+
+/// Who owns the fields of the registration.
+const MANAGER: &str = "kubewake-webhook";
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    let mut terminate = signal(SignalKind::terminate())?;
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let endpoint = args.endpoint(listener.local_addr()?)?;
+    let client = client(&args).await?;
+
+    let tracer = opentelemetry::global::BoxedTracer::new(Box::new(opentelemetry::trace::noop::NoopTracer::new()));
+    let webhook = Arc::new(Webhook::new(tracer, args.keys()?));
+    let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
+    let plan = Plan {
+        keep: keep(&args, &client),
+        terms: args.certificate_lifetime.map_or(Ok(Terms::default()), Terms::new).context("--certificate-lifetime")?,
+        names: endpoint.names(),
+        registrations: vec![Registration::new(client, &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
+        clock: Clock::default(),
+        counters: Arc::clone(webhook.counters()),
+    };
+    let mut upkeep = Upkeep::begin(plan).await.context("the webhook does not start")?;
+    let ready = Arc::new(AtomicBool::new(false));
+    let server = Server::start(listener, upkeep.serving().config()?, webhook.router(Arc::clone(&ready)))?;
+    upkeep.register().await.context("the webhook does not start")?;
+    ready.store(true, Ordering::Relaxed);
+    println!("ready webhook on {}", server.address());
+
+    tokio::select! {
+        never = upkeep.run() => match never {},
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    ready.store(false, Ordering::Relaxed);
+    if args.unregister_on_exit {
+        upkeep.unregister().await;
+    }
+    server.stop().await;
+    Ok(())
+}
+
+/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
+async fn client(args: &Args) -> anyhow::Result<Client> {
+    let config = match &args.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
+        }
+        None => Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG")?,
+    };
+    Ok(Client::try_from(config)?)
+}
+
+fn keep(args: &Args, client: &Client) -> Keep {
+    match &args.certificate_secret {
+        Some(secret) => {
+            Keep::Secret { api: Api::namespaced(client.clone(), &secret.namespace), name: secret.name.clone() }
+        }
+        None => Keep::Memory,
+    }
+}

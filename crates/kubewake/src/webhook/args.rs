@@ -1,0 +1,196 @@
+//! Arguments of `kubewake webhook`, and what they mean.
+
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use anyhow::{Context, bail, ensure};
+use http::Uri;
+use jiff::{Span, SpanRelativeTo};
+use k8s_openapi::{
+    api::admissionregistration::v1::{ServiceReference, WebhookClientConfig},
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+use kubewake_trail::{
+    carrier::Keys,
+    webhook::{
+        PATH,
+        select::{Resources, Select, parse_selector},
+    },
+};
+
+/// Arguments of `kubewake webhook`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake webhook --kubeconfig ./kubeconfig --select apps/v1/deployments --select v1/configmaps
+  kubewake webhook --select example.com/*/* --listen 0.0.0.0:9443 --service tracing/kubewake-webhook \\
+    --certificate-secret tracing/kubewake-webhook
+
+Spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say. Without them nothing is recorded, and the API server's own context is
+put on objects.")]
+pub(crate) struct Args {
+    /// What to stamp: GROUP/VERSION/RESOURCE, or VERSION/RESOURCE; each may be *; may be given more than once
+    #[arg(long, value_name = "RESOURCES", required = true)]
+    select: Vec<Resources>,
+    /// Only in namespaces with these labels, as kubectl writes them [default: all but kube-system and kube-node-lease]
+    #[arg(long, value_name = "LABELS", value_parser = parse_selector)]
+    namespace_selector: Option<LabelSelector>,
+    /// Only objects with these labels [default: all]
+    #[arg(long, value_name = "LABELS", value_parser = parse_selector)]
+    object_selector: Option<LabelSelector>,
+    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9443")]
+    pub(crate) listen: SocketAddr,
+    /// How the API server reaches it [default: https:// and where it listens]
+    #[arg(long, value_name = "URL", conflicts_with = "service")]
+    url: Option<Uri>,
+    /// The Service that the API server reaches it by; its port is 443 unless given
+    #[arg(long, value_name = "NAMESPACE/NAME[:PORT]")]
+    service: Option<Service>,
+    /// What the registration is called
+    #[arg(long, value_name = "NAME", default_value = "kubewake-webhook")]
+    pub(crate) name: String,
+    /// Keep certificates in this Secret, so that replicas share them; in memory without it
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) certificate_secret: Option<Named>,
+    /// How long certificates live, as in 90d or 12h; they are renewed before [default: 90d]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) certificate_lifetime: Option<Duration>,
+    /// The prefix of the annotations `traceparent` and `tracestate` [default: tracing.k8s.io]
+    #[arg(long, value_name = "DOMAIN")]
+    annotation_prefix: Option<String>,
+    /// Believe contexts of writers in these namespaces only; may be given more than once
+    #[arg(long, value_name = "NAMESPACE", conflicts_with = "distrust_namespace")]
+    trust_namespace: Vec<String>,
+    /// Do not believe contexts of writers in these namespaces; may be given more than once
+    #[arg(long, value_name = "NAMESPACE")]
+    distrust_namespace: Vec<String>,
+    /// Remove the registration when ending; otherwise API servers go on to call, and ignore that nobody answers
+    #[arg(long)]
+    pub(crate) unregister_on_exit: bool,
+}
+
+/// Something in a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug)]
+struct Service {
+    of: Named,
+    port: u16,
+}
+
+/// How an API server reaches the webhook.
+#[derive(Debug)]
+pub(crate) enum Endpoint {
+    Url { url: String, host: String },
+    Service { of: Named, port: u16 },
+}
+
+impl Args {
+    /// What is selected.
+    pub(crate) fn select(&self) -> Select {
+        let mut select = Select::new(self.select.clone());
+        select.namespaces = self.namespace_selector.clone().unwrap_or(select.namespaces);
+        select.objects = self.object_selector.clone().unwrap_or(select.objects);
+        select
+    }
+
+    /// Where a context is put.
+    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+        let prefix = self.annotation_prefix.as_deref();
+        prefix.map_or_else(|| Ok(Keys::default()), Keys::new).context("--annotation-prefix")
+    }
+
+    /// Where the API server finds what listens here.
+    pub(crate) fn endpoint(&self, listens: SocketAddr) -> anyhow::Result<Endpoint> {
+        match (&self.service, &self.url) {
+            (Some(service), _) => Ok(Endpoint::Service { of: service.of.clone(), port: service.port }),
+            (None, Some(url)) => Endpoint::at(url).with_context(|| format!("--url {url}")),
+            (None, None) => {
+                let everywhere = listens.ip().is_unspecified();
+                ensure!(!everywhere, "who listens on {} must say how it is reached: --service or --url", listens.ip());
+                let url = format!("https://{listens}{PATH}");
+                Ok(Endpoint::Url { url, host: listens.ip().to_string() })
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    fn at(url: &Uri) -> anyhow::Result<Self> {
+        let Some(authority) = url.authority().filter(|_| url.scheme_str() == Some("https")) else {
+            bail!("it must begin with https:// and a host, since an API server calls over TLS only");
+        };
+        ensure!(!authority.as_str().contains('@') && url.query().is_none(), "it may have no user and no query");
+        ensure!(matches!(url.path(), "" | "/" | PATH), "its path is {PATH}");
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        Ok(Self::Url { url: format!("https://{authority}{PATH}"), host })
+    }
+
+    /// What the registration says.
+    pub(crate) fn client_config(&self) -> WebhookClientConfig {
+        match self {
+            Self::Url { url, .. } => WebhookClientConfig { url: Some(url.clone()), ..WebhookClientConfig::default() },
+            Self::Service { of, port } => {
+                let (namespace, name) = (of.namespace.clone(), of.name.clone());
+                let service = ServiceReference { namespace, name, path: Some(PATH.into()), port: Some((*port).into()) };
+                WebhookClientConfig { service: Some(service), ..WebhookClientConfig::default() }
+            }
+        }
+    }
+
+    /// The names that the certificate must have.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        match self {
+            Self::Url { host, .. } => BTreeSet::from([host.clone()]),
+            Self::Service { of: Named { namespace, name }, .. } => {
+                BTreeSet::from([format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")])
+            }
+        }
+    }
+}
+
+impl FromStr for Named {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (namespace, name) = text.split_once('/').with_context(|| format!("{text:?} is not NAMESPACE/NAME"))?;
+        let is_name = |part: &str| {
+            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+            !part.is_empty() && part.len() <= 253 && part.chars().all(allowed) && part.parse::<IpAddr>().is_err()
+        };
+        ensure!(is_name(namespace) && is_name(name), "{text:?} is not NAMESPACE/NAME");
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl FromStr for Service {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (of, port) = match text.split_once(':') {
+            Some((of, port)) => (of, port.parse().with_context(|| format!("{port:?} is no port"))?),
+            None => (text, 443),
+        };
+        Ok(Self { of: of.parse()?, port })
+    }
+}
+
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    let span: Span = text.parse().with_context(|| format!("{text:?} is no time such as 90d or 12h"))?;
+    Ok(span.to_duration(SpanRelativeTo::days_are_24_hours())?.try_into()?)
+}
+
+#[cfg(test)]
+mod tests;

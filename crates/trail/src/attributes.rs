@@ -1,0 +1,74 @@
+//! The names of every span and attribute, all in one place.
+//!
+//! They follow OpenTelemetry's semantic conventions where there are any (`k8s.namespace.name`, `http.*`, `server.*`, `error.type`). For objects of any
+//! kind there are none yet: `k8s.object.*` is ours.
+
+use kube::Resource;
+use opentelemetry::KeyValue;
+
+pub(crate) const NAMESPACE: &str = "k8s.namespace.name";
+pub(crate) const KIND: &str = "k8s.object.kind";
+pub(crate) const API_VERSION: &str = "k8s.object.api_version";
+pub(crate) const NAME: &str = "k8s.object.name";
+pub(crate) const UID: &str = "k8s.object.uid";
+pub(crate) const GENERATION: &str = "k8s.object.generation";
+pub(crate) const RESOURCE_VERSION: &str = "k8s.object.resource_version";
+
+pub(crate) const REASON: &str = "trail.reason";
+pub(crate) const RELATED: &str = "trail.related";
+pub(crate) const ATTEMPT: &str = "trail.attempt";
+pub(crate) const QUEUE_WAIT_MS: &str = "trail.queue_wait_ms";
+pub(crate) const REQUEUE: &str = "trail.requeue";
+pub(crate) const OUTCOME: &str = "trail.outcome";
+pub(crate) const WRITES: &str = "trail.writes";
+pub(crate) const DRIFT: &str = "trail.drift";
+pub(crate) const SOURCE: &str = "trail.source";
+
+pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const METHOD: &str = "http.request.method";
+pub(crate) const STATUS_CODE: &str = "http.response.status_code";
+pub(crate) const URL_PATH: &str = "url.path";
+pub(crate) const SERVER_ADDRESS: &str = "server.address";
+pub(crate) const SERVER_PORT: &str = "server.port";
+
+/// What an error may take of a span.
+const MAX_MESSAGE: usize = 1024;
+
+/// Which object this is about.
+pub(crate) fn object<K: Resource>(object: &K, kind: &K::DynamicType) -> Vec<KeyValue> {
+    let meta = object.meta();
+    let text = |key: &'static str, value: &Option<String>| value.clone().map(|value| KeyValue::new(key, value));
+    let mut attributes = Vec::with_capacity(14);
+    attributes.push(KeyValue::new(KIND, K::kind(kind).into_owned()));
+    attributes.push(KeyValue::new(API_VERSION, K::api_version(kind).into_owned()));
+    attributes.extend(text(NAMESPACE, &meta.namespace));
+    attributes.extend(text(NAME, &meta.name));
+    attributes.extend(text(UID, &meta.uid));
+    attributes.extend(meta.generation.map(|generation| KeyValue::new(GENERATION, generation)));
+    attributes.extend(text(RESOURCE_VERSION, &meta.resource_version));
+    attributes
+}
+
+/// An error with its sources, not longer than a span should be.
+pub(crate) fn message(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        // Many an error prints its source itself.
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        if text.len() > MAX_MESSAGE {
+            break;
+        }
+        source = error.source();
+    }
+    if let Some((at, _)) = text.char_indices().take_while(|(at, _)| *at <= MAX_MESSAGE).last()
+        && text.len() > MAX_MESSAGE
+    {
+        text.truncate(at);
+    }
+    text
+}

@@ -1,0 +1,293 @@
+//! A layer for kube's client: a span for each call, with the context in its headers, and a note of what the call changed.
+//!
+//! Only calls made while a span is current are touched; watches and leases never are.
+//!
+//! kube's client hands a request to a task of its own, where the caller's context is not current. So nothing happens before the caller awaits
+//! the answer, which it does in its own task. Connections are made by hyper in tasks that know nothing of us: no span stays open in a pool.
+//!
+//! *Who else records.* The API server continues a context whose `sampled` flag is set, and its spans would be orphans if ours were dropped later. So while a run
+//! has changed nothing, the flag is set only on a request that will probably change something: a POST, a DELETE, or a body that was not the last one sent to that path.
+//! A run that set it is kept.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    task::{self, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::{
+    future::{BoxFuture, poll_fn},
+    lock::Mutex,
+};
+use http::{Method, Request, Response, Uri, uri::Scheme};
+use http_body::Body as HttpBody;
+use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use kube::client::{Body, ClientBuilder};
+use opentelemetry::{
+    Context, KeyValue,
+    context::FutureExt as _,
+    trace::{SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _},
+};
+use tower::{BoxError, Layer, Service};
+
+use self::{answer::Answer, target::Target};
+use crate::{
+    attributes, context,
+    run::Run,
+    trail::{Shared, Trail},
+};
+
+mod answer;
+pub(crate) mod known;
+mod target;
+
+/// The body of an answer.
+type Answered = UnsyncBoxBody<Bytes, BoxError>;
+
+impl Trail {
+    /// A client whose calls are traced.
+    ///
+    /// # Errors
+    /// Where kube cannot make a client from this configuration.
+    pub fn client(&self, config: kube::Config) -> kube::Result<kube::Client> {
+        let server = Arc::new(config.cluster_url.clone());
+        Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server: Some(server), ..self.layer() }).build())
+    }
+
+    /// The layer alone, for a client that is made in another way. It belongs outside of kube's own layers.
+    #[must_use]
+    pub fn layer(&self) -> TraceLayer {
+        if let Some(shared) = self.shared() {
+            shared.tracks_writes.store(true, Ordering::Relaxed);
+        }
+        TraceLayer { trail: self.clone(), server: None }
+    }
+}
+
+/// Traces the calls of a client.
+#[derive(Clone, Debug)]
+pub struct TraceLayer {
+    trail: Trail,
+    server: Option<Arc<Uri>>,
+}
+
+impl<S> Layer<S> for TraceLayer {
+    type Service = TraceService<S>;
+
+    fn layer(&self, inner: S) -> TraceService<S> {
+        let inner = Arc::new(Mutex::new(inner));
+        TraceService { trail: self.trail.clone(), server: self.server.clone(), inner }
+    }
+}
+
+/// A client whose calls are traced.
+#[derive(Debug)]
+pub struct TraceService<S> {
+    trail: Trail,
+    server: Option<Arc<Uri>>,
+    /// Called when the answer is awaited, so it must be shared.
+    inner: Arc<Mutex<S>>,
+}
+
+impl<S, B> Service<Request<Body>> for TraceService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Answered>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Answered>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (trail, server, inner) = (self.trail.clone(), self.server.clone(), Arc::clone(&self.inner));
+        Box::pin(async move {
+            let current = Context::current();
+            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, server.as_deref()));
+            match call {
+                Some(call) => call.traced(request, &inner).await,
+                None => send(&inner, request).await.map(|response| response.map(whole)),
+            }
+        })
+    }
+}
+
+/// A call that is traced.
+struct Call {
+    shared: Arc<Shared>,
+    run: Option<Run>,
+    context: Context,
+    method: Method,
+    uri: Uri,
+    is_write: bool,
+}
+
+impl Call {
+    fn of(shared: &Arc<Shared>, request: &Request<Body>, current: &Context, server: Option<&Uri>) -> Option<Self> {
+        if !current.span().span_context().is_valid() {
+            return None;
+        }
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let target = Target::parse(uri.path());
+        let parameter = |wanted: &str| uri.query().is_some_and(|query| query.split('&').any(|part| part == wanted));
+        if parameter("watch=true") || parameter("watch=1") || target.as_ref().is_some_and(Target::is_lease) {
+            return None;
+        }
+        let reads = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_write = !reads && target.is_some() && !parameter("dryRun=All");
+        // Outside of a run everything is kept.
+        let run = current.get::<Run>().map(Run::inside);
+        let pattern = target.map_or_else(|| uri.path().to_owned(), |target| target.pattern());
+        let parent = run.clone().map_or_else(|| current.clone(), |run| current.with_value(run));
+        let builder = shared.tracer.span_builder(format!("{method} {pattern}")).with_kind(SpanKind::Client);
+        let context = parent.with_span(shared.tracer.build_with_context(builder, &parent));
+        if context.span().is_recording() {
+            context.span().set_attributes(describe(&method, &uri, server));
+        }
+        Some(Self { shared: Arc::clone(shared), run, context, method, uri, is_write })
+    }
+
+    async fn traced<S, B>(self, request: Request<Body>, inner: &Mutex<S>) -> Result<Response<Answered>, BoxError>
+    where
+        S: Service<Request<Body>, Response = Response<B>>,
+        S::Error: Into<BoxError>,
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (mut parts, body) = request.into_parts();
+        if !self.context.span().is_recording() {
+            context::inject(self.context.span().span_context(), &mut parts.headers);
+            let sent = send(inner, Request::from_parts(parts, body)).with_context(self.context.clone()).await;
+            return sent.map(|response| response.map(whole));
+        }
+        // In memory already: kube's requests are.
+        let body = body.collect_bytes().await?;
+        context::inject(&self.sent_context(&body), &mut parts.headers);
+        let newest = Target::parse(self.uri.path())
+            .map(|target| self.shared.known.newest(target.group, target.resource))
+            .unwrap_or_default();
+        let request = Request::from_parts(parts, Body::from(body.clone()));
+        let answer = send(inner, request).with_context(self.context.clone()).await;
+        let answer = match answer {
+            Ok(response) => self.read(response, newest).await,
+            Err(error) => Err(error),
+        };
+        self.finish(&body, &answer);
+        answer
+    }
+
+    /// The context as the API server sees it.
+    fn sent_context(&self, body: &[u8]) -> SpanContext {
+        let span = self.context.span().span_context().clone();
+        let Some(run) = &self.run else { return span };
+        let news = match self.method {
+            _ if run.will_be_kept() => true,
+            _ if !self.is_write || run.is_quiet() => false,
+            Method::POST | Method::DELETE => true,
+            _ => !self.shared.known.repeats(&self.path(), body),
+        };
+        if news {
+            run.note_exposed();
+            return span;
+        }
+        let flags = span.trace_flags().with_sampled(false);
+        SpanContext::new(span.trace_id(), span.span_id(), flags, false, span.trace_state().clone())
+    }
+
+    fn path(&self) -> String {
+        format!("{} {}", self.method, self.uri)
+    }
+
+    /// Looks into the answer to a write. kube reads it as a whole anyway.
+    async fn read<B>(&self, response: Response<B>, newest: u64) -> Result<Response<Answered>, BoxError>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if !self.is_write {
+            return Ok(response.map(whole));
+        }
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+        if let Some(target) = Target::parse(self.uri.path()) {
+            let answer = Answer::read(&bytes);
+            if let Some(run) = &self.run {
+                run.note_write(answer.is_change(&self.method, &target, parts.status, newest));
+            }
+            if parts.status.is_success() {
+                self.shared.known.saw(target.group, target.resource, answer.revision());
+            }
+        }
+        Ok(Response::from_parts(parts, whole(Full::new(bytes))))
+    }
+
+    fn finish(&self, body: &[u8], answer: &Result<Response<Answered>, BoxError>) {
+        let span = self.context.span();
+        let failed = match answer {
+            Ok(response) => {
+                let status = response.status();
+                span.set_attribute(KeyValue::new(attributes::STATUS_CODE, i64::from(status.as_u16())));
+                if status.is_client_error() || status.is_server_error() {
+                    span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, status.as_str().to_owned()));
+                    span.set_status(Status::error(status.canonical_reason().unwrap_or_default()));
+                }
+                !status.is_success()
+            }
+            Err(error) => {
+                span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, "connection"));
+                span.set_status(Status::error(attributes::message(&**error)));
+                true
+            }
+        };
+        if self.is_write {
+            self.shared.known.answered(&self.path(), body, !failed);
+        }
+        if let Some(run) = &self.run {
+            // A write that changed nothing is not worth a span; a read is, in a run that is.
+            let keep = !self.is_write || failed || run.has_changed() || run.is_exposed();
+            self.shared.hold.settle(run, keep);
+        }
+        span.end();
+    }
+}
+
+/// Calls the client once it is ready.
+async fn send<S, B>(inner: &Mutex<S>, request: Request<Body>) -> Result<Response<B>, BoxError>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+{
+    let response = {
+        let mut inner = inner.lock().await;
+        poll_fn(|task| inner.poll_ready(task)).await.map_err(Into::into)?;
+        inner.call(request)
+    };
+    response.await.map_err(Into::into)
+}
+
+fn whole<B>(body: B) -> Answered
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+fn describe(method: &Method, uri: &Uri, server: Option<&Uri>) -> Vec<KeyValue> {
+    let mut attributes = vec![
+        KeyValue::new(attributes::METHOD, method.as_str().to_owned()),
+        KeyValue::new(attributes::URL_PATH, uri.path().to_owned()),
+    ];
+    let server = server.unwrap_or(uri);
+    attributes.extend(server.host().map(|host| KeyValue::new(attributes::SERVER_ADDRESS, host.to_owned())));
+    let default = if server.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
+    let port = server.host().map(|_| server.port_u16().unwrap_or(default));
+    attributes.extend(port.map(|port| KeyValue::new(attributes::SERVER_PORT, i64::from(port))));
+    attributes
+}

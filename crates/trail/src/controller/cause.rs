@@ -1,0 +1,132 @@
+//! Why an object is to be reconciled: noted when an event arrives, taken when the run begins.
+//!
+//! kube's queue joins requests for the same object and tells the reconciler nothing about them. So the same events are noted here by object, joined in
+//! the same way: the first reason and the earliest arrival count, and every related object's context is kept, up to a limit.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use opentelemetry::trace::SpanContext;
+
+use super::relation::MAX_LINKS;
+
+/// What led to a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Somebody else's controller runs this, and does not say.
+    #[default]
+    Unknown,
+    /// The object was there when the controller started.
+    InitialList,
+    ObjectUpdated,
+    RelatedObjectUpdated,
+    /// The run before asked for another.
+    Requeue,
+    /// The run before failed.
+    Retry,
+    /// Everything is to be looked at.
+    Bulk,
+}
+
+impl Reason {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::InitialList => "initial_list",
+            Self::ObjectUpdated => "object_updated",
+            Self::RelatedObjectUpdated => "related_object_updated",
+            Self::Requeue => "requeue",
+            Self::Retry => "retry",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
+/// What is known about why a run begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cause {
+    pub(crate) reason: Reason,
+    /// When the first event arrived.
+    pub(crate) arrived: Option<Instant>,
+    /// The first related object, as `Kind/namespace/name`.
+    pub(crate) related: Option<String>,
+    /// Contexts on related objects.
+    pub(crate) contexts: Vec<SpanContext>,
+}
+
+/// An object of the controller's kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+/// Notes by object.
+#[derive(Debug, Default)]
+pub(crate) struct Causes(Mutex<HashMap<Key, Cause>>);
+
+impl Causes {
+    pub(crate) fn note(&self, key: Key, new: Cause) {
+        let mut notes = self.notes();
+        let Some(cause) = notes.get_mut(&key) else {
+            notes.insert(key, new);
+            return;
+        };
+        if cause.reason == Reason::InitialList && new.reason != Reason::InitialList {
+            // Something happened since: this is not only the start any more.
+            cause.reason = new.reason;
+            cause.related = new.related;
+        }
+        for context in new.contexts {
+            if cause.contexts.len() < MAX_LINKS && !cause.contexts.contains(&context) {
+                cause.contexts.push(context);
+            }
+        }
+    }
+
+    pub(crate) fn take(&self, key: &Key) -> Option<Cause> {
+        self.notes().remove(key)
+    }
+
+    fn notes(&self) -> MutexGuard<'_, HashMap<Key, Cause>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::parse;
+
+    fn key() -> Key {
+        Key { namespace: None, name: "a".to_owned() }
+    }
+
+    fn cause(reason: Reason, contexts: &[SpanContext]) -> Cause {
+        Cause { reason, contexts: contexts.to_vec(), ..Cause::default() }
+    }
+
+    #[test]
+    fn causes_are_joined_until_a_run_takes_them() {
+        let causes = Causes::default();
+        let context = parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None).unwrap();
+        causes.note(key(), cause(Reason::ObjectUpdated, &[]));
+        causes.note(key(), cause(Reason::RelatedObjectUpdated, &[context.clone()]));
+        causes.note(key(), cause(Reason::RelatedObjectUpdated, &[context.clone()]));
+        let joined = causes.take(&key()).unwrap();
+        assert_eq!((joined.reason, joined.contexts), (Reason::ObjectUpdated, vec![context]));
+        assert!(causes.take(&key()).is_none());
+    }
+
+    #[test]
+    fn what_happens_after_the_start_is_no_initial_list() {
+        let causes = Causes::default();
+        causes.note(key(), cause(Reason::InitialList, &[]));
+        causes.note(key(), cause(Reason::InitialList, &[]));
+        causes.note(key(), cause(Reason::ObjectUpdated, &[]));
+        assert_eq!(causes.take(&key()).unwrap().reason, Reason::ObjectUpdated);
+    }
+}

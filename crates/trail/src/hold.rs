@@ -1,0 +1,95 @@
+//! A span processor that holds the spans of a [`Run`] until it is known whether the run did anything.
+//!
+//! It stands before the processor that exports. Spans that belong to no run pass at once.
+//! Assumed: it is the only processor of its provider, as each processor sees every span.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+
+use opentelemetry::{
+    Context,
+    trace::{Span as _, SpanContext, SpanId, TraceId},
+};
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    trace::{Span, SpanData, SpanProcessor},
+};
+
+use crate::run::{Fate, Run};
+
+/// Holds spans before another processor. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct Hold(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Locked for writing only when the provider is built.
+    next: RwLock<Box<dyn SpanProcessor>>,
+    /// Spans of runs that have not ended.
+    runs: Mutex<HashMap<(TraceId, SpanId), Run>>,
+}
+
+impl Hold {
+    /// Holds spans before this processor.
+    pub fn new(next: impl SpanProcessor + 'static) -> Self {
+        Self(Arc::new(Inner { next: RwLock::new(Box::new(next)), runs: Mutex::default() }))
+    }
+
+    /// Passes a span on that the SDK did not make, or holds it with its run.
+    pub(crate) fn record(&self, span: SpanData, run: Option<&Run>) {
+        let fate = match run {
+            Some(run) => run.take(span),
+            None => Fate::Export(span),
+        };
+        if let Fate::Export(span) = fate {
+            self.export(span);
+        }
+    }
+
+    /// Settles a run.
+    pub(crate) fn settle(&self, run: &Run, keep: bool) {
+        run.settle(keep).into_iter().for_each(|span| self.export(span));
+    }
+
+    fn export(&self, span: SpanData) {
+        self.0.next.read().unwrap_or_else(PoisonError::into_inner).on_end(span);
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<(TraceId, SpanId), Run>> {
+        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(context: &SpanContext) -> (TraceId, SpanId) {
+    (context.trace_id(), context.span_id())
+}
+
+impl SpanProcessor for Hold {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        if let Some(run) = context.get::<Run>() {
+            self.runs().insert(key(span.span_context()), run.clone());
+        }
+        self.0.next.read().unwrap_or_else(PoisonError::into_inner).on_start(span, context);
+    }
+
+    fn on_end(&self, span: SpanData) {
+        let run = self.runs().remove(&key(&span.span_context));
+        self.record(span, run.as_ref());
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.next.read().unwrap_or_else(PoisonError::into_inner).force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.next.read().unwrap_or_else(PoisonError::into_inner).shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.0.next.write().unwrap_or_else(PoisonError::into_inner).set_resource(resource);
+    }
+}

@@ -1,0 +1,162 @@
+//! What a piece of work did, so that its spans are kept only when it did something.
+//!
+//! A [`Run`] is a reconcile, or one call of a helper inside it. It is found through the OpenTelemetry [`Context`], which follows the work. Its spans are
+//! held until it is settled: kept when something was changed, failed, or left the process under the `sampled` flag (whoever got it
+//! has spans below ours, which would be orphans); forgotten otherwise.
+//! A run inside another hands its spans to that one, which decides again.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+use opentelemetry::Context;
+use opentelemetry_sdk::trace::SpanData;
+
+/// Spans of one run that wait for it to be settled. Nobody reads a trace with more in one step; later ones are left out.
+const MAX_HELD: usize = 512;
+
+/// A piece of work and what it did.
+#[derive(Clone, Debug)]
+pub struct Run(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    held: Mutex<Held>,
+    outer: Option<Run>,
+    writes: AtomicU32,
+    changed: AtomicBool,
+    exposed: AtomicBool,
+    /// Nothing is expected to change.
+    quiet: bool,
+}
+
+#[derive(Debug)]
+enum Held {
+    /// Not settled yet.
+    Spans(Vec<SpanData>),
+    Kept,
+    Forgotten,
+}
+
+/// What becomes of a span.
+#[derive(Debug)]
+pub(crate) enum Fate {
+    /// To be exported now.
+    Export(SpanData),
+    /// Held, or forgotten.
+    Gone,
+}
+
+impl Run {
+    /// The run that the caller is part of.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        Context::map_current(|context| context.get::<Self>().cloned())
+    }
+
+    /// Says that something was changed which no client of ours saw: at a cloud provider, in a database.
+    pub fn note_change(&self) {
+        self.0.changed.store(true, Ordering::Relaxed);
+        if let Some(outer) = &self.0.outer {
+            outer.note_change();
+        }
+    }
+
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self::with(None, quiet)
+    }
+
+    /// A run inside another.
+    pub(crate) fn inside(outer: &Self) -> Self {
+        Self::with(Some(outer.clone()), outer.0.quiet)
+    }
+
+    fn with(outer: Option<Self>, quiet: bool) -> Self {
+        Self(Arc::new(Inner {
+            held: Mutex::new(Held::Spans(Vec::new())),
+            outer,
+            writes: AtomicU32::new(0),
+            changed: AtomicBool::new(false),
+            exposed: AtomicBool::new(false),
+            quiet,
+        }))
+    }
+
+    pub(crate) fn note_write(&self, changed: bool) {
+        self.0.writes.fetch_add(1, Ordering::Relaxed);
+        self.0.changed.fetch_or(changed, Ordering::Relaxed);
+        if let Some(outer) = &self.0.outer {
+            outer.note_write(changed);
+        }
+    }
+
+    /// The context left the process under the `sampled` flag.
+    pub(crate) fn note_exposed(&self) {
+        self.0.exposed.store(true, Ordering::Relaxed);
+        if let Some(outer) = &self.0.outer {
+            outer.note_exposed();
+        }
+    }
+
+    pub(crate) fn writes(&self) -> u32 {
+        self.0.writes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        self.0.changed.load(Ordering::Relaxed)
+    }
+
+    /// Whether this run, or the one around it, has changed something, so that it will be kept anyway.
+    pub(crate) fn will_be_kept(&self) -> bool {
+        self.has_changed() || self.is_exposed() || self.0.outer.as_ref().is_some_and(Self::will_be_kept)
+    }
+
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.0.exposed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.0.quiet
+    }
+
+    /// Takes a span that has ended.
+    pub(crate) fn take(&self, span: SpanData) -> Fate {
+        let span = {
+            let mut held = self.held();
+            match &mut *held {
+                Held::Forgotten => return Fate::Gone,
+                Held::Kept => span,
+                Held::Spans(spans) if spans.len() < MAX_HELD => {
+                    spans.push(span);
+                    return Fate::Gone;
+                }
+                // One that is left out may have been the parent of others, which is better than memory without an end.
+                Held::Spans(_) => return Fate::Gone,
+            }
+        };
+        match &self.0.outer {
+            Some(outer) => outer.take(span),
+            None => Fate::Export(span),
+        }
+    }
+
+    /// Settles the run, and gives the spans that are to be exported now.
+    pub(crate) fn settle(&self, keep: bool) -> Vec<SpanData> {
+        let next = if keep { Held::Kept } else { Held::Forgotten };
+        let Held::Spans(spans) = std::mem::replace(&mut *self.held(), next) else { return Vec::new() };
+        if !keep {
+            return Vec::new();
+        }
+        let Some(outer) = &self.0.outer else { return spans };
+        let export = |span| match outer.take(span) {
+            Fate::Export(span) => Some(span),
+            Fate::Gone => None,
+        };
+        spans.into_iter().filter_map(export).collect()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

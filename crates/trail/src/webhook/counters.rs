@@ -1,0 +1,162 @@
+//! What a webhook did, counted.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Names that the counters of one sort have on the page.
+trait Label: Copy + 'static {
+    const ALL: &'static [Self];
+    fn name(self) -> &'static str;
+}
+
+macro_rules! labels {
+    ($(#[$outer:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)? }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum { $($(#[$doc])* $variant),* }
+
+        impl Label for $enum {
+            const ALL: &'static [Self] = &[$(Self::$variant),*];
+            fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+
+        impl $enum {
+            /// As it is called in metrics and spans.
+            pub fn name(self) -> &'static str {
+                Label::name(self)
+            }
+        }
+    };
+}
+
+labels! {
+    /// What became of a call.
+    Outcome {
+        /// The object got a context.
+        Stamped => "stamped",
+        /// The writer's own context stays.
+        Kept => "kept",
+        /// A context that the update lost is there again.
+        Restored => "restored",
+        /// There was nothing to do.
+        Unchanged => "unchanged",
+        /// It is nothing that is ever stamped: a subresource, a deletion, a review.
+        Skipped => "skipped",
+        /// Something was wrong, and the object was let through as it is.
+        Failed => "failed",
+    }
+}
+
+labels! {
+    /// What was wrong with a call that was let through unchanged.
+    Trouble {
+        /// The request is too long.
+        TooLarge => "too_large",
+        /// It took too long to arrive.
+        TooSlow => "too_slow",
+        /// Too much is under way.
+        Busy => "busy",
+        /// It is not JSON, or no `AdmissionReview` of version 1.
+        NoReview => "no_review",
+        /// The object in it makes no sense.
+        BadObject => "bad_object",
+        /// The object's annotations have no room for a context.
+        NoRoom => "no_room",
+    }
+}
+
+labels! {
+    /// What the upkeep did.
+    Upkept {
+        /// New certificates.
+        CertificatesRenewed => "certificates_renewed",
+        /// No new certificates.
+        CertificatesFailed => "certificates_failed",
+        /// A registration was written.
+        Registered => "registered",
+        /// A registration could not be written.
+        RegistrationFailed => "registration_failed",
+    }
+}
+
+/// More than any of the enums has.
+const MOST: usize = 8;
+
+#[derive(Debug, Default)]
+struct Row([AtomicU64; MOST]);
+
+impl Row {
+    fn at(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, place: usize) {
+        if let Some(count) = self.0.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn page<L: Label>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
+        writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
+        let mut all = L::ALL.iter().enumerate();
+        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.at(place)))
+    }
+}
+
+/// All counters of a webhook.
+#[derive(Debug, Default)]
+pub struct Counters {
+    calls: Row,
+    troubles: Row,
+    upkeep: Row,
+}
+
+impl Counters {
+    /// Counts a call.
+    pub fn called(&self, outcome: Outcome) {
+        self.calls.add(outcome as usize);
+    }
+
+    /// Counts a call that was let through because something was wrong.
+    pub fn troubled(&self, trouble: Trouble) {
+        self.called(Outcome::Failed);
+        self.troubles.add(trouble as usize);
+    }
+
+    /// Counts what the upkeep did.
+    pub fn upkept(&self, what: Upkept) {
+        self.upkeep.add(what as usize);
+    }
+
+    /// How many calls ended so.
+    pub fn calls(&self, outcome: Outcome) -> u64 {
+        self.calls.at(outcome as usize)
+    }
+
+    /// How often this was wrong.
+    pub fn troubles(&self, trouble: Trouble) -> u64 {
+        self.troubles.at(trouble as usize)
+    }
+
+    /// How often the upkeep did this.
+    pub fn upkeep(&self, what: Upkept) -> u64 {
+        self.upkeep.at(what as usize)
+    }
+
+    /// The page for Prometheus.
+    pub fn page(&self) -> String {
+        let mut out = String::new();
+        let calls = ("kubewake_webhook_calls_total", "Calls of API servers, by what became of them.", "outcome");
+        let troubles = ("kubewake_webhook_troubles_total", "Calls let through unchanged, by what was wrong.", "reason");
+        let upkeep = ("kubewake_webhook_upkeep_total", "Certificates and registrations, by what was done.", "event");
+        // Writing to a string cannot fail.
+        let _ = self.calls.page::<Outcome>(&mut out, calls.0, calls.1, calls.2);
+        let _ = self.troubles.page::<Trouble>(&mut out, troubles.0, troubles.1, troubles.2);
+        let _ = self.upkeep.page::<Upkept>(&mut out, upkeep.0, upkeep.1, upkeep.2);
+        out
+    }
+}

@@ -1,0 +1,132 @@
+//! The registration of a webhook with the API server, kept as it should be.
+//!
+//! A [`Registration`] knows what a `MutatingWebhookConfiguration` or a `ValidatingWebhookConfiguration` should say, but for the `caBundle`, which changes with the
+//! certificates. [`Registration::renew`] writes it by server-side apply, and only where the live object differs: a start writes nothing that is there
+//! already, and two replicas do not wake each other.
+//!
+//! *Guaranteed*: every field that is ours has our value after `renew`, whoever changed it. *Not done*: what others add beside it, such as another webhook in the
+//! same object or a match condition of their own, stays as server-side apply leaves it.
+
+use k8s_openapi::{
+    ByteString, Resource as _,
+    api::admissionregistration::v1::{
+        MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
+    },
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
+    core::ObjectMeta,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+mod compare;
+
+/// What is registered. The `caBundle` of each webhook is filled in.
+#[derive(Clone, Debug)]
+pub enum Hooks {
+    /// They may change objects.
+    Mutating(Vec<MutatingWebhook>),
+    /// They may refuse objects.
+    Validating(Vec<ValidatingWebhook>),
+}
+
+/// A registration that is kept as it should be.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    api: Api<DynamicObject>,
+    name: String,
+    manager: String,
+    hooks: Hooks,
+}
+
+impl Registration {
+    /// One of this name, owned by this field manager.
+    pub fn new(client: Client, name: &str, manager: &str, hooks: Hooks) -> Self {
+        let resource = match hooks {
+            Hooks::Mutating(_) => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+            Hooks::Validating(_) => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+        };
+        let api = Api::all_with(client, &resource);
+        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &'static str {
+        match self.hooks {
+            Hooks::Mutating(_) => MutatingWebhookConfiguration::KIND,
+            Hooks::Validating(_) => ValidatingWebhookConfiguration::KIND,
+        }
+    }
+
+    /// The objects of its kind.
+    pub fn api(&self) -> &Api<DynamicObject> {
+        &self.api
+    }
+
+    /// Whether a live object says all that it should with this bundle.
+    pub fn is_in(&self, live: &DynamicObject, bundle: &str) -> Result<bool, serde_json::Error> {
+        Ok(compare::covers(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+    }
+
+    /// Looks at the object as it is now, and makes it what it should be. Says whether it had to be written.
+    pub async fn renew(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
+        *live = self.api.get_opt(&self.name).await?;
+        if let Some(live) = live
+            && self.is_in(live, bundle).map_err(kube::Error::SerdeError)?
+        {
+            return Ok(false);
+        }
+        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
+        let params = PatchParams::apply(&self.manager).force();
+        *live = Some(self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await?);
+        Ok(true)
+    }
+
+    /// Removes it, if it is still the object that was seen.
+    pub async fn remove(&self, seen: &DynamicObject) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: seen.uid(), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match self.api.delete(&self.name, &params).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            removed => removed.map(drop),
+        }
+    }
+
+    /// The object as it should be.
+    fn wanted(&self, bundle: &str) -> Result<Value, serde_json::Error> {
+        let bundle = || Some(ByteString(bundle.as_bytes().to_vec()));
+        match &self.hooks {
+            Hooks::Mutating(hooks) => {
+                let mut hooks = hooks.clone();
+                hooks.iter_mut().for_each(|hook| hook.client_config.ca_bundle = bundle());
+                self.object(&MutatingWebhookConfiguration { metadata: ObjectMeta::default(), webhooks: Some(hooks) })
+            }
+            Hooks::Validating(hooks) => {
+                let mut hooks = hooks.clone();
+                hooks.iter_mut().for_each(|hook| hook.client_config.ca_bundle = bundle());
+                self.object(&ValidatingWebhookConfiguration { metadata: ObjectMeta::default(), webhooks: Some(hooks) })
+            }
+        }
+    }
+
+    fn object(&self, configuration: &impl Serialize) -> Result<Value, serde_json::Error> {
+        let mut object = serde_json::to_value(configuration)?;
+        if let Some(object) = object.as_object_mut() {
+            let metadata = serde_json::json!({
+                "name": self.name, "labels": { "app.kubernetes.io/managed-by": self.manager },
+            });
+            object.insert("metadata".into(), metadata);
+        }
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests;

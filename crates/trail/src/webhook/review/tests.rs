@@ -1,0 +1,55 @@
+use serde_json::json;
+
+use super::*;
+
+fn body(request: Value) -> Vec<u8> {
+    json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request }).to_string().into()
+}
+
+fn request() -> Value {
+    json!({
+        "uid": "u", "operation": "CREATE", "userInfo": {}, "dryRun": false,
+        "kind": { "group": "", "version": "v1", "kind": "ConfigMap" },
+        "resource": { "group": "", "version": "v1", "resource": "configmaps" },
+        "object": { "metadata": { "generateName": "a-" } }, "oldObject": null,
+    })
+}
+
+#[test]
+fn a_review_is_read() {
+    let review = Review::read(&body(request())).unwrap();
+    assert_eq!((&*review.uid, &*review.kind.kind, review.shown_name()), ("u", "ConfigMap", "a-"));
+    assert_eq!((&*review.namespace, &*review.sub_resource, review.old_object), ("", "", Value::Null));
+}
+
+#[test]
+fn what_cannot_be_read_but_has_an_id_can_be_answered() {
+    let mut bad = request();
+    bad["operation"] = json!("FLY");
+    assert!(matches!(Review::read(&body(bad)), Err(NoReview::Answerable { uid, .. }) if uid == "u"));
+}
+
+#[test]
+fn anything_else_is_no_review() {
+    let mut other = serde_json::from_slice::<Value>(&body(request())).unwrap();
+    other["apiVersion"] = json!("admission.k8s.io/v1beta1");
+    let mut long = request();
+    long["uid"] = json!("u".repeat(LONGEST_UID + 1));
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    for bad in
+        [other.to_string().into(), body(long), deep.into_bytes(), b"".to_vec(), b"{}".to_vec(), body(json!(null))]
+    {
+        assert!(matches!(Review::read(&bad), Err(NoReview::Other(_))));
+    }
+}
+
+#[test]
+fn an_answer_has_a_patch_only_if_there_is_one() {
+    let answer: Value = serde_json::from_slice(&allowed("u", &[])).unwrap();
+    assert_eq!(answer["response"], json!({ "uid": "u", "allowed": true }));
+    let answer: Value = serde_json::from_slice(&allowed("u", &[json!({})])).unwrap();
+    assert_eq!(
+        answer["response"],
+        json!({ "uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W3t9XQ==" })
+    );
+}

@@ -1,0 +1,324 @@
+//! Keeps certificates and registrations together: what is shown is always what the API servers know.
+//!
+//! A turn is made whenever a registration changes, a certificate is due, or something failed a while ago:
+//! 1. certificates that are due are made anew, where they are kept;
+//! 2. registrations that do not say what they should are written;
+//! 3. a certificate is shown once its authority has been registered for long enough.
+//!
+//! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. Somebody who changes a
+//! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy.
+//!
+//! *Assumed*: one clock for this machine and the API servers, give or take an hour.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+use jiff::Timestamp;
+use kube::{
+    api::DynamicObject,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    Chain,
+    certificates::{Keep, KeepError, Ring, Serving, Terms},
+    clock::Clock,
+    counters::{Counters, Upkept},
+    registration::Registration,
+};
+
+/// Even if every watch is silent, all is looked at again.
+const LOOK: Duration = Duration::from_secs(300);
+/// How long after a failure, and after a repair, the next try is made: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// What is kept up.
+#[derive(Debug)]
+pub struct Upkeep {
+    keep: Keep,
+    terms: Terms,
+    names: BTreeSet<String>,
+    registrations: Vec<Registration>,
+    serving: Arc<Serving>,
+    clock: Clock,
+    counters: Arc<Counters>,
+    ring: Ring,
+    /// The registrations as they were last seen.
+    live: Vec<Option<DynamicObject>>,
+    /// Since when each authority is known to be registered.
+    known: BTreeMap<String, Timestamp>,
+    /// The authority whose certificate is shown.
+    shown: String,
+}
+
+/// What certificates and registrations are made of.
+#[derive(Debug)]
+pub struct Plan {
+    /// Where certificates are kept.
+    pub keep: Keep,
+    /// How long they live.
+    pub terms: Terms,
+    /// By what names and addresses the API server calls.
+    pub names: BTreeSet<String>,
+    /// What is registered.
+    pub registrations: Vec<Registration>,
+    /// What time it is.
+    pub clock: Clock,
+    /// What happened is counted here.
+    pub counters: Arc<Counters>,
+}
+
+/// Why a webhook cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// Without certificates.
+    #[error("there are no certificates")]
+    Certificates(#[from] KeepError),
+    /// They are of no use.
+    #[error("there is no certificate to show")]
+    Nothing,
+    /// Nobody would call.
+    #[error("cannot register {kind} {name}")]
+    Register {
+        /// What.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What the API server says.
+        source: Box<kube::Error>,
+    },
+}
+
+impl Upkeep {
+    /// Takes or makes certificates, and shows one. Nothing is registered yet, so that a server can listen first.
+    pub async fn begin(plan: Plan) -> Result<Self, BeginError> {
+        let Plan { keep, terms, names, registrations, clock, counters } = plan;
+        let now = clock.now();
+        let ring = keep.renewed(&Ring::default(), &names, now, terms).await?;
+        let live = registrations.iter().map(|_| None).collect();
+        let (serving, known, shown) = (Arc::default(), BTreeMap::new(), String::new());
+        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, live, known, shown };
+        match upkeep.show(now) {
+            true => Ok(upkeep),
+            false => Err(BeginError::Nothing),
+        }
+    }
+
+    /// What to serve with.
+    pub fn serving(&self) -> &Arc<Serving> {
+        &self.serving
+    }
+
+    /// Registers everything. After this the API server calls.
+    pub async fn register(&mut self) -> Result<(), BeginError> {
+        let bundle = self.ring.bundle();
+        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
+            let registered = registration.renew(live, &bundle).await;
+            registered.map_err(|source| BeginError::Register {
+                kind: registration.kind(),
+                name: registration.name().to_owned(),
+                source: Box::new(source),
+            })?;
+        }
+        self.note_known();
+        Ok(())
+    }
+
+    /// Removes what was registered. A failure is logged: whoever ends cannot wait.
+    pub async fn unregister(&mut self) {
+        for (registration, live) in self.registrations.iter().zip(&self.live) {
+            let Some(live) = live else { continue };
+            if let Err(error) = registration.remove(live).await {
+                let (kind, name) = (registration.kind(), registration.name());
+                tracing::warn!(kind, name, error = %Chain(&error), "the registration stays: it cannot be removed");
+            }
+        }
+    }
+
+    /// Keeps everything up, for as long as it is polled.
+    pub async fn run(&mut self) -> Infallible {
+        let mut changes = self.watch();
+        let (mut pause, mut not_before) = (PAUSE.0, Instant::now());
+        loop {
+            let turn = self.turn().await;
+            let now = Instant::now();
+            let mut next = now + self.rest();
+            match turn {
+                Turn::Quiet => pause = if now > not_before + PAUSE.1 { PAUSE.0 } else { pause },
+                Turn::Repaired | Turn::Failed => {
+                    not_before = now + pause;
+                    pause = (pause * 2).min(PAUSE.1);
+                }
+            }
+            if matches!(turn, Turn::Failed) {
+                next = next.min(not_before);
+            }
+            tokio::select! {
+                () = sleep_until(next) => {}
+                Some((at, seen)) = changes.next() => self.see(at, seen),
+            }
+            // What else has changed in the meantime is part of the same turn.
+            let pausing = sleep_until(not_before);
+            tokio::pin!(pausing);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some((at, seen)) = changes.next() => self.see(at, seen),
+                    () = &mut pausing => break,
+                }
+            }
+        }
+    }
+
+    fn see(&mut self, at: usize, seen: Option<DynamicObject>) {
+        if let Some(live) = self.live.get_mut(at) {
+            *live = seen;
+        }
+    }
+
+    /// What becomes of each registration, by its place.
+    fn watch(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
+        let watches = self.registrations.iter().enumerate().map(|(at, registration)| {
+            let events = watcher::watch_object(registration.api().clone(), registration.name()).default_backoff();
+            events.filter_map(move |event| std::future::ready(seen(at, event))).boxed()
+        });
+        stream::select_all(watches).boxed()
+    }
+
+    async fn turn(&mut self) -> Turn {
+        let before = self.clock.now();
+        if self.is_due(before)
+            && let Err(error) = self.renew(before).await
+        {
+            self.counters.upkept(Upkept::CertificatesFailed);
+            tracing::warn!(error = %Chain(&error), "certificates cannot be renewed; the ones of now are used on");
+            self.show(before);
+            return Turn::Failed;
+        }
+        let turn = self.repair().await;
+        self.note_known();
+        self.show(self.clock.now());
+        turn
+    }
+
+    /// Certificates are looked at in their time, and whenever a registration says something else: perhaps another replica has renewed them.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.ring.due(&self.names, now) <= now || !self.is_registered()
+    }
+
+    async fn renew(&mut self, now: Timestamp) -> Result<(), KeepError> {
+        let ring = self.keep.renewed(&self.ring, &self.names, now, self.terms).await?;
+        if ring != self.ring {
+            self.counters.upkept(Upkept::CertificatesRenewed);
+            let ends = ring.generations().last().map(|one| one.expires().to_string());
+            tracing::info!(ends, authorities = ring.generations().len(), "certificates were renewed");
+            self.ring = ring;
+        }
+        Ok(())
+    }
+
+    async fn repair(&mut self) -> Turn {
+        let bundle = self.ring.bundle();
+        let mut turn = Turn::Quiet;
+        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
+            if is_registered(registration, live.as_ref(), &bundle) {
+                continue;
+            }
+            let (kind, name) = (registration.kind(), registration.name());
+            match registration.renew(live, &bundle).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.counters.upkept(Upkept::Registered);
+                    tracing::info!(kind, name, "the registration was written");
+                    turn = Turn::Repaired;
+                }
+                Err(error) => {
+                    self.counters.upkept(Upkept::RegistrationFailed);
+                    tracing::warn!(kind, name, error = %Chain(&error), "the registration cannot be written");
+                    return Turn::Failed;
+                }
+            }
+        }
+        turn
+    }
+
+    fn is_registered(&self) -> bool {
+        let bundle = self.ring.bundle();
+        let mut all = self.registrations.iter().zip(&self.live);
+        all.all(|(registration, live)| is_registered(registration, live.as_ref(), &bundle))
+    }
+
+    /// Remembers since when the authorities of now are registered.
+    fn note_known(&mut self) {
+        if !self.is_registered() {
+            return;
+        }
+        let (now, before) = (self.clock.now(), std::mem::take(&mut self.known));
+        self.known = self
+            .ring
+            .generations()
+            .iter()
+            .map(|one| {
+                let since = before.get(one.authority()).copied().unwrap_or(now);
+                (one.authority().to_owned(), since)
+            })
+            .collect();
+    }
+
+    /// Shows the certificate that is right now. False if there is none.
+    fn show(&mut self, now: Timestamp) -> bool {
+        let lead = self.terms.lead();
+        let known = |authority: &str| self.known.get(authority).is_some_and(|since| now.duration_since(*since) >= lead);
+        let Some(one) = self.ring.shown(&self.names, now, |one| known(one.authority())) else { return false };
+        if one.authority() == self.shown {
+            return true;
+        }
+        if let Err(error) = self.serving.show(one) {
+            tracing::warn!(error = %Chain(&error), "a certificate cannot be shown; the one before is shown on");
+            return false;
+        }
+        self.shown = one.authority().to_owned();
+        true
+    }
+
+    /// How long nothing has to be done.
+    fn rest(&self) -> Duration {
+        let (now, lead) = (self.clock.now(), self.terms.lead());
+        let soon = self.known.values().filter_map(|since| since.checked_add(lead).ok()).filter(|at| *at > now).min();
+        let due = self.ring.due(&self.names, now);
+        let next = soon.map_or(due, |soon| soon.min(due));
+        Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(PAUSE.0, LOOK)
+    }
+}
+
+fn is_registered(registration: &Registration, live: Option<&DynamicObject>, bundle: &str) -> bool {
+    live.is_some_and(|live| registration.is_in(live, bundle).unwrap_or(false))
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Quiet,
+    Repaired,
+    Failed,
+}
+
+/// What an event says of an object; nothing if it says nothing.
+fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
+    event
+        .map(|object| (at, object))
+        .inspect_err(|error| tracing::warn!(error = %Chain(error), "a registration cannot be watched"))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests;

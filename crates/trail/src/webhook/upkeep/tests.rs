@@ -1,0 +1,160 @@
+//! Certificates and registrations over time, on an API server.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{api::admissionregistration::v1::WebhookClientConfig, api::core::v1::Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use kubewake_apiserver::server::{ApiServer, Options};
+use serde_json::json;
+
+use super::*;
+use crate::webhook::{registration::Hooks, select::Select};
+
+/// A clock that a test turns.
+#[derive(Clone)]
+struct Hands(Arc<Mutex<Timestamp>>);
+
+impl Hands {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Timestamp::now())))
+    }
+
+    fn clock(&self) -> Clock {
+        let hands = self.clone();
+        Clock::new(move || hands.0.lock().unwrap().to_owned())
+    }
+
+    fn turn(&self, seconds: i64) {
+        let mut now = self.0.lock().unwrap();
+        *now = now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+    }
+}
+
+async fn begin(server: &ApiServer, hands: &Hands, keep: Keep) -> Upkeep {
+    let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() };
+    let hook = Select::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
+    let registration = Registration::new(server.client().unwrap(), "one", "tester", Hooks::Mutating(vec![hook]));
+    let plan = Plan {
+        keep,
+        // The next is made after twenty minutes, and shown after two and a half more.
+        terms: Terms::new(Duration::from_secs(1800)).unwrap(),
+        names: BTreeSet::from(["127.0.0.1".to_owned()]),
+        registrations: vec![registration],
+        clock: hands.clock(),
+        counters: Arc::default(),
+    };
+    let mut upkeep = Upkeep::begin(plan).await.unwrap();
+    upkeep.register().await.unwrap();
+    upkeep
+}
+
+fn registered(upkeep: &Upkeep) -> String {
+    let bundle = &upkeep.live[0].as_ref().unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(bundle.clone()).unwrap();
+    String::from_utf8(bytes.0).unwrap()
+}
+
+fn authorities(upkeep: &Upkeep) -> Vec<String> {
+    upkeep.ring.generations().iter().map(|one| one.authority().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_announced_before_it_is_shown_and_the_old_one_goes_last() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut upkeep = begin(&server, &hands, Keep::Memory).await;
+    let first = upkeep.shown.clone();
+    assert_eq!(registered(&upkeep), first);
+    hands.turn(1199);
+    assert_eq!((upkeep.turn().await, authorities(&upkeep).len()), (Turn::Quiet, 1));
+    hands.turn(2);
+    assert_eq!(upkeep.turn().await, Turn::Repaired);
+    let [old, new] = &authorities(&upkeep)[..] else { panic!() };
+    assert_eq!(registered(&upkeep), format!("{old}{new}"));
+    assert_eq!((&upkeep.shown, old), (&first, &first), "the new one is not known for long enough");
+    assert!(upkeep.rest() <= Duration::from_secs(150));
+    hands.turn(151);
+    assert_eq!(upkeep.turn().await, Turn::Quiet);
+    assert_eq!(&upkeep.shown, new);
+    assert_eq!(registered(&upkeep), format!("{old}{new}"));
+    hands.turn(600);
+    assert_eq!(upkeep.turn().await, Turn::Repaired);
+    assert_eq!(&registered(&upkeep), new, "the old one has ended");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_announced_is_not_shown_while_the_old_one_lives() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut upkeep = begin(&server, &hands, Keep::Memory).await;
+    let first = upkeep.shown.clone();
+    server.stop().await;
+    hands.turn(1201);
+    assert_eq!(upkeep.turn().await, Turn::Failed);
+    hands.turn(500);
+    assert_eq!(upkeep.turn().await, Turn::Failed);
+    assert_eq!((authorities(&upkeep).len(), &upkeep.shown), (2, &first));
+    hands.turn(100);
+    assert_eq!(upkeep.turn().await, Turn::Failed);
+    assert_ne!(upkeep.shown, first, "an old one that has ended is worse than one that nobody knows");
+    assert_eq!(upkeep.counters.upkeep(Upkept::RegistrationFailed), 3);
+}
+
+#[tokio::test]
+async fn replicas_follow_each_other_and_do_not_write_twice() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let api: Api<Secret> = Api::default_namespaced(server.client().unwrap());
+    let keep = || Keep::Secret { api: api.clone(), name: "certificates".into() };
+    let mut one = begin(&server, &hands, keep()).await;
+    let mut two = begin(&server, &hands, keep()).await;
+    assert_eq!(one.shown, two.shown);
+    hands.turn(1201);
+    assert_eq!(one.turn().await, Turn::Repaired);
+    // The other one sees a registration that says more than it knows, and looks before it writes.
+    let live = two.registrations[0].api().get_opt("one").await.unwrap();
+    two.see(0, live);
+    assert_eq!(two.turn().await, Turn::Quiet);
+    assert_eq!(authorities(&one), authorities(&two));
+    server.stop().await;
+}
+
+/// Waits for something that the upkeep does by itself.
+async fn eventually(upkeep: &mut Upkeep, holds: impl AsyncFn() -> bool) {
+    let look = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        _ = upkeep.run() => {}
+        looked = tokio::time::timeout(Duration::from_secs(60), look) => looked.unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_changes_or_deletes_is_there_again() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut upkeep = begin(&server, &hands, Keep::Memory).await;
+    let api = upkeep.registrations[0].api().clone();
+    let policy = async || match api.get_opt("one").await.unwrap() {
+        Some(object) => object.data["webhooks"][0]["failurePolicy"] == "Ignore",
+        None => false,
+    };
+    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
+    hook["failurePolicy"] = json!("Fail");
+    let patch = Patch::Merge(json!({ "webhooks": [hook] }));
+    api.patch("one", &PatchParams::default(), &patch).await.unwrap();
+    eventually(&mut upkeep, &policy).await;
+    api.delete("one", &DeleteParams::default()).await.unwrap();
+    eventually(&mut upkeep, &policy).await;
+    upkeep.unregister().await;
+    assert!(api.get_opt("one").await.unwrap().is_none());
+    server.stop().await;
+}
