@@ -31,6 +31,7 @@ mod stories {
     mod reload_under_load;
     mod retry;
     mod signals;
+    mod sticky_tier;
     mod tls_auth;
     mod up;
     mod webhook;
