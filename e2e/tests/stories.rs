@@ -21,6 +21,7 @@ mod stories {
     mod hardening;
     mod isolation;
     mod kubectl;
+    mod kubernetes_metadata;
     mod observe;
     mod poison;
     mod python_kubernetes;

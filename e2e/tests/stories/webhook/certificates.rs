@@ -59,7 +59,8 @@ fn the_registration_is_written_only_when_it_must_and_mended_when_somebody_change
     assert_ne!(version(&stage), before);
     stage.kubectl.ok(&format!("delete mutatingwebhookconfiguration {name}"));
     eventually("it is there again", || {
-        stage.kubectl.exists(&format!("mutatingwebhookconfiguration {name}")) && stage.registration()["webhooks"] == good
+        stage.kubectl.exists(&format!("mutatingwebhookconfiguration {name}"))
+            && stage.registration()["webhooks"] == good
     });
     stage.webhook().signal("TERM");
     assert!(stage.webhook().wait().success());

@@ -10,7 +10,8 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     let (kubectl, traces) = (&stage.kubectl, &stage.traces);
     kubectl.ok(&format!("apply -k {}", workspace().join("deploy/webhook").display()));
     let of = "--namespace kubewake-webhook";
-    kubectl.ok(&format!("set env deployment/kubewake-webhook {of} OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", traces.grpc()));
+    kubectl
+        .ok(&format!("set env deployment/kubewake-webhook {of} OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", traces.grpc()));
     kubectl.ok(&format!("rollout status deployment/kubewake-webhook {of} --timeout=120s"));
     let ready = || kubectl.field(&format!("deployment kubewake-webhook {of}"), ".status.readyReplicas");
     assert_eq!(ready(), "2");
@@ -21,7 +22,8 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     kubectl.ok("create deployment shop --image=example --replicas=0");
     let object = kubectl.json("deployment shop");
     let context = object["metadata"]["annotations"][PARENT].as_str().expect("it is stamped").to_owned();
-    traces.until("the span of the stamp", |spans| spans.of(SERVICE).find(|span| span.traceparent() == context).cloned());
+    traces
+        .until("the span of the stamp", |spans| spans.of(SERVICE).find(|span| span.traceparent() == context).cloned());
 
     // A replica that goes takes nothing along: the other one has the same certificates.
     kubectl.ok(&format!("scale deployment kubewake-webhook {of} --replicas=1"));

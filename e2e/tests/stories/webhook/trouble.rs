@@ -35,7 +35,16 @@ fn hostile_calls_are_bounded_and_counted() {
     assert_eq!(send("application/json", "[".repeat(1 << 20).as_bytes()), 400);
     assert_eq!(send("text/plain", b"{}"), 415);
     let long = curl(
-        ["--insecure", "-H", "Content-Type: application/json", "-H", "Content-Length: 99999999", "-X", "POST", &url("/stamp")],
+        [
+            "--insecure",
+            "-H",
+            "Content-Type: application/json",
+            "-H",
+            "Content-Length: 99999999",
+            "-X",
+            "POST",
+            &url("/stamp"),
+        ],
         b"",
     );
     assert_eq!(long.unwrap().status, 413);

@@ -27,22 +27,33 @@ fn an_api_server_calls_where_it_listens_or_where_it_is_told() {
     let here = endpoint("", "127.0.0.1:9443").unwrap();
     assert_eq!(url(&here).as_deref(), Some("https://127.0.0.1:9443/stamp"));
     assert_eq!(here.names(), BTreeSet::from(["127.0.0.1".to_owned()]));
-    for given in ["https://hook.example.com:8443", "https://hook.example.com:8443/", "https://hook.example.com:8443/stamp"] {
+    for given in
+        ["https://hook.example.com:8443", "https://hook.example.com:8443/", "https://hook.example.com:8443/stamp"]
+    {
         let there = endpoint(&format!("--url {given}"), "0.0.0.0:9443").unwrap();
         assert_eq!(url(&there).as_deref(), Some("https://hook.example.com:8443/stamp"));
         assert_eq!(there.names(), BTreeSet::from(["hook.example.com".to_owned()]));
     }
     let six = endpoint("", "[::1]:9443").unwrap();
-    assert_eq!((url(&six).as_deref(), six.names()), (Some("https://[::1]:9443/stamp"), BTreeSet::from(["::1".to_owned()])));
+    assert_eq!(
+        (url(&six).as_deref(), six.names()),
+        (Some("https://[::1]:9443/stamp"), BTreeSet::from(["::1".to_owned()]))
+    );
 }
 
 #[test]
 fn a_service_is_called_by_its_names() {
     let service = endpoint("--service tracing/hook:8443", "0.0.0.0:9443").unwrap();
     let config = service.client_config().service.unwrap();
-    assert_eq!((&*config.namespace, &*config.name, config.port, config.path.as_deref()), ("tracing", "hook", Some(8443), Some("/stamp")));
+    assert_eq!(
+        (&*config.namespace, &*config.name, config.port, config.path.as_deref()),
+        ("tracing", "hook", Some(8443), Some("/stamp"))
+    );
     assert!(service.names().contains("hook.tracing.svc"));
-    assert_eq!(endpoint("--service tracing/hook", "0.0.0.0:1").unwrap().client_config().service.unwrap().port, Some(443));
+    assert_eq!(
+        endpoint("--service tracing/hook", "0.0.0.0:1").unwrap().client_config().service.unwrap().port,
+        Some(443)
+    );
 }
 
 #[test]
