@@ -20,7 +20,7 @@ pub(crate) use watch::{Event, Query, watch};
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What is needed of every object's `metadata`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -31,8 +31,11 @@ pub(crate) struct Metadata {
     pub(crate) uid: String,
     pub(crate) resource_version: String,
     pub(crate) creation_timestamp: String,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) owner_references: Vec<OwnerReference>,
 }
 
@@ -44,6 +47,15 @@ pub(crate) struct OwnerReference {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) controller: bool,
+}
+
+/// Go writes an empty list or map as `null`.
+pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
 }
 
 /// An object that can be watched.

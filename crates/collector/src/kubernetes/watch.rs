@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{ApiError, Client, Metadata, Object};
+use super::{ApiError, Client, Metadata, Object, or_default};
 
 /// Objects of a page: few enough that a page of large ones is no burden, and many enough that there are few pages.
 const PAGE: u32 = 250;
@@ -53,7 +53,7 @@ pub(crate) enum Event<T> {
 struct List<T: Object> {
     #[serde(default)]
     metadata: ListMetadata,
-    #[serde(default = "Vec::new")]
+    #[serde(default = "Vec::new", deserialize_with = "or_default")]
     items: Vec<T>,
 }
 

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::Balancer;
 use crate::{
     core::ResolverKind,
-    kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query},
+    kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query, or_default},
 };
 
 /// How long to wait before the API server is looked for again.
@@ -53,14 +53,17 @@ async fn by_name(settings: DnsResolver, balancer: Weak<Balancer>) {
 #[serde(default)]
 struct EndpointSlice {
     metadata: Metadata,
+    #[serde(deserialize_with = "or_default")]
     endpoints: Vec<Endpoint>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Endpoint {
+    #[serde(deserialize_with = "or_default")]
     addresses: Vec<String>,
     hostname: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     conditions: Conditions,
 }
 
@@ -169,5 +172,45 @@ fn bracketed(address: &str) -> String {
     match address.parse() {
         Ok(IpAddr::V6(address)) => format!("[{address}]"),
         _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn slice(text: &str) -> EndpointSlice {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn settings(return_hostnames: bool) -> ServiceResolver {
+        let (name, timeout) = ("tier".into(), Duration::from_secs(60));
+        ServiceResolver { name, namespace: None, ports: vec![1, 2], timeout, return_hostnames }
+    }
+
+    #[test]
+    fn ready_endpoints_are_peers_at_each_port_until_they_are_gone() {
+        let (mut slices, settings) = (Slices::default(), settings(false));
+        let mut apply = |event| slices.apply(event, &settings, "n").then(|| slices.peers());
+        assert_eq!(apply(Event::Begin), None);
+        let first = r#"{"metadata":{"name":"s1"},"endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}},
+            {"addresses":["10.0.0.2"],"conditions":{"ready":false}},{"addresses":["fd00::1"],"conditions":{}}]}"#;
+        assert_eq!(apply(Event::Applied(slice(first))), None, "the list is not complete");
+        let all = ["10.0.0.1:1", "10.0.0.1:2", "[fd00::1]:1", "[fd00::1]:2"].map(str::to_owned).to_vec();
+        assert_eq!(apply(Event::Complete), Some(all.clone()));
+        let second = r#"{"metadata":{"name":"s2"},"endpoints":null}"#;
+        assert_eq!(apply(Event::Applied(slice(second))), Some(all));
+        assert_eq!(apply(Event::Deleted(slice(first))), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_stateful_set_has_peers_by_name() {
+        let (mut slices, settings) = (Slices::default(), settings(true));
+        let text = r#"{"metadata":{"name":"s"},"endpoints":[{"addresses":["10.0.0.1"],"hostname":"tier-0"},
+            {"addresses":["10.0.0.2"]}]}"#;
+        slices.apply(Event::Applied(slice(text)), &settings, "n");
+        assert_eq!(slices.peers(), ["tier-0.tier.n:1", "tier-0.tier.n:2"]);
     }
 }

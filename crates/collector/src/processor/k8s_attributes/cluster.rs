@@ -183,9 +183,11 @@ impl Cluster {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let (pods, held) = (state.pods.len(), state.held);
         change(&mut state);
-        self.stats.pods.store(state.pods.len() as u64, Ordering::Relaxed);
-        self.stats.held.store(state.held as u64, Ordering::Relaxed);
+        // By the difference, since another cluster may count in the same place.
+        self.stats.pods.fetch_add(state.pods.len().wrapping_sub(pods) as u64, Ordering::Relaxed);
+        self.stats.held.fetch_add(state.held.wrapping_sub(held) as u64, Ordering::Relaxed);
     }
 
     /// The kinds that the rules ask for, and no other.
@@ -363,8 +365,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         lock(&self.tasks).iter().for_each(AbortHandle::abort);
-        self.stats.pods.store(0, Ordering::Relaxed);
-        self.stats.held.store(0, Ordering::Relaxed);
+        self.change(|state| *state = State::default());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::kubernetes::{Metadata, Object};
+use crate::kubernetes::{Metadata, Object, or_default};
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -19,7 +19,9 @@ pub(super) struct PodSpec {
     pub(super) node_name: String,
     pub(super) hostname: String,
     pub(super) host_network: bool,
+    #[serde(deserialize_with = "or_default")]
     pub(super) containers: Vec<ContainerSpec>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) init_containers: Vec<ContainerSpec>,
 }
 
@@ -35,10 +37,12 @@ pub(super) struct ContainerSpec {
 pub(super) struct PodStatus {
     #[serde(rename = "podIP")]
     pub(super) pod_ip: String,
-    #[serde(rename = "podIPs")]
+    #[serde(rename = "podIPs", deserialize_with = "or_default")]
     pub(super) pod_ips: Vec<PodIp>,
     pub(super) start_time: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) init_container_statuses: Vec<ContainerStatus>,
 }
 
