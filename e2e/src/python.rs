@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -13,15 +13,25 @@ use crate::curl::{GrpcAnswer, TRACES};
 
 /// A Python that has what `e2e/requirements.txt` names: `$KUBEWAKE_PYTHON`.
 pub fn python() -> PathBuf {
-    let python = std::env::var_os("KUBEWAKE_PYTHON");
+    interpreter("KUBEWAKE_PYTHON", "e2e/requirements.txt")
+}
+
+fn interpreter(variable: &str, requirements: &str) -> PathBuf {
+    let python = std::env::var_os(variable);
     python.map(PathBuf::from).unwrap_or_else(|| {
-        panic!("KUBEWAKE_PYTHON is not set: run `cargo xtask test`, or name a Python with e2e/requirements.txt")
+        panic!("{variable} is not set: run `cargo xtask test`, or name a Python with {requirements}")
     })
 }
 
 /// Runs a script of `e2e/python`, which prints JSON.
 pub fn run(script: &str, args: &[&str]) -> Value {
-    run_with(script, args, b"")
+    run_with(&python(), script, args, b"")
+}
+
+/// The same with the Python that has OpenCensus: `$KUBEWAKE_OPENCENSUS_PYTHON`.
+pub fn run_opencensus(script: &str, args: &[&str]) -> Value {
+    let python = interpreter("KUBEWAKE_OPENCENSUS_PYTHON", "e2e/requirements-opencensus.txt");
+    run_with(&python, script, args, b"")
 }
 
 /// Sends a message to the service that takes traces, once for each header (`name=value`) or once without any.
@@ -39,12 +49,12 @@ pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8])
         message: text(&call["message"]),
         details: text(&call["details"]),
     };
-    run_with("call.py", &args, message).as_array().unwrap().iter().map(outcome).collect()
+    run_with(&python(), "call.py", &args, message).as_array().unwrap().iter().map(outcome).collect()
 }
 
-fn run_with(script: &str, args: &[&str], input: &[u8]) -> Value {
+fn run_with(python: &Path, script: &str, args: &[&str], input: &[u8]) -> Value {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
-    let mut command = Command::new(python());
+    let mut command = Command::new(python);
     // Only what the test says counts, not what the machine is set up for.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OTEL_")) {
         command.env_remove(name);

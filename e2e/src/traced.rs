@@ -20,10 +20,10 @@ pub const ADMINISTRATORS: &str = "system:masters";
 
 /// A cluster with nodes whose API server sends its spans to [`Traces`].
 pub struct Traced {
+    /// How an administrator works on the cluster, which ends before those whom it tells do.
+    pub kubectl: Kubectl,
     /// What was received.
     pub traces: Traces,
-    /// How an administrator works on the cluster.
-    pub kubectl: Kubectl,
 }
 
 impl Traced {
@@ -67,5 +67,13 @@ impl Traced {
         let mut webhook = Process::start(&mut command);
         webhook.ready();
         webhook
+    }
+
+    /// Ends the cluster. All that it had to say is said then.
+    pub fn end(mut self) -> Traces {
+        let cluster = self.kubectl.process();
+        cluster.signal("TERM");
+        assert!(cluster.wait().success(), "the cluster did not end well");
+        self.traces
     }
 }

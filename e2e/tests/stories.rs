@@ -19,10 +19,12 @@ mod stories {
     mod curl_json;
     mod exporters;
     mod hardening;
+    mod head_operator;
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;
     mod observe;
+    mod opencensus;
     mod poison;
     mod python_kubernetes;
     mod python_sdk;
@@ -31,6 +33,9 @@ mod stories {
     mod reload_held;
     mod reload_under_load;
     mod retry;
+    mod sampling;
+    mod scheduler;
+    mod shaping;
     mod signals;
     mod sticky_tier;
     mod tls_auth;

@@ -19,6 +19,7 @@ mod machine;
 mod overload;
 mod process;
 mod reload;
+mod sampling;
 mod sink;
 mod throughput;
 mod tier;
@@ -62,6 +63,8 @@ pub(crate) struct Args {
 pub(crate) enum Scenario {
     /// CPU for each span and memory, beside the relay
     Throughput,
+    /// CPU for each span of which one in ten is kept, beside the relay
+    Sampling,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -147,6 +150,7 @@ impl Scenario {
     fn run(self, plan: &Plan) -> anyhow::Result<Section> {
         match self {
             Scenario::Throughput => throughput::run(plan),
+            Scenario::Sampling => sampling::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),

@@ -35,12 +35,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
     steps.step("Debian packages", packages::install)?;
-    let python = steps.step("Python packages", python::install)?;
+    let pythons = steps.step("Python packages", python::install)?;
     println!("SKIPPED: every story but {}: they start servers of their own", ON_ANY_CLUSTER.join(" and "));
     steps.step("stories", || {
         let mut test = cargo();
         test.args(["test", "--package", "kubewake-e2e", "--test", "stories", "--"]).args(ON_ANY_CLUSTER);
-        test.env("KUBEWAKE_E2E_KUBECONFIG", kubeconfig).env("KUBEWAKE_PYTHON", &python);
+        test.env("KUBEWAKE_E2E_KUBECONFIG", kubeconfig).envs(pythons.clone());
         run_command(&mut test)
     })
 }
@@ -49,14 +49,14 @@ fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
 pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
     steps.step("tidy", tidy::run)?;
     steps.step("Debian packages", packages::install)?;
-    let python = steps.step("Python packages", python::install)?;
+    let pythons = steps.step("Python packages", python::install)?;
     // All targets at once, so that the binary is built with the same features as the tests and nothing twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
     steps.step("tests", || {
         let mut test = cargo();
         // All of them, whichever fails first.
         test.args(["test", "--workspace", "--no-fail-fast"]);
-        test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).env("KUBEWAKE_PYTHON", &python);
+        test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).envs(pythons.clone());
         run_command(&mut test)
     })
 }

@@ -19,7 +19,7 @@ pub use self::{
     sink::{Built, Sink},
 };
 use crate::{
-    core::{Destination, Exporter, Intake, Processor, Registry},
+    core::{Destination, Exporter, Intake, Processor, ProcessorStats, Registry},
     extension::{ClientAuth, ServerAuth},
     net::sockets::Claims,
     processor::map::{Mapper, Mapping},
@@ -52,7 +52,10 @@ fn left_out(what: &str, feature: &str) -> BuildError {
 /// The components of this build, a line for each kind.
 pub fn listing() -> String {
     let all = [
-        ("receivers", vec![("otlp", cfg!(feature = "receiver-otlp"))]),
+        (
+            "receivers",
+            vec![("otlp", cfg!(feature = "receiver-otlp")), ("opencensus", cfg!(feature = "receiver-opencensus"))],
+        ),
         (
             "processors",
             vec![
@@ -62,6 +65,7 @@ pub fn listing() -> String {
                 ("attributes", cfg!(feature = "processor-attributes")),
                 ("resource", cfg!(feature = "processor-attributes")),
                 ("redaction", cfg!(feature = "processor-redaction")),
+                ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
                 ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
@@ -142,10 +146,14 @@ pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
 
 /// The extensions that a receiver takes its authenticators from.
 pub fn receiver_auth(settings: &model::Receiver) -> Vec<&ComponentId> {
-    let model::Receiver::Otlp(settings) = settings;
-    let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
-    let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
-    grpc.into_iter().chain(http).collect()
+    match settings {
+        model::Receiver::Otlp(settings) => {
+            let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
+            let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
+            grpc.into_iter().chain(http).collect()
+        }
+        model::Receiver::OpenCensus(settings) => settings.server.auth.iter().collect(),
+    }
 }
 
 /// What a processor is to a pipeline.
@@ -188,6 +196,10 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::Redaction(_) => {
             (cfg!(feature = "processor-redaction"), "the redaction processor", "processor-redaction")
         }
+        model::Processor::ProbabilisticSampler(_) => {
+            let feature = "processor-probabilistic-sampler";
+            (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
+        }
         #[cfg(feature = "processor-k8sattributes")]
         model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
         #[cfg(not(feature = "processor-k8sattributes"))]
@@ -197,7 +209,8 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
 }
 
 /// What turns requests into others by these settings, if that is what the processor does.
-fn mapper(settings: &model::Processor) -> Option<Box<dyn Mapper>> {
+fn mapper(settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn Mapper>> {
+    let _ = stats;
     match settings {
         #[cfg(feature = "processor-filter")]
         model::Processor::Filter(settings) => {
@@ -214,6 +227,11 @@ fn mapper(settings: &model::Processor) -> Option<Box<dyn Mapper>> {
         #[cfg(feature = "processor-redaction")]
         model::Processor::Redaction(settings) => {
             Some(Box::new(crate::processor::redaction::Redaction::new(model::Redaction::clone(settings))))
+        }
+        #[cfg(feature = "processor-probabilistic-sampler")]
+        model::Processor::ProbabilisticSampler(settings) => {
+            use crate::processor::probabilistic_sampler::ProbabilisticSampler;
+            Some(Box::new(ProbabilisticSampler::new(settings, &stats.sampled)))
         }
         _ => None,
     }
@@ -239,13 +257,13 @@ impl Step {
         signal: Signal,
         registry: &Registry,
     ) -> Result<Self, BuildError> {
-        if let Some(mapper) = mapper(settings) {
-            return Ok(Self::Map(Mapping::new(signal, mapper, registry.processor(id, signal))));
+        let stats = registry.processor(id, signal);
+        if let Some(mapper) = mapper(settings, &stats) {
+            return Ok(Self::Map(Mapping::new(signal, mapper, stats)));
         }
         match settings {
             #[cfg(feature = "processor-batch")]
             model::Processor::Batch(settings) => {
-                let stats = registry.processor(id, signal);
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
             }
             #[cfg(feature = "processor-k8sattributes")]
@@ -260,18 +278,23 @@ impl Step {
 
     /// Puts new settings in force.
     pub fn reconfigure(&self, settings: &model::Processor) {
-        match (self, settings) {
+        // An id keeps its type, so that a step never meets the settings of another one.
+        match self {
+            Self::Map(mapping) => {
+                mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+            }
             #[cfg(feature = "processor-batch")]
-            (Self::Batch(batcher), model::Processor::Batch(settings)) => batcher.reconfigure(settings.clone()),
+            Self::Batch(batcher) => {
+                if let model::Processor::Batch(settings) = settings {
+                    batcher.reconfigure(settings.clone());
+                }
+            }
             #[cfg(feature = "processor-k8sattributes")]
-            (Self::Enrich(enricher), model::Processor::KubernetesAttributes(settings)) => {
-                enricher.reconfigure(settings);
+            Self::Enrich(enricher) => {
+                if let model::Processor::KubernetesAttributes(settings) = settings {
+                    enricher.reconfigure(settings);
+                }
             }
-            (Self::Map(mapping), settings) => {
-                mapper(settings).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
-            }
-            // An id keeps its type, so that no other pair can meet.
-            _ => {}
         }
     }
 
@@ -318,6 +341,9 @@ pub enum PreparedReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
     Otlp(crate::receiver::otlp::Prepared),
+    /// `opencensus`
+    #[cfg(feature = "receiver-opencensus")]
+    OpenCensus(crate::receiver::opencensus::Prepared),
 }
 
 /// A running receiver.
@@ -325,6 +351,9 @@ pub enum AnyReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
     Otlp(crate::receiver::otlp::Otlp),
+    /// `opencensus`
+    #[cfg(feature = "receiver-opencensus")]
+    OpenCensus(crate::receiver::opencensus::OpenCensus),
 }
 
 /// Finds the authenticator of a server.
@@ -341,8 +370,13 @@ pub fn prepare_receiver(
     match settings {
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
-            let old = old.map(|AnyReceiver::Otlp(old)| old);
+            let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
             crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
+        }
+        #[cfg(feature = "receiver-opencensus")]
+        model::Receiver::OpenCensus(settings) => {
+            let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+            crate::receiver::opencensus::prepare(settings, old, auth, claims).map(PreparedReceiver::OpenCensus)
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),
@@ -362,9 +396,15 @@ impl PreparedReceiver {
         match self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(prepared) => {
-                let old = old.map(|AnyReceiver::Otlp(old)| old);
+                let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
                 let (new, rest) = prepared.start(id, old, intake, registry);
                 (AnyReceiver::Otlp(new), AnyReceiver::Otlp(rest))
+            }
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(prepared) => {
+                let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+                let (new, rest) = prepared.start(id, old, intake, registry);
+                (AnyReceiver::OpenCensus(new), AnyReceiver::OpenCensus(rest))
             }
         }
     }
@@ -376,6 +416,8 @@ impl AnyReceiver {
         match *self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(ref receiver) => receiver,
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(ref receiver) => receiver,
         }
     }
 
@@ -387,6 +429,8 @@ impl AnyReceiver {
                 let grpc = receiver.grpc_address().map(|a| ("grpc", a));
                 grpc.into_iter().chain(receiver.http_address().map(|a| ("http", a))).collect()
             }
+            #[cfg(feature = "receiver-opencensus")]
+            Self::OpenCensus(ref receiver) => receiver.address().map(|a| ("grpc", a)).into_iter().collect(),
         }
     }
 }

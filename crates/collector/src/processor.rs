@@ -6,10 +6,14 @@ pub mod attributes;
 pub mod batch;
 #[cfg(feature = "processor-filter")]
 pub mod filter;
+#[cfg(any(feature = "processor-attributes", feature = "processor-redaction"))]
+mod hex;
 #[cfg(feature = "processor-k8sattributes")]
 pub mod k8s_attributes;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
+#[cfg(feature = "processor-probabilistic-sampler")]
+pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;

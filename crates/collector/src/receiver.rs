@@ -2,8 +2,16 @@
 
 use std::{future::Future, pin::Pin};
 
+mod activity;
+mod calls;
+mod cors;
+mod intake;
+#[cfg(feature = "receiver-opencensus")]
+pub mod opencensus;
 #[cfg(feature = "receiver-otlp")]
 pub mod otlp;
+mod port;
+mod rpc_status;
 
 /// A running receiver.
 pub trait Receiver: Send + Sync {

@@ -1,10 +1,12 @@
-//! `filter`, `attributes` and `resource` on bytes do what the same rules do on decoded data, written for clarity alone.
+//! `filter`, `attributes`, `resource` and `redaction` on bytes do what the same rules do on decoded data, written for clarity alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, dead_code)]
 
 #[path = "../../otlp/tests/support/model.rs"]
 mod model;
 #[path = "shaping/plain.rs"]
 mod plain;
+#[path = "shaping/redaction.rs"]
+mod redaction;
 #[path = "../../otlp/tests/support/requests.rs"]
 mod requests;
 #[path = "shaping/rules.rs"]
@@ -19,6 +21,7 @@ use kubewake_collector::{
         attributes::{Attributes, Resources},
         filter::Filter,
         map::{Mapped, Mapper},
+        redaction::Redaction,
     },
 };
 use kubewake_config::model::{self as config, Selection};
@@ -119,13 +122,30 @@ fn changes_resources<R: Plain>(request: &impl Message, seed: u64) {
     assert_eq!(Decoded::<R>::of(&mapped.bytes), expected, "{actions:?}");
 }
 
+fn redacts<R: redaction::Redacted>(request: &impl Message, seed: u64) {
+    let decoded = Decoded::<R>::of(&request.encode_to_vec());
+    let settings = redaction::settings(&mut Picker::new(seed, &decoded));
+    let (before, part, mapped) = mapped::<R>(request, &Redaction::new(settings.clone()));
+    let mut expected = before.clone();
+    redaction::redact_all(&settings, &mut expected);
+    let mut found = Decoded::<R>::of(&mapped.bytes);
+    for side in [&mut found, &mut expected] {
+        let scopes = side.0.iter_mut().flat_map(|entry| &mut entry.scopes);
+        scopes.flat_map(|scope| &mut scope.records).for_each(|record| redaction::fill(record.body()));
+    }
+    assert_eq!(found, expected, "{settings:?}");
+    if expected == before && mapped.bytes == part.bytes {
+        assert_eq!(mapped.bytes.as_ptr(), part.bytes.as_ptr(), "nothing was copied");
+    }
+}
+
 macro_rules! for_each_signal {
     ($($signal:ident: $record:ty),*) => {$(
         mod $signal {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+                #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
                 #[test]
                 fn filter(request in requests::$signal(), seed: u64) {
@@ -140,6 +160,11 @@ macro_rules! for_each_signal {
                 #[test]
                 fn resource(request in requests::$signal(), seed: u64) {
                     changes_resources::<$record>(&request, seed);
+                }
+
+                #[test]
+                fn redaction(request in requests::$signal(), seed: u64) {
+                    redacts::<$record>(&request, seed);
                 }
             }
         }

@@ -20,6 +20,7 @@ mod receiver;
 mod redaction;
 mod references;
 mod report;
+mod sampler;
 mod scalar;
 mod suggest;
 mod telemetry;

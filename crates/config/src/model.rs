@@ -14,6 +14,7 @@ mod network;
 mod processor;
 mod receiver;
 mod redaction;
+mod sampler;
 mod service;
 
 use std::collections::BTreeMap;
@@ -37,8 +38,9 @@ pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
 pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
-pub use receiver::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
 pub use redaction::{HashFunction, Redaction, Summary};
+pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
 
 use crate::ComponentId;

@@ -53,7 +53,7 @@ fn a_whole_document_is_read() {
     assert_eq!(loaded.warnings, []);
     let Document { receivers, processors, exporters, extensions, service } = loaded.document;
 
-    let Receiver::Otlp(receiver) = &receivers[&ComponentId::new("otlp")];
+    let Receiver::Otlp(receiver) = &receivers[&ComponentId::new("otlp")] else { panic!() };
     let (grpc, http) = (receiver.grpc.as_ref().unwrap(), receiver.http.as_ref().unwrap());
     assert_eq!(grpc.endpoint, "0.0.0.0:4317");
     assert_eq!(grpc.max_message_bytes, 16 << 20);
@@ -118,7 +118,7 @@ fn defaults_are_the_collectors() {
     assert_eq!(exporter.encoding, Encoding::Proto);
     let document = with_exporter("nop", "").document;
     assert_eq!(document.service.telemetry.metrics.endpoint.as_deref(), Some("localhost:8888"));
-    let Receiver::Otlp(receiver) = document.receivers.values().next().unwrap();
+    let Receiver::Otlp(receiver) = document.receivers.values().next().unwrap() else { panic!() };
     assert_eq!(receiver.grpc.as_ref().unwrap().endpoint, "localhost:4317");
     assert_eq!(receiver.http, None);
 }

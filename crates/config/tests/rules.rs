@@ -444,3 +444,75 @@ fn what_nothing_uses_is_checked_and_warned_about() {
     let told: Vec<_> = loaded.warnings.iter().map(|warning| warning.path.as_str()).collect();
     assert_eq!(told, ["exporters::otlp/unused", "processors::batch", "extensions::health_check"]);
 }
+
+#[test]
+fn samplers_are_checked() {
+    let at = "processors::probabilistic_sampler::sampling_percentage";
+    let mode = "processors::probabilistic_sampler::mode";
+    let precision = "processors::probabilistic_sampler::sampling_precision";
+    refused(&[
+        ("processors", "probabilistic_sampler: {sampling_percentage: -15.3}", at, "must not be negative"),
+        ("processors", "probabilistic_sampler: {sampling_percentage: .inf}", at, "must be a number from 0 to 100"),
+        ("processors", "probabilistic_sampler: {sampling_percentage: .nan}", at, "must be a number from 0 to 100"),
+        ("processors", "probabilistic_sampler: {sampling_percentage: 1e-20}", at, "is smaller than one in 2^56"),
+        ("processors", "probabilistic_sampler: {sampling_percentage: many}", at, "must be a number, not text"),
+        (
+            "processors",
+            "probabilistic_sampler: {sampling_percentage: 1, mode: proportionl}",
+            mode,
+            "unknown `mode` \"proportionl\"",
+        ),
+        ("processors", "probabilistic_sampler: {sampling_percentage: 1, sampling_precision: 0}", precision, "positive"),
+        (
+            "processors",
+            "probabilistic_sampler: {sampling_percentage: 1, sampling_precision: 15}",
+            precision,
+            "at most 14",
+        ),
+        (
+            "processors",
+            "probabilistic_sampler: {sampling_percentage: 1, hash_seed: -1}",
+            "processors::probabilistic_sampler::hash_seed",
+            "must not be negative",
+        ),
+        (
+            "processors",
+            "probabilistic_sampler: {sampling_percentage: 1, attribute_source: resource}",
+            "processors::probabilistic_sampler::attribute_source",
+            "unknown `attribute_source` \"resource\"",
+        ),
+        (
+            "",
+            "receivers: {otlp: {protocols: {grpc: }}}\nprocessors: {probabilistic_sampler: {sampling_percentage: 1}}\n\
+             exporters: {nop: }\nservice: {pipelines: {metrics: {receivers: [otlp], processors: [probabilistic_sampler], \
+             exporters: [nop]}}}",
+            "service::pipelines::metrics::processors",
+            "the processor `probabilistic_sampler` does not work on metrics",
+        ),
+        (
+            "",
+            "receivers: {opencensus: }\nexporters: {nop: }\n\
+             service: {pipelines: {logs: {receivers: [opencensus], exporters: [nop]}}}",
+            "service::pipelines::logs::receivers",
+            "the receiver `opencensus` does not work on logs",
+        ),
+    ]);
+}
+
+#[test]
+fn a_sampler_that_drops_everything_is_warned_about() {
+    for (settings, words) in [
+        ("{}", "without `sampling_percentage` everything is dropped"),
+        ("{sampling_percentage: 0.005}", "is nothing to `mode: hash_seed`"),
+        ("{sampling_percentage: 5, attribute_source: record}", "nothing to sample log records by"),
+        ("{sampling_percentage: 5, attribute_source: record, mode: equalizing}", "`attribute_source` has no effect"),
+    ] {
+        let text = format!(
+            "{RECEIVERS}processors: {{probabilistic_sampler: {settings}}}\n{EXPORTERS}service: {{pipelines: {{traces: \
+             {{receivers: [otlp], processors: [probabilistic_sampler], exporters: [nop]}}}}}}"
+        );
+        let loaded = load(&text, &FixedSources::new()).unwrap();
+        assert_eq!(loaded.warnings.len(), 1, "{settings}: {:?}", loaded.warnings);
+        assert!(loaded.warnings[0].to_string().contains(words), "{}", loaded.warnings[0]);
+    }
+}

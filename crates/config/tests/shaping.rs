@@ -1,12 +1,12 @@
 //! `filter`, `attributes` and `resource`: what is understood, and what is refused in which words.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use kubewake_config::{
-    Errors, FixedSources, Pattern, load,
+    Errors, FixedSources, Pattern, Secret, load,
     model::{
-        Action, AttributeMatch, Attributes, Context, ConvertedType, Filter, Keys, Library, Match, Processor, Selection,
-        SeverityNumber, Source, Texts, ValueMatch,
+        Action, AttributeMatch, Attributes, Context, ConvertedType, Filter, HashFunction, Keys, Library, Match,
+        Processor, Selection, SeverityNumber, Source, Summary, Texts, ValueMatch,
     },
 };
 use kubewake_otlp::{Value, When};
@@ -318,4 +318,52 @@ fn a_match_must_fit_the_pipelines_that_it_is_in() {
     for signal in ["traces", "logs", "metrics"] {
         assert!(read(by_resource, signal).is_ok());
     }
+}
+
+#[test]
+fn what_the_documentation_shows_is_taken() {
+    let page = include_str!("../../../docs/processors.md");
+    let mut shown = 0;
+    for block in page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let names: Vec<&str> =
+            block.lines().filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' '))).collect();
+        let names = names.iter().map(|name| name.trim_end_matches(':')).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\n{block}exporters: {{nop: }}\nservice:\n  pipelines:\n    \
+             traces: {{receivers: [otlp], processors: [{names}], exporters: [nop]}}\n"
+        );
+        let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        shown += 1;
+    }
+    assert!(shown >= 3);
+}
+
+#[test]
+fn redaction_is_understood_and_its_key_is_a_secret() {
+    let Processor::Redaction(found) = read("redaction: {}", "logs").unwrap() else { panic!() };
+    assert_eq!((found.allow_all_keys, found.hash_function, found.summary), (false, None, Summary::Silent));
+    let key = "k".repeat(32);
+    let hmac = format!("redaction: {{hash_function: HMAC-SHA256, hmac_key: {key}, summary: debug}}");
+    let Processor::Redaction(found) = read(&hmac, "logs").unwrap() else { panic!() };
+    assert_eq!(found.hash_function, Some(HashFunction::HmacSha256(Secret::new(key.clone()))));
+    assert!(!format!("{found:?}").contains(&key));
+    refused(
+        "redaction:
+  blocked_values: ['ok', '(']
+  hash_function: hmac-sha512
+  hmac_key: s3cret
+  summary: loud
+  url_sanitizer: {enabled: true}
+  db_sanitizer: {enabled: false}",
+        "traces",
+        &[
+            ("processors::redaction::blocked_values::1", "unclosed group"),
+            ("processors::redaction::hmac_key", "at least 64 bytes"),
+            ("processors::redaction::summary", "known values: debug, info, silent"),
+            ("processors::redaction::url_sanitizer", "not supported"),
+        ],
+    );
+    refused("redaction: {hash_function: hmac-sha256}", "traces", &[("processors::redaction::hmac_key", "is missing")]);
+    refused("redaction: {hash_function: rot13}", "traces", &[("processors::redaction::hash_function", "rot13")]);
 }

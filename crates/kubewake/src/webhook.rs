@@ -12,13 +12,15 @@ use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewake_trail::webhook::{
-    Webhook,
-    certificates::{Keep, Terms},
-    clock::Clock,
-    registration::{Hooks, Registration},
-    serve::Server,
-    upkeep::{Plan, Upkeep},
+use kubewake_trail::{
+    Clock, Options, Setup,
+    webhook::{
+        Webhook,
+        certificates::{Keep, Terms},
+        registration::{Hooks, Registration},
+        serve::Server,
+        upkeep::{Plan, Upkeep},
+    },
 };
 use tokio::{
     net::TcpListener,
@@ -39,8 +41,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let endpoint = args.endpoint(listener.local_addr()?)?;
     let client = client(&args).await?;
 
-    let tracer = opentelemetry::global::BoxedTracer::new(Box::new(opentelemetry::trace::noop::NoopTracer::new()));
-    let webhook = Arc::new(Webhook::new(tracer, args.keys()?));
+    let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
+    let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
+    let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), options));
     let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
     let plan = Plan {
         keep: keep(&args, &client),
@@ -63,10 +66,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         _ = tokio::signal::ctrl_c() => {}
     }
     ready.store(false, Ordering::Relaxed);
+    tokio::time::sleep(args.shutdown_delay.unwrap_or_default()).await;
     if args.unregister_on_exit {
         upkeep.unregister().await;
     }
     server.stop().await;
+    telemetry.shutdown();
     Ok(())
 }
 

@@ -22,14 +22,14 @@ mod nodes;
 
 use std::{fmt, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
-use kube::{Client, client::ClientBuilder};
+use kube::Client;
 use kubewake_apiserver::server::{self, ApiServer, client::ClientError};
 use tokio::task::JoinSet;
-use tower::limit::ConcurrencyLimitLayer;
 
 use self::{directory::Directory, nodes::Nodes};
 use crate::{
     addresses::{self, Block},
+    client,
     controller::{self, autoscaler},
     error::Error,
     events::Events,
@@ -47,9 +47,6 @@ const GRACE: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(15);
 /// A pod that lost its node is kept for so long: the node may come back.
 const QUARANTINE: Duration = Duration::from_secs(40);
-/// As many requests of one part are under way. Each takes a connection of its own, both ends of which are in this process and cost
-/// some 150 KiB: without a limit a hundred pods that start together take twenty MiB for a minute and a half.
-const REQUESTS: usize = 8;
 
 /// How to run a cluster.
 #[derive(Clone, Debug)]
@@ -260,7 +257,6 @@ impl Starting<'_> {
         let mut config = self.api.client_config()?;
         let agent = format!("{who}/kubewake-{}", env!("CARGO_PKG_VERSION"));
         config.headers.extend(agent.parse().map(|agent| (http::header::USER_AGENT, agent)));
-        let client = ClientBuilder::try_from(config).map_err(|error| StartError::Node(error.into()))?;
-        Ok(client.with_layer(&ConcurrencyLimitLayer::new(REQUESTS)).build())
+        client::connect(&config).map_err(|error| StartError::Node(error.into()))
     }
 }

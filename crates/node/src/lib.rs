@@ -15,6 +15,7 @@
 //! classes, Jobs: it exists for Kubewake, and is not another Kubernetes.
 
 pub mod addresses;
+mod client;
 pub mod cluster;
 pub mod controller;
 pub mod error;

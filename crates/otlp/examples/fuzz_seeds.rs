@@ -8,9 +8,9 @@ use std::{fs, io, path::Path};
 
 fn main() -> io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for target in ["scan", "split", "retain", "rewrite"] {
+    for (target, seeds) in seeds::all() {
         fs::create_dir_all(corpus.join(target))?;
-        for (name, bytes) in seeds::seeds() {
+        for (name, bytes) in seeds {
             fs::write(corpus.join(target).join(name), bytes)?;
         }
     }

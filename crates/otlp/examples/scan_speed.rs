@@ -6,8 +6,9 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use kubewake_otlp::probability::{Randomness, Threshold};
 use kubewake_otlp::wire::{put_bytes, put_fixed32, put_fixed64, put_uint};
-use kubewake_otlp::{Limit, Signal, group_by_trace, retain, scan, split};
+use kubewake_otlp::{Edit, Limit, Signal, group_by_trace, retain, scan, select, split};
 
 fn attribute(key: &str, value: &str) -> Vec<u8> {
     let (mut any, mut pair) = (Vec::new(), Vec::new());
@@ -74,6 +75,16 @@ fn main() {
         measure("retain half by trace", &request, spans, || {
             let keep = |id: &[u8]| id.get(13).is_some_and(|byte| byte % 2 == 0);
             black_box(retain(Signal::Traces, &request, |record| keep(record.trace_id())));
+        });
+        measure("select a tenth", &request, spans, || {
+            let tenth = Threshold::from_probability(0.1, 4).unwrap();
+            black_box(select(Signal::Traces, &request, |record, edits| {
+                let kept = Randomness::of_trace_id(record.trace_id()).is_some_and(|random| tenth.keeps(random));
+                if kept {
+                    edits.push(Edit::trace_state(&b"ot=th:e666"[..]));
+                }
+                kept
+            }));
         });
         measure("group by trace", &request, spans, || {
             black_box(group_by_trace(&request).map(|group| group.bytes.len()).sum::<usize>());

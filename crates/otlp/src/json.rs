@@ -23,6 +23,7 @@ mod error;
 mod put;
 mod reader;
 mod text;
+mod timestamp;
 
 pub use error::{EncodeError, Error, Reason};
 
@@ -83,6 +84,15 @@ pub fn encode_record(record: Record, protobuf: &[u8], out: &mut Vec<u8>) -> Resu
         Record::Metric => &schema::METRIC,
     };
     encode::encode(message, protobuf, out)
+}
+
+/// The protobuf of the first of several export requests of OpenCensus, one behind the other, and how many bytes of JSON it takes.
+/// None if there is no more.
+pub(crate) fn decode_opencensus(json: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Error> {
+    match json.trim_ascii_start() {
+        [] => Ok(None),
+        _ => decode::decode_first(&schema::OPENCENSUS_REQUEST, json).map(Some),
+    }
 }
 
 fn request(signal: Signal) -> &'static Message {

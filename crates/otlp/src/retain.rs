@@ -5,10 +5,11 @@ use bytes::Bytes;
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
 use crate::plan::Plan;
+use crate::rewrite::{Bench, Edits};
 use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
 use crate::wire::{Field, Fields};
 
-/// What [`retain`] left.
+/// What [`retain`] or [`select`] left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retained {
     /// The encoded request; empty if nothing is left.
@@ -26,10 +27,26 @@ pub struct Retained {
 /// that had none stays. If every record is kept the same bytes are returned, and nothing is copied.
 ///
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood is kept.
-pub fn retain(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>) -> bool) -> Retained {
-    let mut filter = Filter { signal, source: bytes, plan: Plan::default(), keep, items: 0, dropped: 0, lost: false };
+pub fn retain(signal: Signal, bytes: &Bytes, mut keep: impl FnMut(&RecordRef<'_>) -> bool) -> Retained {
+    select(signal, bytes, |record, _| keep(record))
+}
+
+/// As [`retain`], and changes what it keeps, in one walk: `keep` may add edits for the span or log record that it says yes
+/// to. Edits of a metric have no effect.
+pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &mut Edits) -> bool) -> Retained {
+    let mut filter = Filter {
+        signal,
+        source: bytes,
+        plan: Plan::default(),
+        keep,
+        edits: Edits::default(),
+        bench: Bench::default(),
+        items: 0,
+        dropped: 0,
+        changed: false,
+    };
     filter.request();
-    let bytes = if filter.lost { filter.plan.write(bytes) } else { bytes.clone() };
+    let bytes = if filter.changed { filter.plan.write(bytes) } else { bytes.clone() };
     Retained { bytes, items: filter.items, dropped: filter.dropped }
 }
 
@@ -38,20 +55,23 @@ struct Filter<'s, K> {
     source: &'s [u8],
     plan: Plan,
     keep: K,
+    edits: Edits,
+    bench: Bench,
     items: usize,
     dropped: usize,
-    /// Whether anything was dropped; a metric without points is a record, but no item.
-    lost: bool,
+    /// Whether anything was dropped or edited; a metric without points is a record, but no item.
+    changed: bool,
 }
 
-/// How many records an entry had, and how many it has.
+/// How many records an entry had, how many it has, and whether one of these is not what it was.
 #[derive(Clone, Copy, Default)]
 struct Records {
     before: usize,
     after: usize,
+    edited: bool,
 }
 
-impl<'s, K: FnMut(&RecordRef<'_>) -> bool> Filter<'s, K> {
+impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
     fn request(&mut self) {
         let mut fields = Fields::new(self.source);
         for field in fields.by_ref() {
@@ -68,7 +88,7 @@ impl<'s, K: FnMut(&RecordRef<'_>) -> bool> Filter<'s, K> {
     fn entry(&mut self, field: &Field<'s>, walk: impl FnOnce(&mut Self, &'s [u8]) -> Records) -> Records {
         self.plan.open(field.number);
         let records = walk(self, field.value);
-        if records.before == records.after {
+        if records.before == records.after && !records.edited {
             self.plan.abandon();
             self.plan.run(self.source, field.raw);
         } else if records.after == 0 {
@@ -88,6 +108,7 @@ impl<'s, K: FnMut(&RecordRef<'_>) -> bool> Filter<'s, K> {
                 let inner = self.entry(&field, |filter, content| filter.scope_entry(&resource, content));
                 records.before += inner.before;
                 records.after += inner.after;
+                records.edited |= inner.edited;
             } else {
                 self.plan.run(self.source, field.raw);
             }
@@ -107,6 +128,10 @@ impl<'s, K: FnMut(&RecordRef<'_>) -> bool> Filter<'s, K> {
                     continue;
                 }
                 records.after += 1;
+                if self.edit(&field) {
+                    records.edited = true;
+                    continue;
+                }
             }
             self.plan.run(self.source, field.raw);
         }
@@ -116,13 +141,21 @@ impl<'s, K: FnMut(&RecordRef<'_>) -> bool> Filter<'s, K> {
 
     fn record(&mut self, record: &RecordRef<'_>) -> bool {
         let items = count_items(self.signal, RECORD, record.as_bytes(), usize::MAX);
-        let kept = (self.keep)(record);
+        self.edits.clear();
+        let kept = (self.keep)(record, &mut self.edits);
         if kept {
             self.items += items;
         } else {
             self.dropped += items;
-            self.lost = true;
+            self.changed = true;
         }
         kept
+    }
+
+    /// Puts the record into the plan with its edits done, if that makes a difference.
+    fn edit(&mut self, field: &Field<'_>) -> bool {
+        let edited = self.bench.record(&mut self.plan, self.signal, field, &self.edits);
+        self.changed |= edited;
+        edited
     }
 }

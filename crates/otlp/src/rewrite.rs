@@ -61,19 +61,45 @@ pub trait Editor {
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
 /// with the same key are made one only where that key is edited.
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
-    edit(
-        bytes,
-        &mut Rewriter { signal, editor, edits: Edits::default(), work: Workspace::default(), scratch: Vec::new() },
-    )
+    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() })
 }
 
 struct Rewriter<'e, E> {
     signal: Signal,
     editor: &'e mut E,
     edits: Edits,
+    bench: Bench,
+}
+
+/// Where messages are changed; kept for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Bench {
     work: Workspace,
-    /// The message that is being written; kept for its memory.
+    /// The message that is being written.
     scratch: Vec<u8>,
+}
+
+impl Bench {
+    /// Puts a span or a log record into the plan with the edits done, if that makes a difference.
+    pub(crate) fn record(&mut self, plan: &mut Plan, signal: Signal, field: &Field<'_>, edits: &Edits) -> bool {
+        let target = match signal {
+            Signal::Traces => Target::SPAN,
+            Signal::Logs => Target::LOG_RECORD,
+            // Its points have what could be changed.
+            Signal::Metrics => return false,
+        };
+        self.message(plan, field.number, field.value, target, edits)
+    }
+
+    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
+        if edits.is_empty() || !apply::apply(edits.as_slice(), content, target, &mut self.work, &mut self.scratch) {
+            return false;
+        }
+        plan.open(number);
+        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
+        plan.close();
+        true
+    }
 }
 
 impl<E: Editor> Walk for Rewriter<'_, E> {
@@ -83,26 +109,26 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
         let resource = entry.resource();
         self.edits.clear();
         self.editor.resource(resource, &mut self.edits);
-        self.message(plan, resource_entry::RESOURCE, resource.as_bytes(), Target::attributes(resource::ATTRIBUTES))
+        let target = Target::attributes(resource::ATTRIBUTES);
+        self.bench.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target, &self.edits)
     }
 
     fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
         let scope = entry.scope();
         self.edits.clear();
         self.editor.scope(scope, &mut self.edits);
-        self.message(plan, scope_entry::SCOPE, scope.as_bytes(), Target::attributes(scope::ATTRIBUTES))
+        let target = Target::attributes(scope::ATTRIBUTES);
+        self.bench.message(plan, scope_entry::SCOPE, scope.as_bytes(), target, &self.edits)
     }
 
     fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
         let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
-        let target = match self.signal {
-            Signal::Traces => Target::SPAN,
-            Signal::Logs => Target::LOG_RECORD,
-            Signal::Metrics => return self.metric(plan, place, &record, field),
-        };
+        if self.signal == Signal::Metrics {
+            return self.metric(plan, place, &record, field);
+        }
         self.edits.clear();
         self.editor.record(&record, &mut self.edits);
-        self.message(plan, field.number, field.value, target)
+        self.bench.record(plan, self.signal, field, &self.edits)
     }
 }
 
@@ -143,20 +169,6 @@ impl<E: Editor> Rewriter<'_, E> {
         };
         self.edits.clear();
         self.editor.point(metric, &point, &mut self.edits);
-        self.message(plan, field.number, field.value, Target::attributes(attributes))
-    }
-
-    /// Writes the message with the edits applied, if that makes a difference.
-    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target) -> bool {
-        if self.edits.is_empty() {
-            return false;
-        }
-        if !apply::apply(self.edits.as_slice(), content, target, &mut self.work, &mut self.scratch) {
-            return false;
-        }
-        plan.open(number);
-        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
-        plan.close();
-        true
+        self.bench.message(plan, field.number, field.value, Target::attributes(attributes), &self.edits)
     }
 }

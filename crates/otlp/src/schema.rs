@@ -6,11 +6,13 @@
 mod common;
 mod logs;
 mod metrics;
+mod opencensus;
 mod trace;
 
 pub(crate) use common::{RESOURCE, SCOPE};
 pub(crate) use logs::{LOG_RECORD, LOGS_REQUEST};
 pub(crate) use metrics::{METRIC, METRICS_REQUEST};
+pub(crate) use opencensus::OPENCENSUS_REQUEST;
 pub(crate) use trace::{SPAN, TRACES_REQUEST};
 
 use crate::wire::{I32, I64, LEN, VARINT};
@@ -68,6 +70,19 @@ pub(crate) enum Kind {
     Sint32,
     Enum(&'static [(&'static str, i32)]),
     Message(&'static Message),
+    /// A message that JSON writes in a way of its own.
+    Special(Special),
+}
+
+/// Messages that protobuf's JSON does not write as objects with their fields. OTLP has none of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    /// A map, whose entries are messages with a key and a value; an object in JSON. The field is not labelled as repeated.
+    Map(&'static [Field; 2]),
+    /// A message around one value; the value in JSON.
+    Wrapper(&'static Field),
+    /// Seconds and nanoseconds since 1970; a text in JSON.
+    Timestamp,
 }
 
 impl Message {
@@ -90,7 +105,7 @@ impl Message {
 impl Kind {
     pub(crate) const fn wire_type(self) -> u8 {
         match self {
-            Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) => LEN,
+            Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) | Kind::Special(_) => LEN,
             Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => I64,
             Kind::Fixed32 => I32,
             Kind::Bool | Kind::Uint64 | Kind::Int64 | Kind::Uint32 | Kind::Int32 | Kind::Sint32 | Kind::Enum(_) => {

@@ -12,8 +12,8 @@ mod tests;
 
 pub use read::{Field, Fields, read_tag, read_varint, skip_value};
 pub use write::{
-    len_field_size, put_bool, put_bytes, put_double, put_fixed32, put_fixed64, put_header, put_tag, put_uint,
-    put_varint, tag_size, varint_size,
+    close, len_field_size, open, put_bool, put_bytes, put_double, put_fixed32, put_fixed64, put_header, put_tag,
+    put_uint, put_varint, tag_size, varint_size,
 };
 
 /// Wire type of a varint: int32, int64, uint32, uint64, sint32, sint64, bool and enums.

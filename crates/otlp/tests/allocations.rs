@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use bytes::Bytes;
 use kubewake_otlp::view::RecordRef;
 use kubewake_otlp::wire::put_bytes;
-use kubewake_otlp::{Limit, Signal, join, retain, scan, split};
+use kubewake_otlp::{Edit, Limit, Rules, Signal, join, retain, rewrite, scan, split};
 
 struct Counting;
 
@@ -123,6 +123,20 @@ fn retain_allocates_its_output_and_a_plan_that_doubles() {
         });
         // Every second record is a run of its own: the worst case. Doubling gets there in log2(20 000) < 15 steps.
         assert!(count <= 20, "{signal}: {count} allocations");
+    }
+}
+
+#[test]
+fn rewrite_allocates_its_output_and_what_doubles() {
+    for signal in Signal::ALL {
+        let request = request(signal, MANY);
+        let edits = |edit: Edit| Rules { resources: vec![edit.clone()], records: vec![edit] };
+        let mut nothing = edits(Edit::remove("absent"));
+        assert!(allocations(|| rewrite(signal, &request, &mut nothing)) <= 8, "{signal}");
+        // New bytes of 20 000 records are gathered in one list, which doubles.
+        let mut everything = edits(Edit::set("key", "value"));
+        let count = allocations(|| rewrite(signal, &request, &mut everything));
+        assert!(count <= 60, "{signal}: {count} allocations");
     }
 }
 

@@ -12,11 +12,12 @@ use std::path::PathBuf;
 type Body = fn(&[u8]);
 
 /// The targets, each with its body.
-const TARGETS: [(&str, Body); 4] = [
+const TARGETS: [(&str, Body); 5] = [
     ("scan", fuzz_bodies::scan),
     ("split", fuzz_bodies::split),
     ("retain", fuzz_bodies::retain),
     ("rewrite", fuzz_bodies::rewrite),
+    ("opencensus", fuzz_bodies::opencensus),
 ];
 
 fn folder(target: &str) -> PathBuf {
@@ -36,8 +37,8 @@ fn every_seed_passes_its_target() {
 
 #[test]
 fn the_seeds_are_those_that_are_written() {
-    for (target, _) in TARGETS {
-        for (name, bytes) in seeds::seeds() {
+    for (target, seeds) in seeds::all() {
+        for (name, bytes) in seeds {
             let file = folder(target).join(&name);
             assert_eq!(fs::read(&file).unwrap(), bytes, "{name}: run cargo run -p kubewake-otlp --example fuzz_seeds");
         }

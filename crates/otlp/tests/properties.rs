@@ -17,7 +17,7 @@ use bytes::Bytes;
 use kubewake_otlp::view::RecordRef;
 use kubewake_otlp::{
     Edit, Grain, Limit, Rules, Signal, clear_zero_ids, group_by_trace, index, join, partition, retain, rewrite, scan,
-    split,
+    select, split,
 };
 use model::{Decoded, Record};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
@@ -172,6 +172,33 @@ fn retain_keeps_what_was_chosen<R: Record>(bytes: &Bytes, salt: usize) {
         assert_eq!(all_markers(R::SIGNAL, &retained.bytes), all_markers(R::SIGNAL, bytes));
     }
     assert_eq!(markers(R::SIGNAL, 0, &retained.bytes), markers(R::SIGNAL, 0, bytes));
+}
+
+/// To choose and to change in one walk is to choose and then to change, byte for byte.
+fn select_is_retain_and_rewrite<R: Record>(bytes: &Bytes, salt: usize, changes: &[Change], trace_state: Option<&str>) {
+    let chosen = |record: &RecordRef<'_>| (record.as_bytes().len() + salt).is_multiple_of(2);
+    let mut rules = Rules::default();
+    // The edits of a metric would be those of its points, which a selection does not look at.
+    if R::SIGNAL != Signal::Metrics {
+        rules.records.extend(changes.iter().map(Change::edit));
+        rules.records.extend(trace_state.map(|value| Edit::trace_state(value.to_owned())));
+    }
+    let selected = select(R::SIGNAL, bytes, |record, edits| {
+        edits.extend(rules.records.iter().cloned());
+        chosen(record)
+    });
+    let retained = retain(R::SIGNAL, bytes, chosen);
+    assert_eq!((selected.items, selected.dropped), (retained.items, retained.dropped));
+    assert_eq!(selected.bytes, rewrite(R::SIGNAL, &retained.bytes, &mut rules));
+    if R::SIGNAL == Signal::Traces
+        && let Some(value) = trace_state
+    {
+        let spans = Decoded::<Span>::of(&selected.bytes);
+        assert!(spans.records().all(|span| span.trace_state == value));
+    }
+    if selected.bytes == bytes {
+        assert_eq!(selected.bytes.as_ptr(), bytes.as_ptr(), "nothing was copied");
+    }
 }
 
 fn zero_ids_go<R: Record>(bytes: &Bytes) {
@@ -346,6 +373,16 @@ macro_rules! properties {
                 }
 
                 #[test]
+                fn select_keeps_and_edits(
+                    request in requests::$signal(), choices: u64, salt in 0usize..2, changes in changes(),
+                    trace_state in proptest::option::of("[a-z=]{0,5}"),
+                ) {
+                    select_is_retain_and_rewrite::<$record>(
+                        &encode::<$record>(&request, choices), salt, &changes, trace_state.as_deref(),
+                    );
+                }
+
+                #[test]
                 fn zero_ids_are_cleared(request in requests::$signal(), choices: u64) {
                     zero_ids_go::<$record>(&encode::<$record>(&request, choices));
                 }
@@ -383,6 +420,7 @@ fn any_bytes_are_handled(bytes: &[u8]) {
     fuzz_bodies::split(bytes);
     fuzz_bodies::retain(bytes);
     fuzz_bodies::rewrite(bytes);
+    fuzz_bodies::opencensus(bytes);
 }
 
 proptest! {

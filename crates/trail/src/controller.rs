@@ -40,7 +40,7 @@ use crate::trail::Trail;
 
 mod cause;
 pub(crate) mod objects;
-mod relation;
+pub(crate) mod relation;
 mod run;
 mod watch;
 

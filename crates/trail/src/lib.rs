@@ -8,8 +8,13 @@ pub mod context;
 pub mod controller;
 mod converge;
 mod hold;
+pub mod operand;
 mod run;
 pub mod sampler;
+#[cfg(feature = "setup")]
+pub mod setup;
+#[cfg(feature = "setup")]
+pub mod spans;
 mod status;
 mod step;
 mod trail;
@@ -22,5 +27,7 @@ pub use controller::Controller;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;
+#[cfg(feature = "setup")]
+pub use setup::{Setup, Telemetry, setup};
 pub use trail::{Clock, Counters, Mode, Options, Trail};
 pub use trust::Trust;

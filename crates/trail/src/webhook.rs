@@ -11,15 +11,14 @@
 //!
 //! [`certificates`], [`registration`], [`serve`] and [`upkeep`] know nothing of tracing: they serve any webhook.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use opentelemetry::global::BoxedTracer;
 
-use crate::carrier::Keys;
+use crate::Options;
 
 pub mod call;
 pub mod certificates;
-pub mod clock;
 pub mod counters;
 pub mod patch;
 pub mod registration;
@@ -32,40 +31,24 @@ pub mod upkeep;
 
 pub use routes::PATH;
 
-use clock::Clock;
 use counters::Counters;
 
 /// The rules of a webhook, and what they are applied with.
 pub struct Webhook {
-    keys: Keys,
     tracer: BoxedTracer,
-    believes: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    clock: Clock,
+    options: Options,
     counters: Arc<Counters>,
 }
 
 impl Webhook {
-    /// One that records its spans with this tracer, and believes every writer.
-    pub fn new(tracer: BoxedTracer, keys: Keys) -> Self {
-        let (clock, counters) = (Clock::default(), Arc::default());
-        Self { keys, tracer, believes: Box::new(|_| true), clock, counters }
-    }
-
-    /// Believes the contexts of writers only in these namespaces.
+    /// One that records its spans with this tracer. Of the options it takes the keys, the trust and the clock.
     #[must_use]
-    pub fn believe(mut self, namespaces: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.believes = Box::new(namespaces);
-        self
-    }
-
-    /// With another clock.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
+    pub fn new(tracer: BoxedTracer, options: Options) -> Self {
+        Self { tracer, options, counters: Arc::default() }
     }
 
     /// What it did so far.
+    #[must_use]
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -73,21 +56,9 @@ impl Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("keys", &self.keys).field("counters", &self.counters).finish_non_exhaustive()
-    }
-}
-
-/// An error with everything that led to it, in one line.
-struct Chain<'a>(&'a (dyn Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
+        f.debug_struct("Webhook")
+            .field("options", &self.options)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }

@@ -90,6 +90,8 @@ impl<'a> Picture<'a> {
         while callers == Callers::Linked {
             let roots = spans.iter().filter(|span| span.parent.is_none() && !known.contains(&*span.id.trace));
             let more: Vec<&str> = roots
+                // Whoever calls while it does nothing worth telling leaves no span of its own behind.
+                .filter(|root| picture.caller(root).is_some_and(|link| spans.get(link).is_some()))
                 .filter(|root| picture.caller(root).is_some_and(|link| known.contains(&*link.trace)))
                 .map(|root| &*root.id.trace)
                 .collect();

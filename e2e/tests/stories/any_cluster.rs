@@ -4,25 +4,26 @@ use std::process::Command;
 
 use kubewake_e2e::{Kubectl, cluster::KUBECONFIG, eventually};
 
-/// Some of each sort: with a namespace, with a kind of one's own, with a client of another language.
-const STORIES: [&str; 4] = [
+/// Some of each sort: with a namespace, with a kind of one's own, with a client of another language, with a webhook.
+const STORIES: [&str; 5] = [
     "stories::kubectl::custom::what_the_schema_forbids_is_refused",
     "stories::kubectl::delete::a_namespace_goes_with_everything_in_it",
     "stories::kubectl::read::objects_are_shown_in_every_form",
     "stories::python_kubernetes::",
+    "stories::webhook::rules::",
 ];
 
 #[test]
 fn stories_are_told_on_the_cluster_that_is_named_and_leave_nothing_behind() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let all = || kubectl.ok("get namespaces,customresourcedefinitions -o name");
+    let all = || kubectl.ok("get namespaces,customresourcedefinitions,mutatingwebhookconfigurations -o name");
     let (before, version) = (all(), || kubectl.json(&format!("namespace {}", kubectl.namespace()))["metadata"].clone());
     let untouched = version();
     let mut tell = Command::new(std::env::current_exe().unwrap());
     let told = tell.args(STORIES).env(KUBECONFIG, kubectl.cluster().kubeconfig()).output().unwrap();
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
-    assert!(said.contains("4 passed"), "{said}");
+    assert!(said.contains("12 passed"), "{said}");
     eventually("what they made is gone", || all() == before);
     assert_eq!(version(), untouched);
     assert!(kubectl.ok("get events --all-namespaces -o name").is_empty());

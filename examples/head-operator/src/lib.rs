@@ -5,7 +5,9 @@
 
 pub mod api;
 pub mod child;
+pub mod context;
 pub mod head;
 pub mod labels;
 pub mod manifests;
+pub mod operator;
 pub mod ready;

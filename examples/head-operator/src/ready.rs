@@ -43,11 +43,6 @@ impl Reason {
     fn is_ready(self) -> bool {
         matches!(self, Self::ChildrenReady | Self::DeploymentAvailable)
     }
-
-    /// Whether nothing will come of it unless somebody changes something.
-    pub fn is_refusal(self) -> bool {
-        matches!(self, Self::ChildRefused | Self::DeploymentRefused)
-    }
 }
 
 /// A state, without the time since when it holds.
@@ -90,9 +85,13 @@ pub fn is_ready(conditions: &[Condition], generation: Option<i64>) -> bool {
     find(conditions).is_some_and(|ready| ready.status == "True" && ready.observed_generation == generation)
 }
 
-/// Whether an object of this generation will not get anywhere by itself, and why.
+/// Whether it says that nothing will come of it unless somebody changes something.
+pub fn is_refusal(ready: &Condition) -> bool {
+    [Reason::ChildRefused, Reason::DeploymentRefused].iter().any(|reason| reason.text() == ready.reason)
+}
+
+/// Why an object of this generation will not get anywhere by itself, if that is so.
 pub fn refusal(conditions: &[Condition], generation: Option<i64>) -> Option<&str> {
-    let ready = find(conditions).filter(|ready| ready.observed_generation == generation)?;
-    let refusals = [Reason::ChildRefused, Reason::DeploymentRefused];
-    refusals.iter().any(|reason| reason.text() == ready.reason).then_some(ready.message.as_str())
+    let ready = find(conditions).filter(|ready| ready.observed_generation == generation && is_refusal(ready))?;
+    Some(&ready.message)
 }

@@ -1,1 +1,14 @@
-//! An example of trail: scheduler.
+//! A scheduler and the operator that owns its configuration, traced from the change of a configuration to the pod that it decided.
+
+pub mod api;
+pub mod cluster;
+pub mod configuration;
+pub mod cycle;
+pub mod plugin;
+pub mod quantity;
+pub mod queue;
+pub mod resources;
+pub mod cli;
+pub mod manifests;
+pub mod operator;
+pub mod scheduler;

@@ -50,6 +50,8 @@ pub fn check(answer: &Value, sort: Sort, version: &str, uid: &str) -> Result<Ver
     let patch = match response.get("patch") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(patch)) => STANDARD.decode(patch).map_err(|error| error.to_string())?,
+        // Go reads bytes from a list of numbers, too, which is what kube-rs writes.
+        Some(Value::Array(bytes)) => bytes.iter().map(byte).collect::<Result<_, _>>()?,
         Some(other) => return Err(wrong_type(other, "patch", "[]uint8")),
     };
     if version == "v1" {
@@ -99,6 +101,11 @@ fn check_v1(answer: &Value, sort: Sort, uid: &str, has_patch: bool) -> Result<()
         (Sort::Validating, false, Some(_)) => Err("validating webhook may not return response.patchType".into()),
         _ => Ok(()),
     }
+}
+
+fn byte(number: &Value) -> Result<u8, String> {
+    let byte = number.as_u64().and_then(|number| u8::try_from(number).ok());
+    byte.ok_or_else(|| wrong_type(number, "patch", "uint8"))
 }
 
 fn wrong_type(found: &Value, field: &str, wanted: &str) -> String {

@@ -16,10 +16,14 @@ pub fn exporter_files(exporter: &Exporter) -> Vec<PathBuf> {
 
 /// Files of a receiver.
 pub fn receiver_files(receiver: &Receiver) -> Vec<PathBuf> {
-    let Receiver::Otlp(settings) = receiver;
-    let grpc = settings.grpc.as_ref().and_then(|s| s.tls.as_ref());
-    let http = settings.http.as_ref().and_then(|s| s.tls.as_ref());
-    grpc.into_iter().chain(http).flat_map(server_tls).collect()
+    match receiver {
+        Receiver::Otlp(settings) => {
+            let grpc = settings.grpc.as_ref().and_then(|s| s.tls.as_ref());
+            let http = settings.http.as_ref().and_then(|s| s.tls.as_ref());
+            grpc.into_iter().chain(http).flat_map(server_tls).collect()
+        }
+        Receiver::OpenCensus(settings) => settings.server.tls.as_ref().map(server_tls).unwrap_or_default(),
+    }
 }
 
 /// Files of an extension.

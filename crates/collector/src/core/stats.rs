@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress, Shared as SharedThings, balancing::BalancerStats};
+use super::{Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, balancing::BalancerStats};
 
 /// A closed set of names.
 macro_rules! closed {
@@ -186,6 +186,8 @@ pub struct ProcessorStats {
     pub refused: AtomicU64,
     /// Items that it was there to drop.
     pub filtered: AtomicU64,
+    /// What it decided, if it is a sampler.
+    pub sampled: SamplerStats,
     /// Batches that left because they were full.
     pub size_triggers: AtomicU64,
     /// Batches that left because their time was up.

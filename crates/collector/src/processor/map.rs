@@ -74,6 +74,11 @@ impl Mapping {
         self.mapper.store(Arc::new(mapper));
     }
 
+    /// What it counts.
+    pub fn stats(&self) -> &ProcessorStats {
+        &self.stats
+    }
+
     fn map(&self, batch: Batch, pressure: Pressure) -> Result<Batch, Refusal> {
         let mapper = self.mapper.load();
         let mut out = Batch::empty(self.signal);

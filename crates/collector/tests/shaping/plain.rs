@@ -19,7 +19,7 @@ pub(crate) trait Plain: Record {
     fn has(&self, rule: &Match) -> bool;
 }
 
-fn any_of(texts: &Option<Texts>, text: &str) -> bool {
+pub(crate) fn any_of(texts: &Option<Texts>, text: &str) -> bool {
     match texts {
         None => true,
         Some(Texts::Strict(all)) => all.iter().any(|one| one == text),
@@ -30,7 +30,7 @@ fn any_of(texts: &Option<Texts>, text: &str) -> bool {
 }
 
 /// The one thing among our expressions that is not written the same in this crate.
-fn escaped(expression: &str) -> String {
+pub(crate) fn escaped(expression: &str) -> String {
     expression.replace('{', "\\{")
 }
 
@@ -98,7 +98,7 @@ fn find<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a KeyValue> {
     attributes.iter().find(|pair| pair.key == key)
 }
 
-fn inner(value: Option<&AnyValue>) -> Option<&Any> {
+pub(crate) fn inner(value: Option<&AnyValue>) -> Option<&Any> {
     value.and_then(|value| value.value.as_ref())
 }
 
@@ -161,7 +161,7 @@ fn sorted(value: Any) -> Any {
 }
 
 /// A value as text, as the Collector has it.
-fn text_of(value: Option<&AnyValue>) -> String {
+pub(crate) fn text_of(value: Option<&AnyValue>) -> String {
     use base64::{Engine, prelude::BASE64_STANDARD};
     match inner(value) {
         None => String::new(),
@@ -243,7 +243,7 @@ pub(crate) fn change(attributes: &mut Vec<KeyValue>, actions: &[Action], origin:
     }
 }
 
-fn string(text: String) -> AnyValue {
+pub(crate) fn string(text: String) -> AnyValue {
     AnyValue { value: Some(Any::StringValue(text)) }
 }
 
@@ -272,6 +272,14 @@ fn set(attributes: &mut Vec<KeyValue>, key: &str, value: Option<AnyValue>, when:
         }
         new.take().map(|new| *pair = new).is_some()
     });
+}
+
+pub(crate) fn set_text(attributes: &mut Vec<KeyValue>, key: &str, text: String) {
+    set(attributes, key, Some(string(text)), When::Always);
+}
+
+pub(crate) fn set_int(attributes: &mut Vec<KeyValue>, key: &str, number: i64) {
+    set(attributes, key, Some(AnyValue { value: Some(Any::IntValue(number)) }), When::Always);
 }
 
 fn rename(attributes: &mut Vec<KeyValue>, from: &str, to: &str) {

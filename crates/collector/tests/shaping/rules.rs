@@ -57,7 +57,7 @@ impl Picker {
         all.get(at).cloned()
     }
 
-    fn pattern(&mut self) -> Pattern {
+    pub(crate) fn pattern(&mut self) -> Pattern {
         let text = ["^[a-m]", "é", "^$", "x+$", "[0-9]", "^-?1", "", "true|^a", "SERVER|OK|{"][self.below(9)];
         Pattern::new(text).unwrap()
     }
@@ -122,7 +122,7 @@ impl Picker {
         rule
     }
 
-    fn key(&mut self) -> String {
+    pub(crate) fn key(&mut self) -> String {
         ["a", "b", "service.name", "new", "group"][self.below(5)].to_owned()
     }
 

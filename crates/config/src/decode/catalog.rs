@@ -13,7 +13,7 @@ pub(crate) const RECEIVERS: &str = "\
     googlecloudspanner haproxy host_metrics hostmetrics http_check httpcheck iis influxdb jaeger jmx journald \
     k8s_cluster k8s_events k8s_objects k8sobjects kafka kafka_metrics kafkametrics kubelet_stats kubeletstats \
     libhoney loki memcached mongodb mongodb_atlas mongodbatlas mysql named_pipe namedpipe netflow nginx nop nsxt \
-    ntp opencensus oracledb osquery otelarrow otlp_json_file otlpjsonfile podman_stats postgresql pprof prometheus \
+    ntp oracledb osquery otelarrow otlp_json_file otlpjsonfile podman_stats postgresql pprof prometheus \
     prometheus_remote_write prometheus_simple prometheusremotewrite pulsar purefa purefb rabbitmq receiver_creator \
     redfish redis riak saphana signalfx skywalking snmp snowflake solace splunk_enterprise splunk_hec \
     splunkenterprise sqlquery sqlserver ssh_check sshcheck statsd stef syslog systemd tcp_check tcp_log tcpcheck \
@@ -25,7 +25,7 @@ pub(crate) const PROCESSORS: &str = "\
     cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain \
     gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest \
     log_dedup logdedup logstransform lookup metric_start_time metrics_transform metricsgeneration metricstarttime \
-    metricstransform probabilistic_sampler remotetap resource_detection resourcedetection \
+    metricstransform remotetap resource_detection resourcedetection \
     schema span spanpruning sumologic tail_sampling transform unroll";
 
 /// Exporters, separated by spaces.

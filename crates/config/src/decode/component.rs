@@ -7,7 +7,7 @@ use super::{
     cursor::Cursor,
     exporter, extension, filter, id, kubernetes, processor, receiver, redaction,
     report::{Report, finding},
-    scalar,
+    sampler, scalar,
 };
 use crate::{
     ComponentId,
@@ -27,8 +27,12 @@ pub(crate) struct Kind<T: 'static> {
     elsewhere: &'static str,
 }
 
-pub(crate) const RECEIVERS: Kind<Receiver> =
-    Kind { section: "receivers", noun: "receiver", types: &[("otlp", receiver::otlp)], elsewhere: catalog::RECEIVERS };
+pub(crate) const RECEIVERS: Kind<Receiver> = Kind {
+    section: "receivers",
+    noun: "receiver",
+    types: &[("otlp", receiver::otlp), ("opencensus", receiver::opencensus)],
+    elsewhere: catalog::RECEIVERS,
+};
 
 pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     section: "processors",
@@ -40,6 +44,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("attributes", attributes::attributes),
         ("resource", attributes::resource),
         ("redaction", redaction::redaction),
+        ("probabilistic_sampler", sampler::probabilistic),
         ("k8s_attributes", kubernetes::k8s_attributes),
         ("k8sattributes", kubernetes::k8s_attributes),
     ],

@@ -7,7 +7,7 @@ use super::{
     report::{Report, Side},
     scalar, tls,
 };
-use crate::model::{Cors, GrpcServer, HttpServer, OtlpReceiver, Receiver};
+use crate::model::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
 
 /// `otlp`
 pub(crate) fn otlp(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
@@ -33,18 +33,34 @@ pub(crate) fn otlp(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
     Some(Receiver::Otlp(receiver))
 }
 
+/// `opencensus`
+pub(crate) fn opencensus(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
+    let default = OpenCensusReceiver::default();
+    let mut fields = Fields::of(at, report);
+    let server = grpc_server(&mut fields, default.server);
+    let allowed_origins = fields.get("cors_allowed_origins", origins).unwrap_or_default();
+    fields.finish();
+    let cors = Some(Cors { allowed_origins, ..Cors::default() }).filter(|cors| !cors.allowed_origins.is_empty());
+    Some(Receiver::OpenCensus(OpenCensusReceiver { server, cors }))
+}
+
 fn grpc(at: &Cursor<'_>, report: &Report) -> Option<GrpcServer> {
-    /// The Collector multiplies without looking; more MiB than this it cannot hold either.
-    const MOST_MIB: i64 = i64::MAX >> 20;
-    let default = GrpcServer::default();
     let mut fields = Fields::of(at, report);
     let enabled = fields.enabled();
+    let server = grpc_server(&mut fields, GrpcServer::default());
+    fields.finish();
+    enabled.then_some(server)
+}
+
+fn grpc_server(fields: &mut Fields<'_, '_>, default: GrpcServer) -> GrpcServer {
+    /// The Collector multiplies without looking; more MiB than this it cannot hold either.
+    const MOST_MIB: i64 = i64::MAX >> 20;
     let size = fields.get("max_recv_msg_size_mib", |at, report| scalar::within(at, report, 0, MOST_MIB));
     let streams = fields.get("max_concurrent_streams", scalar::u32);
     fields.idle(&["read_buffer_size", "write_buffer_size"], |at, report| scalar::within(at, report, 0, i64::MAX));
     fields.unsupported(&["middlewares"]);
-    let server = GrpcServer {
-        endpoint: network::listen(&mut fields, &default.endpoint),
+    GrpcServer {
+        endpoint: network::listen(fields, &default.endpoint),
         tls: fields.get("tls", tls::server),
         max_message_bytes: match size {
             None | Some(0) => default.max_message_bytes,
@@ -52,11 +68,9 @@ fn grpc(at: &Cursor<'_>, report: &Report) -> Option<GrpcServer> {
         },
         max_concurrent_streams: streams.filter(|streams| *streams > 0),
         keepalive: fields.get("keepalive", network::server_keepalive).unwrap_or_default(),
-        auth: network::auth(&mut fields, Side::Server),
+        auth: network::auth(fields, Side::Server),
         include_metadata: fields.flag("include_metadata"),
-    };
-    fields.finish();
-    enabled.then_some(server)
+    }
 }
 
 fn http(at: &Cursor<'_>, report: &Report) -> Option<HttpServer> {
@@ -116,18 +130,23 @@ fn cors(at: &Cursor<'_>, report: &Report) -> Option<Cors> {
     let mut fields = Fields::of(at, report);
     let enabled = fields.enabled();
     let cors = Cors {
-        allowed_origins: fields.get("allowed_origins", scalar::texts).unwrap_or_default(),
+        allowed_origins: fields.get("allowed_origins", origins).unwrap_or_default(),
         allowed_headers: fields.get("allowed_headers", scalar::texts).unwrap_or_default(),
         exposed_headers: fields.get("exposed_headers", scalar::texts).unwrap_or_default(),
         max_age: fields.get_or("max_age", 0, scalar::u32),
     };
-    for origin in cors.allowed_origins.iter().filter(|origin| origin.matches('*').count() > 1) {
-        let place = fields.place("allowed_origins");
-        report.error(&place, format!("the origin {} has more than one `*`", place.quote(origin)), None);
-    }
     fields.finish();
     // Without origins there is nothing to allow, and the Collector switches CORS off.
     Some(cors).filter(|cors| enabled && !cors.allowed_origins.is_empty())
+}
+
+/// Origins, each with at most one `*`.
+fn origins(at: &Cursor<'_>, report: &Report) -> Option<Vec<String>> {
+    let origins = scalar::texts(at, report)?;
+    for origin in origins.iter().filter(|origin| origin.matches('*').count() > 1) {
+        report.error(at, format!("the origin {} has more than one `*`", at.quote(origin)), None);
+    }
+    Some(origins)
 }
 
 /// A path of a request; one that does not begin with `/` gets it.

@@ -44,8 +44,11 @@ fn patterns(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Pattern> {
     }
 }
 
+/// A function that takes a key, and how many bytes that must have.
+type Keyed = (fn(Secret) -> HashFunction, usize);
+
 /// The functions, and how long a key each of them needs.
-const FUNCTIONS: [(&str, (fn(Secret) -> HashFunction, usize)); 5] = [
+const FUNCTIONS: [(&str, Keyed); 5] = [
     ("md5", (|_| HashFunction::Md5, 0)),
     ("sha1", (|_| HashFunction::Sha1, 0)),
     ("sha3", (|_| HashFunction::Sha3, 0)),

@@ -43,6 +43,14 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
         }
         endpoints(report, id.signal, &wiring.exporters, parts.exporters);
         conditions(report, id.signal, &wiring.processors, parts.processors);
+        let receivers = wiring.receivers.iter().filter_map(|reference| {
+            parts.receivers.components.get(&reference.id).map(|receiver| (reference, receiver.signals()))
+        });
+        signals(report, "receiver", id.signal, receivers);
+        let processors = wiring.processors.iter().filter_map(|reference| {
+            parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
+        });
+        signals(report, "processor", id.signal, processors);
         routing(report, id.signal, &wiring.exporters, parts.exporters);
     }
     resolve(report, "extension", parts.running, &parts.extensions.declared);
@@ -119,6 +127,21 @@ fn routing(report: &Report, signal: Signal, references: &[Reference], exporters:
             let help = format!("`routing_key` for {signal} is one of: {}", known.join(", "));
             report.add_error(finding(reference.path.clone(), reference.span, message, help));
         }
+    }
+}
+
+/// Components that cannot work on the signal of their pipeline.
+fn signals<'a>(
+    report: &Report,
+    noun: &str,
+    signal: Signal,
+    references: impl Iterator<Item = (&'a Reference, &'static [Signal])>,
+) {
+    for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
+        let message = format!("the {noun} `{}` does not work on {signal}", reference.id);
+        let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
+        let help = format!("it can be part of pipelines of {}", known.join(" and "));
+        report.add_error(finding(reference.path.clone(), reference.span, message, help));
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Attributes, Filter, KubernetesAttributes, Redaction, Resource};
+use kubewake_otlp::Signal;
+
+use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,18 @@ pub enum Processor {
     Redaction(Box<Redaction>),
     /// `k8s_attributes`, also `k8sattributes`
     KubernetesAttributes(Box<KubernetesAttributes>),
+    /// `probabilistic_sampler`
+    ProbabilisticSampler(ProbabilisticSampler),
+}
+
+impl Processor {
+    /// What it can work on.
+    pub fn signals(&self) -> &'static [Signal] {
+        match self {
+            Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            _ => &Signal::ALL,
+        }
+    }
 }
 
 /// `batch`

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kubewake_otlp::Signal;
+
 use super::network::{Compression, ServerKeepalive, ServerTls};
 use crate::{ComponentId, Secret};
 
@@ -10,6 +12,18 @@ use crate::{ComponentId, Secret};
 pub enum Receiver {
     /// `otlp`
     Otlp(OtlpReceiver),
+    /// `opencensus`
+    OpenCensus(OpenCensusReceiver),
+}
+
+impl Receiver {
+    /// What it can receive.
+    pub fn signals(&self) -> &'static [Signal] {
+        match self {
+            Self::Otlp(_) => &Signal::ALL,
+            Self::OpenCensus(_) => &[Signal::Traces],
+        }
+    }
 }
 
 /// `otlp`: at least one of the two protocols is there.
@@ -120,6 +134,21 @@ impl Default for HttpServer {
             metrics_path: "/v1/metrics".into(),
             logs_path: "/v1/logs".into(),
         }
+    }
+}
+
+/// `opencensus`: gRPC and JSON over HTTP, both on one address.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCensusReceiver {
+    /// Its settings are those of a gRPC server.
+    pub server: GrpcServer,
+    /// `cors_allowed_origins`
+    pub cors: Option<Cors>,
+}
+
+impl Default for OpenCensusReceiver {
+    fn default() -> Self {
+        Self { server: GrpcServer { endpoint: "localhost:55678".into(), ..GrpcServer::default() }, cors: None }
     }
 }
 

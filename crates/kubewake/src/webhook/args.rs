@@ -16,6 +16,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kubewake_trail::{
+    Trust,
     carrier::Keys,
     webhook::{
         PATH,
@@ -72,6 +73,12 @@ pub(crate) struct Args {
     /// Do not believe contexts of writers in these namespaces; may be given more than once
     #[arg(long, value_name = "NAMESPACE")]
     distrust_namespace: Vec<String>,
+    /// Link contexts that are not believed
+    #[arg(long)]
+    link_untrusted: bool,
+    /// How long to serve on when told to end, until API servers have learned to call another replica, as in 5s [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) shutdown_delay: Option<Duration>,
     /// Remove the registration when ending; otherwise API servers go on to call, and ignore that nobody answers
     #[arg(long)]
     pub(crate) unregister_on_exit: bool,
@@ -110,6 +117,15 @@ impl Args {
     pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
         let prefix = self.annotation_prefix.as_deref();
         prefix.map_or_else(|| Ok(Keys::default()), Keys::new).context("--annotation-prefix")
+    }
+
+    /// Whose contexts are believed.
+    pub(crate) fn trust(&self) -> Trust {
+        let trust = match self.trust_namespace.as_slice() {
+            [] => Trust::except(self.distrust_namespace.iter().cloned()),
+            only => Trust::only(only.iter().cloned()),
+        };
+        if self.link_untrusted { trust.link_others() } else { trust }
     }
 
     /// Where the API server finds what listens here.

@@ -9,10 +9,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::MAX_DEPTH;
 use super::error::{Error, Reason};
-use super::put::{self, Scalar};
+use super::put::Scalar;
 use super::reader::{Fault, Reader};
-use crate::schema::{Field, Kind, Label, Message};
-use crate::wire::{put_bytes, put_header, put_tag};
+use super::timestamp;
+use crate::schema::{Field, Kind, Label, Message, Special};
+use crate::wire::{close, open, put_bytes, put_header, put_tag};
 
 /// With or without the padding, as protobuf's JSON has it, and with whatever is in the bits behind the last byte.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -23,10 +24,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 pub(super) fn decode(schema: &'static Message, json: &[u8]) -> Result<Vec<u8>, Error> {
+    decode_first(schema, json).map(|(protobuf, _)| protobuf)
+}
+
+/// The first document of several, and how many bytes it takes.
+pub(super) fn decode_first(schema: &'static Message, json: &[u8]) -> Result<(Vec<u8>, usize), Error> {
     // Names and quotes make JSON at least twice as long as its protobuf, but for long strings and packed numbers.
     let mut decoder = Decoder { reader: Reader::new(json), out: Vec::with_capacity(json.len() / 2) };
     match decoder.document(schema) {
-        Ok(()) => Ok(decoder.out),
+        Ok(()) => Ok((decoder.out, decoder.reader.taken())),
         Err(Fault { reason, offset, field }) => {
             let before = json.get(..offset).unwrap_or(json);
             let line = memchr::memchr_iter(b'\n', before).count() + 1;
@@ -122,13 +128,13 @@ impl Decoder<'_> {
         if !field.kind.packs() {
             return self.elements(|decoder| decoder.element(field, depth));
         }
-        let start = put::open(field, &mut self.out);
+        let start = open(&mut self.out, field.number);
         self.elements(|decoder| {
             let scalar = decoder.scalar(field.kind)?;
             scalar.put(&mut decoder.out);
             Ok(())
         })?;
-        put::close(start, &mut self.out);
+        close(&mut self.out, start);
         Ok(())
     }
 
@@ -154,9 +160,9 @@ impl Decoder<'_> {
     fn single(&mut self, field: &'static Field, always: bool, depth: usize) -> Result<(), Fault> {
         match field.kind {
             Kind::Message(schema) => {
-                let start = put::open(field, &mut self.out);
+                let start = open(&mut self.out, field.number);
                 self.message(schema, depth)?;
-                put::close(start, &mut self.out);
+                close(&mut self.out, start);
             }
             Kind::String => {
                 let text = self.reader.string()?;
@@ -165,6 +171,7 @@ impl Decoder<'_> {
                 }
             }
             Kind::Bytes => self.base64(field, always)?,
+            Kind::Special(special) => self.special(field, special, depth)?,
             Kind::Id(length) => self.id(field, length, always)?,
             kind => {
                 let scalar = self.scalar(kind)?;
@@ -175,6 +182,50 @@ impl Decoder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What protobuf's JSON writes in a way of its own.
+    fn special(&mut self, field: &'static Field, special: Special, depth: usize) -> Result<(), Fault> {
+        match special {
+            Special::Map(entry) => self.map(field, entry, depth),
+            Special::Wrapper(value) => {
+                let start = open(&mut self.out, field.number);
+                self.single(value, false, depth)?;
+                close(&mut self.out, start);
+                Ok(())
+            }
+            Special::Timestamp => {
+                let at = self.reader.start()?;
+                let time = timestamp::parse(self.reader.string()?).ok_or_else(|| at.fault(Reason::Timestamp))?;
+                let start = open(&mut self.out, field.number);
+                timestamp::put(time, &mut self.out);
+                close(&mut self.out, start);
+                Ok(())
+            }
+        }
+    }
+
+    /// An object whose names are keys: one message for each.
+    fn map(&mut self, field: &'static Field, entry: &'static [Field; 2], depth: usize) -> Result<(), Fault> {
+        let depth = depth.checked_sub(1).ok_or_else(|| self.reader.fault(Reason::Depth))?;
+        let [key, value] = entry;
+        self.reader.expect(b'{', "an object")?;
+        if self.reader.eat(b'}')? {
+            return Ok(());
+        }
+        loop {
+            let start = open(&mut self.out, field.number);
+            let name = self.reader.string()?;
+            put_bytes(&mut self.out, key.number, name);
+            self.reader.colon()?;
+            if !self.reader.null()? {
+                self.single(value, false, depth)?;
+            }
+            close(&mut self.out, start);
+            if !self.reader.more(b'}')? {
+                return Ok(());
+            }
+        }
     }
 
     fn base64(&mut self, field: &'static Field, always: bool) -> Result<(), Fault> {
@@ -220,7 +271,7 @@ impl Decoder<'_> {
                 Scalar::Varint(((value << 1) ^ (value >> 31)) as u32 as u64)
             }
             Kind::Enum(names) => Scalar::Varint(i64::from(self.enumeration(names)?) as u64),
-            Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) => {
+            Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) | Kind::Special(_) => {
                 return Err(self.reader.fault(Reason::Expected("a number")));
             }
         })

@@ -184,6 +184,8 @@ fn single(
         Kind::String => text::string(value, out),
         Kind::Bytes => text::base64(value, out),
         Kind::Id(_) => text::hex(value, out),
+        // Only OpenCensus has them, which is read and never written.
+        Kind::Special(_) => out.extend_from_slice(b"null"),
         _ => number(schema, field, &mut value, out)?,
     }
     Ok(())
@@ -200,7 +202,7 @@ fn number(schema: &Message, field: &Field, rest: &mut &[u8], out: &mut Vec<u8>) 
         Kind::Fixed32 | Kind::Uint32 => text::number(bits as u32, out),
         Kind::Int32 | Kind::Enum(_) => text::number(bits as i32, out),
         Kind::Sint32 => text::number((bits as u32 >> 1) as i32 ^ -((bits & 1) as i32), out),
-        Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) => {}
+        Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) | Kind::Special(_) => {}
     }
     Ok(())
 }

@@ -47,6 +47,9 @@ pub enum Reason {
     /// Not base64.
     #[error("expected base64")]
     Base64,
+    /// Not a point in time.
+    #[error("expected a time as RFC 3339 writes it")]
+    Timestamp,
     /// A name that the enum does not have.
     #[error("expected a number or a name of the enum")]
     EnumName,

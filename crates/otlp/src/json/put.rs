@@ -1,7 +1,6 @@
-//! Writing protobuf whose lengths are not known beforehand.
+//! Numbers as protobuf has them.
 
-use crate::schema::Field;
-use crate::wire::{LEN, put_tag, put_varint};
+use crate::wire::put_varint;
 
 /// A number as the wire has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,23 +22,5 @@ impl Scalar {
             Scalar::Fixed32(value) => out.extend_from_slice(&value.to_le_bytes()),
             Scalar::Fixed64(value) => out.extend_from_slice(&value.to_le_bytes()),
         }
-    }
-}
-
-/// Starts a field whose length is not known yet, and says where its content begins.
-pub(super) fn open(field: &Field, out: &mut Vec<u8>) -> usize {
-    put_tag(out, field.number, LEN);
-    out.len()
-}
-
-/// Ends the field whose content began there.
-///
-/// The content moves up to make room for its length, so that a byte moves once for each message around it.
-pub(super) fn close(start: usize, out: &mut Vec<u8>) {
-    let end = out.len();
-    put_varint(out, end.saturating_sub(start) as u64);
-    let width = out.len() - end;
-    if let Some(content_and_length) = out.get_mut(start..) {
-        content_and_length.rotate_right(width);
     }
 }

@@ -43,6 +43,11 @@ impl<'a> Reader<'a> {
         Reader { input, at: 0, unescaped: Vec::new() }
     }
 
+    /// How many bytes were read.
+    pub(super) fn taken(&self) -> usize {
+        self.at
+    }
+
     /// What is wrong is wrong here.
     pub(super) fn fault(&self, reason: Reason) -> Fault {
         Place(self.at).fault(reason)

@@ -84,7 +84,7 @@ impl Edits {
         self.0.push(edit);
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Value;
 use crate::wire::{put_bytes, put_uint};
 
 fn field(number: u32, content: &[u8]) -> Vec<u8> {
@@ -53,4 +54,45 @@ fn repeated_numbers_are_read_packed_and_not() {
     let mut content = field(2, &[0x01, 0x80, 0x01]);
     put_uint(&mut content, 2, 9);
     assert_eq!(Buckets::new(&content).counts().collect::<Vec<_>>(), [1, 128, 9]);
+}
+
+#[test]
+fn a_value_as_text_is_what_the_collector_makes_of_it() {
+    let text = |value: Value| String::from_utf8(AnyValue::new(&value.encoded()).to_text().into_owned()).unwrap();
+    let map = |pairs: &[(&str, Value)]| {
+        Value::KeyValueList(pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect())
+    };
+    for (value, expected) in [
+        ("a<b>".into(), "a<b>"),
+        (true.into(), "true"),
+        ((-7).into(), "-7"),
+        (0.0.into(), "0"),
+        (1.5.into(), "1.5"),
+        (100_000_000.0.into(), "100000000"),
+        (1e20.into(), "100000000000000000000"),
+        (1e21.into(), "1e+21"),
+        (1.5e-7.into(), "1.5e-7"),
+        (f64::NAN.into(), "json: unsupported value: NaN"),
+        (f64::INFINITY.into(), "json: unsupported value: +Inf"),
+        (f64::NEG_INFINITY.into(), "json: unsupported value: -Inf"),
+        (Value::Bytes(vec![1, 2, 3].into()), "AQID"),
+        (Value::Encoded(Default::default()), ""),
+        (Value::Array(vec![]), "[]"),
+        (
+            Value::Array(vec!["\"<&>\u{2028}\n\u{1}é".into(), Value::Encoded(Default::default())]),
+            r#"["\"\u003c\u0026\u003e\u2028\n\u0001é",null]"#,
+        ),
+        (map(&[("b", 1.into()), ("a", map(&[])), ("b", Value::Bytes(vec![0xff].into()))]), r#"{"a":{},"b":"/w=="}"#),
+        (Value::Array(vec![f64::NAN.into()]), ""),
+    ] {
+        assert_eq!(text(value.clone()), expected, "{value:?}");
+    }
+    assert_eq!(AnyValue::new(b"\x2a\x05\x0a\x03\x0a\x01\xff").to_text(), &br#"["\ufffd"]"#[..]);
+}
+
+#[test]
+fn values_that_lie_too_deep_are_not_read() {
+    let deep = (0..1000).fold(Value::Int(1), |inner, _| Value::Array(vec![Value::Encoded(inner.encoded())]));
+    let text = AnyValue::new(&deep.encoded()).to_text().into_owned();
+    assert_eq!(text, format!("{}null{}", "[".repeat(64), "]".repeat(64)).into_bytes());
 }

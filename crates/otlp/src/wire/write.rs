@@ -44,6 +44,24 @@ pub fn put_header(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, len as u64);
 }
 
+/// Begins a field whose length is not known yet, and says where its content begins. [`close`] ends it.
+#[inline]
+pub fn open(out: &mut Vec<u8>, number: u32) -> usize {
+    put_tag(out, number, LEN);
+    out.len()
+}
+
+/// Ends the field whose content began there. The content moves up to make room for its length, so that a byte moves
+/// once for each message around it.
+pub fn close(out: &mut Vec<u8>, start: usize) {
+    let end = out.len();
+    put_varint(out, end.saturating_sub(start) as u64);
+    let width = out.len() - end;
+    if let Some(content_and_length) = out.get_mut(start..) {
+        content_and_length.rotate_right(width);
+    }
+}
+
 /// Writes a string, bytes or message field, also when it is empty.
 pub fn put_bytes(out: &mut Vec<u8>, number: u32, content: &[u8]) {
     put_header(out, number, content.len());

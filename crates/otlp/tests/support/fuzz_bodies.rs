@@ -3,10 +3,11 @@
 //! The first byte of an input chooses the signal and whatever else there is to choose; the rest is the request.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, View};
-use kubewake_otlp::{Edit, Editor, Edits, Limit, Signal, Summary};
+use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, Scope, View};
+use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Limit, Signal, Summary, Verdict, When};
 
 /// The signal, the other choices, and the request.
 fn parts(data: &[u8]) -> Option<(Signal, usize, Bytes)> {
@@ -74,6 +75,23 @@ pub(crate) fn split(data: &[u8]) {
     assert!(records >= summary.records);
 }
 
+/// Whatever OpenCensus sends becomes OTLP or an error, and the same the second time, when the sender is known.
+pub(crate) fn opencensus(data: &[u8]) {
+    let Some((&choice, request)) = data.split_first() else { return };
+    let requests: Vec<Vec<u8>> = match choice % 2 {
+        0 => vec![request.to_vec()],
+        _ => kubewake_otlp::opencensus::from_json(request).map_while(Result::ok).collect(),
+    };
+    let mut sender = kubewake_otlp::opencensus::Sender::default();
+    for request in requests {
+        let mut translate = || sender.translate(&request, |_| Ok::<_, ()>(())).ok();
+        if let Some(translated) = translate() {
+            assert!(kubewake_otlp::scan(Signal::Traces, &translated).is_ok());
+            assert_eq!(translate(), Some(translated));
+        }
+    }
+}
+
 /// What is kept and what is not are together what was there.
 pub(crate) fn retain(data: &[u8]) {
     let Some((signal, choice, request)) = parts(data) else { return };
@@ -120,13 +138,40 @@ impl FuzzEditor {
             Edit::update("b", true),
             Edit::trace_state("ot=th:8"),
         ];
-        let chosen = all.into_iter().enumerate().filter(|(bit, _)| self.choice >> bit & 1 == 1);
+        let is_chosen = |bit: usize| self.choice >> bit & 1 == 1;
+        let chosen = all.into_iter().enumerate().filter(|(bit, _)| is_chosen(*bit));
         edits.extend(chosen.map(|(_, edit)| edit));
+        if is_chosen(6) {
+            let change = Arc::new(FuzzChange);
+            edits.extend([Edit::with(change.clone()), Edit::events(change), Edit::body("said")]);
+        }
+    }
+}
+
+/// Does nothing the second time.
+#[derive(Debug)]
+struct FuzzChange;
+
+impl Change for FuzzChange {
+    fn change(&self, attributes: &mut AttributeList<'_>) {
+        attributes.visit(|attribute| match attribute.value() {
+            AnyValue::None => Verdict::Remove,
+            AnyValue::Int(value) => Verdict::Set(value.to_string().into()),
+            AnyValue::Array(_) => {
+                Verdict::Set(String::from_utf8_lossy(&attribute.value().to_text()).into_owned().into())
+            }
+            _ => Verdict::Keep,
+        });
+        attributes.copy("a", "copy", When::Absent);
     }
 }
 
 impl Editor for FuzzEditor {
     fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+        self.push(edits);
+    }
+
+    fn scope(&mut self, _: Scope<'_>, edits: &mut Edits) {
         self.push(edits);
     }
 

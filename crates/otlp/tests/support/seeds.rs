@@ -45,8 +45,39 @@ fn metric(kind: u32, attributes: u32) -> Vec<u8> {
     [field(1, b"cpu"), field(3, b"s"), field(kind, &data)].concat()
 }
 
+/// The seeds of each target.
+pub fn all() -> Vec<(&'static str, Vec<(String, Vec<u8>)>)> {
+    let targets = ["scan", "split", "retain", "rewrite"].map(|target| (target, seeds()));
+    targets.into_iter().chain([("opencensus", opencensus())]).collect()
+}
+
+/// Requests of OpenCensus: 0 and protobuf, or 1 and JSON.
+fn opencensus() -> Vec<(String, Vec<u8>)> {
+    let text = |number, text: &str| field(number, &field(1, text.as_bytes()));
+    let entry = |key: &str, value: &[u8]| field(1, &[field(1, key.as_bytes()), field(2, value)].concat());
+    let node = field(1, &[field(1, &field(1, b"host")), field(3, &field(1, b"shop"))].concat());
+    let attributes = [entry("a", &text(1, "b")), entry("span.kind", &text(1, "producer"))].concat();
+    let mut message = Vec::new();
+    put_uint(&mut message, 1, 1);
+    put_uint(&mut message, 2, 7);
+    let events = [field(1, &field(2, &text(1, "note"))), field(1, &field(3, &message))].concat();
+    let span =
+        [field(1, &[1; 16]), field(2, &[2; 8]), text(4, "get"), field(7, &attributes), field(9, &events)].concat();
+    let request = [node, field(2, &span), field(2, &[&span[..], &field(16, &field(1, b"pod"))].concat())].concat();
+    let json = br#"{"node": {"attributes": {"a": "b"}}, "spans": [{"name": {"value": "n"}, "startTime": "2026-01-31T12:00:00Z",
+        "attributes": {"attributeMap": {"a": {"intValue": "1"}}}, "sameProcessAsParentSpan": true}]} {"spans": []}"#;
+    let seed = |name: &str, choice: u8, bytes: &[u8]| (name.to_owned(), [&[choice], bytes].concat());
+    vec![
+        seed("protobuf", 0, &request),
+        seed("cut", 0, &request[..request.len() - 5]),
+        seed("json", 1, json),
+        seed("json-cut", 1, &json[..json.len() - 40]),
+        seed("empty", 0, &[]),
+    ]
+}
+
 /// Inputs as the targets read them: a byte that chooses, and a request. A choice is the signal and three times the rest.
-pub fn seeds() -> Vec<(String, Vec<u8>)> {
+fn seeds() -> Vec<(String, Vec<u8>)> {
     let traces = request(&[span(1), span(2), span(0), span(1)]);
     let logs = request(&[log(1), log(0)]);
     let metrics = request(&[metric(5, 7), metric(7, 7), metric(9, 9), metric(10, 1), metric(11, 7)]);

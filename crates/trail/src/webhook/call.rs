@@ -11,14 +11,18 @@ use opentelemetry::{
 use serde_json::Value;
 
 use super::{
-    Chain, Webhook,
+    Webhook,
     counters::{Outcome, Trouble},
     patch,
     review::{self, NoReview, Review},
     select,
     stamp::{self, Decision, Question},
 };
-use crate::context;
+use crate::{
+    attributes::{self, message},
+    context,
+    sampler::UNTRUSTED,
+};
 
 /// What a call is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,14 +69,15 @@ impl Webhook {
         arrived: SystemTime,
     ) {
         self.counters.troubled(trouble);
-        tracing::warn!(error = %Chain(error), "a call was let through unchanged");
+        tracing::warn!(error = message(error), "a call was let through unchanged");
         let mut span = self.span("stamp".into(), caller, Vec::new(), arrived);
         fail(&mut span, trouble, error);
     }
 
     fn judge(&self, review: &Review, caller: Option<&SpanContext>, arrived: SystemTime) -> Answer {
         let decision = if is_stampable(review) { self.decide(review) } else { Ok(None) };
-        let (parent, links) = relations(decision.as_ref().ok().and_then(Option::as_ref), caller);
+        let (parent, mut links) = relations(decision.as_ref().ok().and_then(Option::as_ref), caller);
+        links.extend(self.unbelieved(review));
         let mut span = self.span(format!("stamp {}", review.kind.kind), parent.as_ref(), links, arrived);
         describe(&mut span, review);
         let own = Some(span.span_context()).filter(|own| own.is_valid()).cloned();
@@ -85,13 +90,13 @@ impl Webhook {
         let operations = match plan {
             Ok(plan) => {
                 self.counters.called(plan.outcome);
-                span.set_attribute(KeyValue::new("trail.outcome", plan.outcome.name()));
+                span.set_attribute(KeyValue::new(attributes::OUTCOME, plan.outcome.name()));
                 plan.operations
             }
             Err(failure) => {
                 self.counters.troubled(failure.trouble());
                 let (kind, namespace, name) = (&review.kind.kind, &review.namespace, review.shown_name());
-                tracing::warn!(kind, namespace, name, error = %Chain(&failure), "an object was let through unchanged");
+                tracing::warn!(kind, namespace, name, error = message(&failure), "an object was let through unchanged");
                 fail(&mut span, failure.trouble(), &failure);
                 Vec::new()
             }
@@ -101,15 +106,30 @@ impl Webhook {
 
     fn decide(&self, review: &Review) -> Result<Option<Decision>, stamp::BadObject> {
         let old = (review.operation == Operation::Update).then_some(&review.old_object);
-        let question = Question { old, new: &review.object, believed: (self.believes)(&review.namespace) };
-        stamp::decide(question, &self.keys).map(Some)
+        let question = Question { old, new: &review.object, believed: self.believes(review) };
+        stamp::decide(question, &self.options.keys).map(Some)
+    }
+
+    fn believes(&self, review: &Review) -> bool {
+        self.options.trust.believes(Some(&*review.namespace).filter(|namespace| !namespace.is_empty()))
+    }
+
+    /// The context of a writer who is not believed, as a link, if that is wanted.
+    fn unbelieved(&self, review: &Review) -> Option<Link> {
+        let wanted = self.options.trust.links_others() && !self.believes(review) && is_stampable(review);
+        let new = wanted.then(|| stamp::annotations(&review.object).ok().flatten()).flatten()?;
+        let old = stamp::annotations(&review.old_object).ok().flatten().unwrap_or_default();
+        let found = stamp::own_context(&new, &old, &self.options.keys)?;
+        Some(Link::new(found.context, vec![KeyValue::new(UNTRUSTED, true)], 0))
     }
 
     fn plan(&self, review: &Review, decision: &Decision, own: Option<&SpanContext>) -> Result<Plan, Failure> {
         let now = stamp::annotations(&review.object)?;
         let none = Default::default();
-        let wanted = decision.entries(&self.keys, own, self.clock.now(), now.as_ref().unwrap_or(&none));
-        let operations = patch::operations(now.as_ref(), &wanted, &self.keys)?;
+        let wanted =
+            decision.entries(&self.options.keys, own, self.options.clock.timestamp(), now.as_ref().unwrap_or(&none));
+        self.counters.ignored(self.options.keys.read(now.as_ref()).garbage);
+        let operations = patch::operations(now.as_ref(), &wanted, &self.options.keys)?;
         let outcome = match decision {
             Decision::Keep { .. } => Outcome::Kept,
             _ if operations.is_empty() => Outcome::Unchanged,
@@ -185,9 +205,9 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
         Operation::Connect => "CONNECT",
     };
     for (key, value) in [
-        ("k8s.namespace.name", review.namespace.as_str()),
-        ("k8s.object.kind", &review.kind.kind),
-        ("k8s.object.name", review.shown_name()),
+        (attributes::NAMESPACE, review.namespace.as_str()),
+        (attributes::KIND, &review.kind.kind),
+        (attributes::NAME, review.shown_name()),
         ("trail.operation", operation),
         ("trail.subresource", &review.sub_resource),
         // The API server calls it so in its own span of this call.
@@ -203,9 +223,9 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
 }
 
 fn fail(span: &mut opentelemetry::global::BoxedSpan, trouble: Trouble, error: &(dyn std::error::Error + 'static)) {
-    span.set_attribute(KeyValue::new("trail.outcome", Outcome::Failed.name()));
-    span.set_attribute(KeyValue::new("error.type", trouble.name()));
-    span.set_status(Status::error(Chain(error).to_string()));
+    span.set_attribute(KeyValue::new(attributes::OUTCOME, Outcome::Failed.name()));
+    span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, trouble.name()));
+    span.set_status(Status::error(message(error)));
 }
 
 #[cfg(test)]

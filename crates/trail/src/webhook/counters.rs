@@ -113,6 +113,7 @@ pub struct Counters {
     calls: Row,
     troubles: Row,
     upkeep: Row,
+    garbage: AtomicU64,
 }
 
 impl Counters {
@@ -130,6 +131,16 @@ impl Counters {
     /// Counts what the upkeep did.
     pub fn upkept(&self, what: Upkept) {
         self.upkeep.add(what as usize);
+    }
+
+    /// Counts annotations that should hold a context and hold nothing that can be read.
+    pub fn ignored(&self, annotations: u32) {
+        self.garbage.fetch_add(annotations.into(), Ordering::Relaxed);
+    }
+
+    /// How many annotations were ignored.
+    pub fn garbage(&self) -> u64 {
+        self.garbage.load(Ordering::Relaxed)
     }
 
     /// How many calls ended so.
@@ -156,6 +167,11 @@ impl Counters {
         // Writing to a string cannot fail.
         let _ = self.calls.page::<Outcome>(&mut out, calls.0, calls.1, calls.2);
         let _ = self.troubles.page::<Trouble>(&mut out, troubles.0, troubles.1, troubles.2);
+        let garbage = (
+            "kubewake_webhook_garbage_total",
+            "Annotations that should hold a context and hold nothing that can be read.",
+        );
+        let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}", garbage.0, garbage.1, self.garbage());
         let _ = self.upkeep.page::<Upkept>(&mut out, upkeep.0, upkeep.1, upkeep.2);
         out
     }

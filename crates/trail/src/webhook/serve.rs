@@ -22,7 +22,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower::Service as _;
 
 /// An API server has a few connections to a webhook, and a cluster a few API servers.
-const CONNECTIONS: usize = 512;
+const CONNECTIONS: usize = 256;
 /// A client that is slower than this to shake hands is none.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Headers come in one go from every real client.

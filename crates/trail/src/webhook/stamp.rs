@@ -104,7 +104,7 @@ pub fn decide(question: Question<'_>, keys: &Keys) -> Result<Decision, BadObject
 }
 
 /// The context that the writer set itself: under our keys, or else under those of others.
-fn own_context(new: &Annotations, old: &Annotations, keys: &Keys) -> Option<Found> {
+pub(super) fn own_context(new: &Annotations, old: &Annotations, keys: &Keys) -> Option<Found> {
     let others = |annotations: &Annotations| {
         let mut without = annotations.clone();
         without.remove(&keys.traceparent);

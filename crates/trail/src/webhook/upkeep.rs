@@ -29,12 +29,15 @@ use kube::{
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Chain,
     certificates::{Keep, KeepError, Ring, Serving, Terms},
-    clock::Clock,
     counters::{Counters, Upkept},
     registration::Registration,
 };
+use crate::{Clock, attributes::message};
+
+mod kept;
+
+use kept::Kept;
 
 /// Even if every watch is silent, all is looked at again.
 const LOOK: Duration = Duration::from_secs(300);
@@ -47,13 +50,11 @@ pub struct Upkeep {
     keep: Keep,
     terms: Terms,
     names: BTreeSet<String>,
-    registrations: Vec<Registration>,
+    registrations: Vec<Kept>,
     serving: Arc<Serving>,
     clock: Clock,
     counters: Arc<Counters>,
     ring: Ring,
-    /// The registrations as they were last seen.
-    live: Vec<Option<DynamicObject>>,
     /// Since when each authority is known to be registered.
     known: BTreeMap<String, Timestamp>,
     /// The authority whose certificate is shown.
@@ -102,11 +103,11 @@ impl Upkeep {
     /// Takes or makes certificates, and shows one. Nothing is registered yet, so that a server can listen first.
     pub async fn begin(plan: Plan) -> Result<Self, BeginError> {
         let Plan { keep, terms, names, registrations, clock, counters } = plan;
-        let now = clock.now();
+        let now = clock.timestamp();
         let ring = keep.renewed(&Ring::default(), &names, now, terms).await?;
-        let live = registrations.iter().map(|_| None).collect();
+        let registrations = registrations.into_iter().map(Kept::new).collect();
         let (serving, known, shown) = (Arc::default(), BTreeMap::new(), String::new());
-        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, live, known, shown };
+        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, known, shown };
         match upkeep.show(now) {
             true => Ok(upkeep),
             false => Err(BeginError::Nothing),
@@ -121,11 +122,10 @@ impl Upkeep {
     /// Registers everything. After this the API server calls.
     pub async fn register(&mut self) -> Result<(), BeginError> {
         let bundle = self.ring.bundle();
-        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
-            let registered = registration.renew(live, &bundle).await;
-            registered.map_err(|source| BeginError::Register {
-                kind: registration.kind(),
-                name: registration.name().to_owned(),
+        for kept in &mut self.registrations {
+            kept.renew(&bundle).await.map_err(|source| BeginError::Register {
+                kind: kept.registration.kind(),
+                name: kept.registration.name().to_owned(),
                 source: Box::new(source),
             })?;
         }
@@ -135,11 +135,11 @@ impl Upkeep {
 
     /// Removes what was registered. A failure is logged: whoever ends cannot wait.
     pub async fn unregister(&mut self) {
-        for (registration, live) in self.registrations.iter().zip(&self.live) {
+        for Kept { registration, live, .. } in &self.registrations {
             let Some(live) = live else { continue };
             if let Err(error) = registration.remove(live).await {
                 let (kind, name) = (registration.kind(), registration.name());
-                tracing::warn!(kind, name, error = %Chain(&error), "the registration stays: it cannot be removed");
+                tracing::warn!(kind, name, error = message(&error), "the registration stays: it cannot be removed");
             }
         }
     }
@@ -180,14 +180,14 @@ impl Upkeep {
     }
 
     fn see(&mut self, at: usize, seen: Option<DynamicObject>) {
-        if let Some(live) = self.live.get_mut(at) {
-            *live = seen;
+        if let Some(kept) = self.registrations.get_mut(at) {
+            kept.live = seen;
         }
     }
 
     /// What becomes of each registration, by its place.
     fn watch(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
-        let watches = self.registrations.iter().enumerate().map(|(at, registration)| {
+        let watches = self.registrations.iter().enumerate().map(|(at, Kept { registration, .. })| {
             let events = watcher::watch_object(registration.api().clone(), registration.name()).default_backoff();
             events.filter_map(move |event| std::future::ready(seen(at, event))).boxed()
         });
@@ -195,18 +195,18 @@ impl Upkeep {
     }
 
     async fn turn(&mut self) -> Turn {
-        let before = self.clock.now();
+        let before = self.clock.timestamp();
         if self.is_due(before)
             && let Err(error) = self.renew(before).await
         {
             self.counters.upkept(Upkept::CertificatesFailed);
-            tracing::warn!(error = %Chain(&error), "certificates cannot be renewed; the ones of now are used on");
+            tracing::warn!(error = message(&error), "certificates cannot be renewed; the ones of now are used on");
             self.show(before);
             return Turn::Failed;
         }
         let turn = self.repair().await;
         self.note_known();
-        self.show(self.clock.now());
+        self.show(self.clock.timestamp());
         turn
     }
 
@@ -229,12 +229,10 @@ impl Upkeep {
     async fn repair(&mut self) -> Turn {
         let bundle = self.ring.bundle();
         let mut turn = Turn::Quiet;
-        for (registration, live) in self.registrations.iter().zip(&mut self.live) {
-            if is_registered(registration, live.as_ref(), &bundle) {
-                continue;
-            }
-            let (kind, name) = (registration.kind(), registration.name());
-            match registration.renew(live, &bundle).await {
+        for kept in self.registrations.iter_mut().filter(|kept| !kept.is_in_force(&bundle)) {
+            let renewed = kept.renew(&bundle).await;
+            let (kind, name) = (kept.registration.kind(), kept.registration.name());
+            match renewed {
                 Ok(false) => {}
                 Ok(true) => {
                     self.counters.upkept(Upkept::Registered);
@@ -243,7 +241,7 @@ impl Upkeep {
                 }
                 Err(error) => {
                     self.counters.upkept(Upkept::RegistrationFailed);
-                    tracing::warn!(kind, name, error = %Chain(&error), "the registration cannot be written");
+                    tracing::warn!(kind, name, error = message(&error), "the registration cannot be written");
                     return Turn::Failed;
                 }
             }
@@ -253,8 +251,7 @@ impl Upkeep {
 
     fn is_registered(&self) -> bool {
         let bundle = self.ring.bundle();
-        let mut all = self.registrations.iter().zip(&self.live);
-        all.all(|(registration, live)| is_registered(registration, live.as_ref(), &bundle))
+        self.registrations.iter().all(|kept| kept.is_in_force(&bundle))
     }
 
     /// Remembers since when the authorities of now are registered.
@@ -262,7 +259,7 @@ impl Upkeep {
         if !self.is_registered() {
             return;
         }
-        let (now, before) = (self.clock.now(), std::mem::take(&mut self.known));
+        let (now, before) = (self.clock.timestamp(), std::mem::take(&mut self.known));
         self.known = self
             .ring
             .generations()
@@ -283,7 +280,7 @@ impl Upkeep {
             return true;
         }
         if let Err(error) = self.serving.show(one) {
-            tracing::warn!(error = %Chain(&error), "a certificate cannot be shown; the one before is shown on");
+            tracing::warn!(error = message(&error), "a certificate cannot be shown; the one before is shown on");
             return false;
         }
         self.shown = one.authority().to_owned();
@@ -292,16 +289,12 @@ impl Upkeep {
 
     /// How long nothing has to be done.
     fn rest(&self) -> Duration {
-        let (now, lead) = (self.clock.now(), self.terms.lead());
+        let (now, lead) = (self.clock.timestamp(), self.terms.lead());
         let soon = self.known.values().filter_map(|since| since.checked_add(lead).ok()).filter(|at| *at > now).min();
         let due = self.ring.due(&self.names, now);
         let next = soon.map_or(due, |soon| soon.min(due));
         Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(PAUSE.0, LOOK)
     }
-}
-
-fn is_registered(registration: &Registration, live: Option<&DynamicObject>, bundle: &str) -> bool {
-    live.is_some_and(|live| registration.is_in(live, bundle).unwrap_or(false))
 }
 
 /// What a turn did.
@@ -316,7 +309,7 @@ enum Turn {
 fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = %Chain(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = message(error), "a registration cannot be watched"))
         .ok()
 }
 

@@ -106,14 +106,14 @@ fn managers_that_apply_own_none_of_it_and_do_not_conflict() {
         stage.kubectl.ok_with(&format!("apply --server-side --field-manager={manager} -f -"), &manifest);
         stage.context("configmap shop")
     };
-    let first = apply("one", "a: x");
-    assert_eq!(apply("one", "a: x"), first, "the same again changes nothing");
+    let first = apply("one", "one: red");
+    assert_eq!(apply("one", "one: red"), first, "the same again changes nothing");
     let version = stage.kubectl.field("configmap shop", ".metadata.resourceVersion");
-    assert_eq!(apply("one", "a: x"), first);
+    assert_eq!(apply("one", "one: red"), first);
     assert_eq!(stage.kubectl.field("configmap shop", ".metadata.resourceVersion"), version, "nothing was written");
-    let second = apply("two", "b: y");
+    let second = apply("two", "two: blue");
     assert_ne!(second, first);
-    let third = apply("one", "a: z");
+    let third = apply("one", "one: green");
     assert_ne!(third, second);
     let managed = stage.kubectl.ok("get configmap shop -o json --show-managed-fields");
     let managed: Value = serde_json::from_str(&managed).unwrap();

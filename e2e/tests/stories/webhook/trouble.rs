@@ -37,6 +37,7 @@ fn hostile_calls_are_bounded_and_counted() {
     let long = curl(
         [
             "--insecure",
+            "--http1.1",
             "-H",
             "Content-Type: application/json",
             "-H",

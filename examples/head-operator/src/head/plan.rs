@@ -35,18 +35,26 @@ pub fn superfluous(head: &Head, existing: &[ChildA]) -> Vec<String> {
     ours.map(ChildA::name_any).filter(|name| !wanted.contains(name)).collect()
 }
 
-/// The status that follows from its children as they are.
-pub fn status(head: &Head, children: &[ChildA], now: Timestamp) -> HeadStatus {
+/// The status that follows from its children as they are, or from the words with which one was refused.
+pub fn status(head: &Head, children: Result<&[ChildA], &str>, now: Timestamp) -> HeadStatus {
     let before = head.status.clone().unwrap_or_default();
     let generation = head.metadata.generation;
     HeadStatus {
         observed_generation: generation,
-        ready_children: i32::try_from(children.iter().filter(|child| is_ready(child)).count()).unwrap_or(i32::MAX),
+        ready_children: children.map_or(before.ready_children, ready_children),
         conditions: state(children).conditions(&before.conditions, generation, now),
     }
 }
 
-fn state(children: &[ChildA]) -> Ready {
+fn ready_children(children: &[ChildA]) -> i32 {
+    i32::try_from(children.iter().filter(|child| is_ready(child)).count()).unwrap_or(i32::MAX)
+}
+
+fn state(children: Result<&[ChildA], &str>) -> Ready {
+    let children = match children {
+        Ok(children) => children,
+        Err(words) => return Ready::because(Reason::ChildRefused, words),
+    };
     if let Some(words) = children.iter().find_map(refusal) {
         return Ready::because(Reason::ChildRefused, words);
     }

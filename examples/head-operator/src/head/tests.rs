@@ -27,7 +27,8 @@ fn child(name: &str, generation: i64, reason: Reason, observed: i64) -> ChildA {
 }
 
 fn told(head: &Head, children: &[ChildA]) -> (String, String, i32) {
-    let HeadStatus { observed_generation, ready_children, conditions } = plan::status(head, children, Timestamp::now());
+    let HeadStatus { observed_generation, ready_children, conditions } =
+        plan::status(head, Ok(children), Timestamp::now());
     assert_eq!((observed_generation, conditions[0].observed_generation), (Some(3), Some(3)));
     (conditions[0].status.clone(), conditions[0].reason.clone(), ready_children)
 }

@@ -20,6 +20,15 @@ fn an_answer_that_makes_sense_is_taken() {
 }
 
 #[test]
+fn a_patch_may_be_a_list_of_bytes_as_kube_rs_writes_it() {
+    let response = |patch: Value| json!({ "uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch" });
+    let verdict = judged(Sort::Mutating, response(json!([91, 93]))).unwrap();
+    assert_eq!(verdict.patch.as_deref(), Some(&b"[]"[..]));
+    let said = judged(Sort::Mutating, response(json!([91, 256]))).unwrap_err();
+    assert!(said.contains("cannot unmarshal number"), "{said}");
+}
+
+#[test]
 fn an_answer_that_makes_none_is_refused_in_kubernetes_words() {
     let patch = STANDARD.encode("[]");
     for (sort, response, said) in [

@@ -9,7 +9,7 @@ use kubewake_config::{
 };
 use kubewake_otlp::{AttributeList, Change, Edit, Value, Verdict, When, view::AnyValue, view::KeyValue};
 
-use crate::core::Origin;
+use crate::{core::Origin, processor::hex::hex};
 
 /// Actions in their order.
 pub(super) struct Actions {
@@ -127,7 +127,7 @@ fn hash_of(value: AnyValue<'_>) -> String {
 }
 
 fn hex_digest(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(digest(&SHA256, bytes).as_ref())
 }
 
 fn extract(attributes: &mut AttributeList<'_>, key: &str, pattern: &Pattern) {

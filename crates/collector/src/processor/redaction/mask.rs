@@ -6,9 +6,11 @@ use aws_lc_rs::{
     digest::{self, digest},
     hmac,
 };
-use kubewake_config::{Pattern, model::HashFunction};
+use kubewake_config::{Pattern, Secret, model::HashFunction};
 use kubewake_otlp::Value;
 use md5::{Digest, Md5};
+
+use crate::processor::hex::hex;
 
 /// What is written instead of a match.
 #[derive(Clone)]
@@ -16,7 +18,7 @@ pub(super) enum Mask {
     Stars,
     Md5,
     Digest(&'static digest::Algorithm),
-    Hmac(hmac::Key),
+    Hmac(Box<hmac::Key>),
 }
 
 /// Without the key.
@@ -33,13 +35,13 @@ impl Mask {
             Some(HashFunction::Md5) => Self::Md5,
             Some(HashFunction::Sha1) => Self::Digest(&digest::SHA1_FOR_LEGACY_USE_ONLY),
             Some(HashFunction::Sha3) => Self::Digest(&digest::SHA3_256),
-            Some(HashFunction::HmacSha256(key)) => {
-                Self::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes()))
-            }
-            Some(HashFunction::HmacSha512(key)) => {
-                Self::Hmac(hmac::Key::new(hmac::HMAC_SHA512, key.reveal().as_bytes()))
-            }
+            Some(HashFunction::HmacSha256(key)) => Self::hmac(hmac::HMAC_SHA256, key),
+            Some(HashFunction::HmacSha512(key)) => Self::hmac(hmac::HMAC_SHA512, key),
         }
+    }
+
+    fn hmac(algorithm: hmac::Algorithm, key: &Secret) -> Self {
+        Self::Hmac(Box::new(hmac::Key::new(algorithm, key.reveal().as_bytes())))
     }
 
     /// Masks what the patterns match, one after another; `None` if that changes nothing.
@@ -50,30 +52,39 @@ impl Mask {
             if !pattern.is_match(current) {
                 continue;
             }
-            let replace = |found: &regex::bytes::Captures<'_>| self.of(found.get_match().as_bytes());
-            masked = Some(pattern.regex().replace_all(current, replace).into_owned());
+            masked = Some(self.replace(pattern, current));
         }
         masked.filter(|masked| masked != text).map(value)
     }
 
-    /// Masks the whole text, line by line, as the Collector does.
-    pub(super) fn whole(&self, text: &[u8]) -> Value {
-        let lines: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(|line| self.of(line)).collect();
-        value(lines.join(&b'\n'))
+    fn replace(&self, pattern: &Pattern, text: &[u8]) -> Vec<u8> {
+        let letters = std::str::from_utf8(text).unwrap_or_default();
+        // An expression that matches nothing does so between letters, and not within one.
+        let is_within_letter = |at: usize| at < letters.len() && !letters.is_char_boundary(at);
+        let (mut out, mut done) = (Vec::with_capacity(text.len()), 0);
+        for found in pattern.regex().find_iter(text).filter(|found| !is_within_letter(found.start())) {
+            out.extend_from_slice(text.get(done..found.start()).unwrap_or_default());
+            out.extend_from_slice(self.of(found.as_bytes()).as_bytes());
+            done = found.end();
+        }
+        out.extend_from_slice(text.get(done..).unwrap_or_default());
+        out
     }
 
-    fn of(&self, text: &[u8]) -> Vec<u8> {
+    /// Masks the whole text, line by line, as the Collector does.
+    pub(super) fn whole(&self, text: &[u8]) -> Value {
+        let lines: Vec<String> = text.split(|byte| *byte == b'\n').map(|line| self.of(line)).collect();
+        Value::String(lines.join("\n"))
+    }
+
+    fn of(&self, text: &[u8]) -> String {
         match self {
-            Self::Stars => b"****".to_vec(),
+            Self::Stars => "****".to_owned(),
             Self::Md5 => hex(&Md5::digest(text)),
             Self::Digest(algorithm) => hex(digest(algorithm, text).as_ref()),
             Self::Hmac(key) => hex(hmac::sign(key, text).as_ref()),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
 /// What is not UTF-8 was not when it came.

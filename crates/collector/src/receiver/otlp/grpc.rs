@@ -1,6 +1,5 @@
 //! OTLP/gRPC on bare HTTP/2: a unary call is a prefix of five bytes and a body.
 
-mod activity;
 mod call;
 mod health;
 mod message;
@@ -13,12 +12,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use kubewake_config::model::GrpcServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::activity::{Activity, End};
-use super::{
-    Live, Wire,
-    intake::{Peer, Taker},
+use crate::{
+    net::{in_task::InTask, listen::Closing, rarely::Rarely},
+    receiver::{
+        activity::{Activity, End},
+        intake::{Peer, Taker},
+        port::{HANDSHAKE_LIMIT, Live, Wire},
+    },
 };
-use crate::net::{in_task::InTask, listen::Closing, rarely::Rarely};
 
 /// What one call may send ahead of our reading it.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -42,7 +43,7 @@ pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>,
     match wire {
         Wire::Plain(stream, peer) => {
             // A client of HTTP/2 speaks first and at once. One that does not would hold a connection for nothing.
-            let spoke = tokio::time::timeout(super::HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
+            let spoke = tokio::time::timeout(HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
             if matches!(spoke, Ok(Ok(1))) {
                 serve(stream, Peer::new(peer), live, taker, closing).await;
             }

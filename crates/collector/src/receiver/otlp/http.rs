@@ -10,11 +10,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kubewake_config::model::HttpServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{
-    Live, Wire,
-    intake::{Peer, Taker},
+use crate::{
+    net::listen::Closing,
+    receiver::{
+        intake::{Peer, Taker},
+        port::{Live, Wire},
+    },
 };
-use crate::net::listen::Closing;
 
 /// About how much headers may take; what is well beyond it is answered with 431. (hyper rounds it up to its buffers.)
 const MAX_HEADERS: usize = 64 << 10;

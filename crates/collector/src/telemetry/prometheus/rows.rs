@@ -80,6 +80,7 @@ pub(super) fn processors(page: &mut Page, registry: &Registry, level: Level) {
             "batch" => batch(page, &labels, &stats, level),
             "memory_limiter" => memory_limiter(page, signal, &labels, &stats),
             "filter" => filter(page, signal, &[("filter", id.as_str())], &stats),
+            "probabilistic_sampler" => probabilistic_sampler(page, signal, id.as_str(), &stats),
             _ => {}
         }
     }
@@ -140,6 +141,17 @@ fn filter(page: &mut Page, signal: Signal, labels: &[Label<'_>], stats: &Process
         labels,
         read(&stats.filtered),
     );
+}
+
+fn probabilistic_sampler(page: &mut Page, signal: Signal, id: &str, stats: &ProcessorStats) {
+    // The Collector counts spans, and says traces.
+    let name = format!("otelcol_processor_probabilistic_sampler_count_{}_sampled", signal.name());
+    let help = format!("Count of {} that were sampled or not [Development]", signal.name());
+    for (policy, decisions) in stats.sampled.all() {
+        for (sampled, count) in [("true", decisions.kept()), ("false", decisions.dropped())] {
+            page.counter(&name, &help, &[("policy", &policy), ("processor", id), ("sampled", sampled)], count);
+        }
+    }
 }
 
 pub(super) fn exporters(page: &mut Page, registry: &Registry, level: Level) {

@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 use serde_json::json;
 
 use super::*;
-use crate::carrier::Keys;
+use crate::{Options, Trust};
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const WRITER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -23,10 +23,14 @@ struct Stage {
 }
 
 fn stage() -> Stage {
+    stage_with(Options::default())
+}
+
+fn stage_with(options: Options) -> Stage {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let tracer = BoxedTracer::new(Box::new(provider.tracer("test")));
-    Stage { webhook: Webhook::new(tracer, Keys::default()), exporter, _provider: provider }
+    Stage { webhook: Webhook::new(tracer, options), exporter, _provider: provider }
 }
 
 fn object(data: &str, annotations: Value) -> Value {
@@ -155,11 +159,14 @@ fn a_dropped_context_comes_back_and_labels_make_no_stamp() {
 
 #[test]
 fn who_is_not_believed_is_stamped_over() {
-    let mut stage = stage();
-    stage.webhook = stage.webhook.believe(|namespace| namespace != "shop");
-    let (annotations, span) = stage.call(&review(json!(null), object("1", json!({ PARENT: WRITER }))), Some(CALLER));
-    assert_eq!(annotations[PARENT], own(&span));
-    assert_eq!(span.parent_span_id.to_string(), CALLER[36..52]);
+    for (trust, linked) in [(Trust::except(["shop"]), vec![]), (Trust::only(["other"]).link_others(), vec![WRITER])] {
+        let stage = stage_with(Options { trust, ..Options::default() });
+        let (annotations, span) =
+            stage.call(&review(json!(null), object("1", json!({ PARENT: WRITER }))), Some(CALLER));
+        assert_eq!(annotations[PARENT], own(&span));
+        assert_eq!(span.parent_span_id.to_string(), CALLER[36..52]);
+        assert_eq!(links(&span), linked);
+    }
 }
 
 #[test]
@@ -177,6 +184,14 @@ fn parts_of_objects_deletions_and_reviews_are_let_alone() {
         assert_eq!((annotations, &*attribute(&span, "trail.outcome")), (json!({}), "skipped"));
     }
     assert_eq!(stage.webhook.counters().calls(Outcome::Skipped), 4);
+}
+
+#[test]
+fn garbage_is_ignored_and_counted() {
+    let stage = stage();
+    let (annotations, span) = stage.call(&review(json!(null), object("1", json!({ PARENT: "??" }))), Some(CALLER));
+    assert_eq!(annotations[PARENT], own(&span));
+    assert_eq!(stage.webhook.counters().garbage(), 1);
 }
 
 #[test]
@@ -224,7 +239,7 @@ impl Stage {
 #[test]
 fn where_nothing_is_recorded_the_api_servers_context_is_passed_on() {
     let tracer = BoxedTracer::new(Box::new(opentelemetry::trace::noop::NoopTracer::new()));
-    let webhook = Arc::new(Webhook::new(tracer, Keys::default()));
+    let webhook = Arc::new(Webhook::new(tracer, Options::default()));
     let mut headers = HeaderMap::new();
     let body = review(json!(null), object("1", json!({}))).to_string();
     let unchanged = webhook.answer(&headers, body.as_bytes(), SystemTime::now());

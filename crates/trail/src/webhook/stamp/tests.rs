@@ -1,5 +1,6 @@
 //! The table of decisions.
 
+use proptest::strategy::Strategy as _;
 use serde_json::json;
 
 use super::*;
@@ -220,5 +221,47 @@ fn what_is_no_object_is_told() {
         assert_eq!(decide(question, &Keys::default()), Err(BadObject), "{bad}");
         let question = Question { old: Some(&bad), new: &good, believed: true };
         assert_eq!(decide(question, &Keys::default()), Err(BadObject), "{bad}");
+    }
+}
+
+/// Some annotations, ours and others', with contexts and garbage in them.
+fn any_annotations() -> impl proptest::strategy::Strategy<Value = BTreeMap<String, String>> {
+    let keys =
+        [PARENT, SPEC, PREVIOUS, "tracing.k8s.io/tracestate", "traceparent", "trail.kubewake.io/changed", "mine"];
+    let values = [A, B, C, "", "x", "a=b", "1970-01-01T00:00:00Z", "{}"];
+    let pair = (proptest::sample::select(&keys[..]), proptest::sample::select(&values[..]));
+    proptest::collection::btree_map(pair.0.prop_map(str::to_owned), pair.1.prop_map(str::to_owned), 0..5)
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_there_others_stay_and_the_second_look_changes_no_context(
+        (old, new) in (proptest::option::of((any_annotations(), 0..2_u32)), (any_annotations(), 0..2_u32)),
+        believed: bool,
+    ) {
+        let keys = Keys::default();
+        let object = |(annotations, replicas): &(BTreeMap<String, String>, u32)| {
+            json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } })
+        };
+        let (old, mut asked) = (old.as_ref().map(object), object(&new));
+        let mut annotations = new.0.clone();
+        let mut contexts = Vec::new();
+        // Nobody else has these.
+        for own in [A, B].map(|context| context.replace("00-0af7", "00-1234")) {
+            let question = Question { old: old.as_ref(), new: &asked, believed };
+            let decision = decide(question, &keys).unwrap();
+            let wanted = decision.entries(&keys, Some(&parsed(&own)), Timestamp::UNIX_EPOCH, &annotations);
+            keys.all().iter().for_each(|key| drop(annotations.remove(*key)));
+            annotations.extend(wanted);
+            asked["metadata"]["annotations"] = json!(annotations);
+            contexts.push(annotations.get(PARENT).cloned());
+        }
+        for key in ["mine", "traceparent"] {
+            proptest::prop_assert_eq!(annotations.get(key), new.0.get(key));
+        }
+        // Who is not believed is stamped over each time, the webhook's own first stamp included.
+        if believed {
+            proptest::prop_assert_eq!(&contexts[0], &contexts[1]);
+        }
     }
 }

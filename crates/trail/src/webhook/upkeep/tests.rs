@@ -29,7 +29,7 @@ impl Hands {
 
     fn clock(&self) -> Clock {
         let hands = self.clone();
-        Clock::new(move || hands.0.lock().unwrap().to_owned())
+        Clock::new(move || (*hands.0.lock().unwrap()).into())
     }
 
     fn turn(&self, seconds: i64) {
@@ -57,7 +57,7 @@ async fn begin(server: &ApiServer, hands: &Hands, keep: Keep) -> Upkeep {
 }
 
 fn registered(upkeep: &Upkeep) -> String {
-    let bundle = &upkeep.live[0].as_ref().unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
+    let bundle = &upkeep.registrations[0].live.as_ref().unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
     let bytes: k8s_openapi::ByteString = serde_json::from_value(bundle.clone()).unwrap();
     String::from_utf8(bytes.0).unwrap()
 }
@@ -118,7 +118,7 @@ async fn replicas_follow_each_other_and_do_not_write_twice() {
     hands.turn(1201);
     assert_eq!(one.turn().await, Turn::Repaired);
     // The other one sees a registration that says more than it knows, and looks before it writes.
-    let live = two.registrations[0].api().get_opt("one").await.unwrap();
+    let live = two.registrations[0].registration.api().get_opt("one").await.unwrap();
     two.see(0, live);
     assert_eq!(two.turn().await, Turn::Quiet);
     assert_eq!(authorities(&one), authorities(&two));
@@ -142,7 +142,7 @@ async fn eventually(upkeep: &mut Upkeep, holds: impl AsyncFn() -> bool) {
 async fn what_somebody_changes_or_deletes_is_there_again() {
     let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
     let mut upkeep = begin(&server, &hands, Keep::Memory).await;
-    let api = upkeep.registrations[0].api().clone();
+    let api = upkeep.registrations[0].registration.api().clone();
     let policy = async || match api.get_opt("one").await.unwrap() {
         Some(object) => object.data["webhooks"][0]["failurePolicy"] == "Ignore",
         None => false,
@@ -156,5 +156,20 @@ async fn what_somebody_changes_or_deletes_is_there_again() {
     eventually(&mut upkeep, &policy).await;
     upkeep.unregister().await;
     assert!(api.get_opt("one").await.unwrap().is_none());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_api_server_makes_of_it_is_written_once() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut upkeep = begin(&server, &hands, Keep::Memory).await;
+    // This one takes an empty rule for none, so that it never says what it was told.
+    let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/".into()), ..WebhookClientConfig::default() };
+    let mut hook = Select::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
+    hook.namespace_selector.get_or_insert_default().match_labels = Some([].into());
+    let registration = Registration::new(server.client().unwrap(), "two", "tester", Hooks::Mutating(vec![hook]));
+    upkeep.registrations.push(Kept::new(registration));
+    assert_eq!(upkeep.turn().await, Turn::Repaired);
+    assert_eq!(upkeep.turn().await, Turn::Quiet);
     server.stop().await;
 }

@@ -4,8 +4,10 @@ use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use super::call::{internal, refuse};
-use crate::core::{Code, Refusal};
+use crate::{
+    core::{Code, Refusal},
+    receiver::calls::{internal, refuse},
+};
 
 /// A message that arrived in one frame of at least this size stays where HTTP/2 read it. A smaller one is copied, as
 /// a few bytes would otherwise hold on to a whole read buffer.

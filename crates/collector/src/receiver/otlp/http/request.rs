@@ -10,16 +10,17 @@ use hyper::{Request, Response, body::Incoming};
 use kubewake_config::model::{Compression, Encoding, HttpServer};
 use kubewake_otlp::Signal;
 
-use super::super::{
-    Live, cors,
-    intake::{Peer, Taker},
-    rpc_status,
-};
 use crate::{
     core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
     net::{
         decode::{self, DecodeError},
         reply::Reply,
+    },
+    receiver::{
+        cors,
+        intake::{Peer, Taker},
+        port::Live,
+        rpc_status,
     },
 };
 

@@ -1,6 +1,6 @@
 //! What both protocols do with a body once they have it.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -9,6 +9,7 @@ use kubewake_otlp::Signal;
 use crate::core::{Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
 /// A whole request, uncompressed.
+#[derive(Clone)]
 pub(super) struct Payload {
     pub(super) bytes: Bytes,
     /// The memory that it holds on to.
@@ -66,6 +67,53 @@ impl Taker {
         result
     }
 
+    /// As [`Taker::take`], for a sender that cannot be told to come back: where there is no room it waits for it, as long as
+    /// `end` does not come first.
+    pub(super) async fn take_in_the_end(
+        &self,
+        signal: Signal,
+        body: Payload,
+        mut admission: Admission,
+        origin: Arc<Origin>,
+        end: &mut (impl Future + Unpin),
+    ) -> Result<(), Refusal> {
+        let mut pause = Pause::default();
+        loop {
+            let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone())?;
+            let refusal = match answer.wait().await {
+                Err(refusal) if refusal.is_want_of_room() => refusal,
+                result => {
+                    self.count(signal, items, &result);
+                    return result;
+                }
+            };
+            // It is held on to, so that the memory is taken again before it waits.
+            admission = match self.admit_in_the_end(signal, body.held, end).await {
+                Ok(admission) if pause.wait(end).await => admission,
+                _ => {
+                    self.count(signal, items, &Err(refusal.clone()));
+                    return Err(refusal);
+                }
+            };
+        }
+    }
+
+    /// As [`Taker::admit`], waiting for memory.
+    pub(super) async fn admit_in_the_end(
+        &self,
+        signal: Signal,
+        bytes: usize,
+        end: &mut (impl Future + Unpin),
+    ) -> Result<Admission, Refusal> {
+        let mut pause = Pause::default();
+        loop {
+            match self.admit(signal, bytes) {
+                Err(refusal) if refusal.is_want_of_room() && pause.wait(end).await => drop(refusal),
+                result => return result,
+            }
+        }
+    }
+
     /// Checks a request and submits it: its items, and whether they are taken.
     fn hand_in(
         &self,
@@ -96,6 +144,29 @@ impl Taker {
             Err(_) => self.stats.refused(),
         };
         counter.add(signal, items);
+    }
+}
+
+/// Longer and longer waits for room.
+pub(super) struct Pause(Duration);
+
+impl Default for Pause {
+    /// A queue that is sent from has room again within milliseconds.
+    fn default() -> Self {
+        Self(Duration::from_millis(20))
+    }
+}
+
+impl Pause {
+    /// Waits; false if `end` comes first.
+    pub(super) async fn wait(&mut self, end: &mut (impl Future + Unpin)) -> bool {
+        let pause = self.0;
+        self.0 = (pause * 2).min(Refusal::RETRY_AFTER);
+        tokio::select! {
+            biased;
+            _ = end => false,
+            () = tokio::time::sleep(pause) => true,
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! `probabilistic_sampler`: keeps a percentage of spans and log records, whole traces of them.
+//!
+//! Every item is decided by itself and by nothing but its own bytes: the trace id, or what the item says about earlier
+//! sampling. So the same trace gets the same answer on every replica and in every tier, without any state. What is kept
+//! says at which probability that was (`ot=th` in a span's trace state, `sampling.threshold` on a log record), so that
+//! counts made from samples can be true. Items that are dropped cost a walk over their fields; those that are
+//! kept are copied once, as slices.
+//!
+//! *Guarantees.* The decisions, and what is written on what is kept, are those of the Collector's processor of that name.
+//! *Differs* from it where its documentation and its code disagree: a log record's priority of 0 drops it, and one
+//! of more than 100 keeps it, as documented.
+//! *Assumes* that requests were scanned.
+
+mod count;
+mod decide;
+mod hash;
+mod logs;
+mod spans;
+
+#[cfg(test)]
+mod tests;
+
+use kubewake_config::model::ProbabilisticSampler as Settings;
+use kubewake_otlp::{Signal, select};
+
+use self::{
+    count::{Counts, Tally, Warnings},
+    decide::Sampler,
+    logs::LogKeys,
+    spans::may_have_priority,
+};
+use super::map::{Mapped, Mapper};
+use crate::core::{Part, SamplerStats};
+
+/// The processor, in the pipelines of one signal.
+pub struct ProbabilisticSampler {
+    sampler: Sampler,
+    keys: LogKeys,
+    counts: Counts,
+    warnings: Warnings,
+}
+
+impl ProbabilisticSampler {
+    /// A sampler by these settings.
+    pub fn new(settings: &Settings, stats: &SamplerStats) -> Self {
+        Self {
+            sampler: Sampler::new(settings),
+            keys: LogKeys::new(settings),
+            counts: Counts::new(stats, settings.from_attribute.as_deref()),
+            warnings: Warnings::default(),
+        }
+    }
+}
+
+impl Mapper for ProbabilisticSampler {
+    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+        let mut tally = Tally::default();
+        let retained = match signal {
+            Signal::Traces => {
+                let priorities = may_have_priority(&part.bytes);
+                select(signal, &part.bytes, |record, edits| {
+                    record.span().is_none_or(|span| tally.note(spans::decide(&self.sampler, span, priorities, edits)))
+                })
+            }
+            Signal::Logs => select(signal, &part.bytes, |record, edits| {
+                record.log().is_none_or(|log| tally.note(logs::decide(&self.sampler, &self.keys, log, edits)))
+            }),
+            // The document was refused that had it in such a pipeline.
+            Signal::Metrics => return Mapped::unchanged(part),
+        };
+        self.counts.add(&tally);
+        self.warnings.tell(&tally, signal, self.sampler.fails_closed());
+        retained.into()
+    }
+}

@@ -1,0 +1,192 @@
+//! Requests in JSON over HTTP.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body_util::BodyExt;
+use hyper::{Request, Response, body::Incoming};
+use kubewake_otlp::{
+    Signal,
+    opencensus::{Sender, TranslateError, from_json},
+};
+
+use super::connection::Served;
+use crate::{
+    core::{Admission, Code, Origin, Refusal, TurnedAway},
+    net::reply::Reply,
+    receiver::{
+        calls::{self, in_time, refuse},
+        cors, rpc_status,
+    },
+};
+
+/// Where the Collector's gateway had the two methods of gRPC.
+const PATHS: [&str; 2] = ["/v1/trace", "/v1/trace-one"];
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+pub(super) async fn handle(request: Request<Incoming>, served: &Served) -> Response<Reply> {
+    let live = served.live.load_full();
+    let cross = live.settings.cors.as_ref();
+    if let Some(cors) = cross.filter(|_| cors::is_preflight(request.method(), request.headers())) {
+        let mut response = plain(StatusCode::NO_CONTENT, "");
+        response.headers_mut().extend(cors::preflight(cors, request.headers()));
+        return response;
+    }
+    let extra = cross.map(|cors| cors::answer(cors, request.headers()));
+    let mut response = respond(request, served).await;
+    response.headers_mut().extend(extra.into_iter().flatten());
+    response
+}
+
+async fn respond(request: Request<Incoming>, served: &Served) -> Response<Reply> {
+    if !PATHS.contains(&request.uri().path()) || !served.taker.serves(Signal::Traces) {
+        return plain(StatusCode::NOT_FOUND, "404 page not found\n");
+    }
+    if request.method() != Method::POST {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed, supported: [POST]");
+    }
+    match accept(request, served).await {
+        Ok(()) => {
+            let mut response = Response::new(Reply::full(Bytes::from_static(b"{}")));
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
+            response
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+async fn accept(request: Request<Incoming>, served: &Served) -> Result<(), Refusal> {
+    let (head, mut body) = request.into_parts();
+    let live = served.live.load_full();
+    let subject = match &live.auth {
+        None => None,
+        Some(auth) => auth
+            .authenticate(&head.headers)
+            .wait()
+            .await
+            .map_err(|error| refuse(Code::Unauthenticated, error.to_string()))
+            .inspect_err(|_| served.taker.turn_away(TurnedAway::Unauthenticated))?,
+    };
+    let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
+    let max = usize::try_from(live.settings.server.max_message_bytes).unwrap_or(usize::MAX);
+    let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
+    match read(&head.headers, &mut body, max, served).await {
+        Ok((body, admission)) => take(&body, admission, origin, served).await,
+        Err(refusal) => {
+            turned_away(&refusal);
+            // Most clients read the answer only after they have written all of the request.
+            let _ = tokio::time::timeout(DISCARD_LIMIT, discard(&mut body, max)).await;
+            Err(refusal)
+        }
+    }
+}
+
+/// How long a refused sender may take to finish its request.
+const DISCARD_LIMIT: Duration = Duration::from_secs(5);
+
+/// Reads and throws away what is left of a body, within the limit of one that is kept.
+async fn discard(body: &mut Incoming, mut left: usize) {
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+        left = rest;
+    }
+}
+
+/// Reads a body into memory that was reserved for it.
+async fn read(
+    headers: &HeaderMap,
+    body: &mut Incoming,
+    max: usize,
+    served: &Served,
+) -> Result<(Vec<u8>, Admission), Refusal> {
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(refuse(Code::Unimplemented, "a body in JSON cannot be compressed".to_owned()));
+    }
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    let length: usize = length.unwrap_or_default();
+    let too_large = || refuse(Code::ResourceExhausted, format!("the request body is larger than {max} bytes"));
+    if length > max {
+        return Err(too_large());
+    }
+    let mut admission = served.taker.admit(Signal::Traces, length)?;
+    let mut out = Vec::with_capacity(length);
+    let collect = async {
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|error| refuse(Code::Cancelled, format!("the request was cut short: {error}")))?;
+            let Some(data) = frame.data_ref() else { continue };
+            if out.len() + data.len() > max {
+                return Err(too_large());
+            }
+            if data.len() > out.capacity() - out.len() {
+                let more = data.len().max(out.capacity()).min(max - out.len());
+                admission.grow(more)?;
+                out.reserve_exact(more);
+            }
+            out.extend_from_slice(data);
+        }
+        Ok(())
+    };
+    in_time(std::pin::pin!(collect)).await?;
+    Ok((out, admission))
+}
+
+async fn take(body: &[u8], admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
+    let translated = translate(body, admission);
+    let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
+    let (request, admission) = translated.inspect_err(turned_away)?;
+    served.taker.take(Signal::Traces, request.into(), admission, origin).await
+}
+
+/// Translates the documents of a body. They are a stream, as it is one in gRPC: the first says who sends.
+fn translate(body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admission), Refusal> {
+    // The protobuf of a document is hardly longer than the document; what that becomes is asked for.
+    admission.grow(body.len())?;
+    let mut sender = Sender::default();
+    let mut all = Vec::new();
+    for document in from_json(body) {
+        let document = document.map_err(|error| Refusal::invalid(error.to_string()))?;
+        let translated = sender.translate(&document, |more| admission.grow(more)).map_err(refusal)?;
+        if all.is_empty() {
+            all = translated;
+        } else {
+            // Requests behind each other are one request.
+            admission.grow(translated.len())?;
+            all.extend_from_slice(&translated);
+        }
+    }
+    Ok((all, admission))
+}
+
+fn refusal(error: TranslateError<Refusal>) -> Refusal {
+    match error {
+        TranslateError::Memory(refusal) => refusal,
+        error => Refusal::invalid(error.to_string()),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response<Reply> {
+    let mut response = Response::new(Reply::full(rpc_status::json(refusal)));
+    *response.status_mut() = match (refusal.code, refusal.retry_after) {
+        (Code::ResourceExhausted, None) => StatusCode::PAYLOAD_TOO_LARGE,
+        (Code::Unimplemented, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        (code, _) => code.http_status(),
+    };
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    if let Some(after) = refusal.retry_after {
+        // Whole seconds; zero would mean at once.
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+    }
+    response
+}
+
+fn plain(status: StatusCode, words: &'static str) -> Response<Reply> {
+    let mut response = Response::new(Reply::full(Bytes::from_static(words.as_bytes())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

@@ -1,0 +1,207 @@
+//! gRPC: a stream of requests, or one.
+
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use hyper::{Request, Response, body::Incoming};
+use kubewake_config::model::Compression;
+use kubewake_otlp::{
+    Signal,
+    opencensus::{Sender, TranslateError},
+};
+use tokio::time::Instant;
+
+use super::{connection::Served, messages::Messages};
+use crate::{
+    core::{Admission, Code, Origin, Refusal, RefusalKind, TurnedAway},
+    net::reply::Reply,
+    receiver::{
+        activity::{Busy, End},
+        calls::{self, in_time, internal, ok, refuse, refused},
+        intake::{Pause, Payload},
+    },
+};
+
+/// An `ExportTraceServiceResponse`, which has no fields.
+const TAKEN: Bytes = Bytes::from_static(&[0; 5]);
+
+const SERVICE: &str = "opencensus.proto.agent.trace.v1.TraceService";
+
+/// When a call must end although its client would go on.
+type UntilEnd = Pin<Box<dyn Future<Output = End> + Send>>;
+
+pub(super) async fn handle(request: Request<Incoming>, served: &Served, busy: Busy) -> Response<Reply> {
+    if request.method() != Method::POST {
+        let mut response = Response::new(Reply::empty());
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        return response;
+    }
+    let began = Instant::now();
+    let (result, is_export) = match method(request.uri().path()) {
+        Ok(method) => (call(request, method, served, busy).await, true),
+        Err(refusal) => (Err(refusal), false),
+    };
+    if is_export {
+        let code = result.as_ref().err().map_or(Code::Ok, |refusal| refusal.code);
+        served.taker.called(Signal::Traces, code, began.elapsed());
+    }
+    match result {
+        Ok(answer) => ok(answer),
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+/// The methods that take spans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Export {
+    Stream,
+    One,
+}
+
+fn method(path: &str) -> Result<Export, Refusal> {
+    let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path, ""));
+    match (service, method) {
+        (SERVICE, "Export") => Ok(Export::Stream),
+        (SERVICE, "ExportOne") => Ok(Export::One),
+        (SERVICE, method) => Err(refuse(Code::Unimplemented, format!("{method} is not supported, only Export is"))),
+        ("opencensus.proto.agent.metrics.v1.MetricsService", _) => {
+            Err(refuse(Code::Unimplemented, "metrics of OpenCensus are not supported, only its traces are".to_owned()))
+        }
+        _ => Err(refuse(Code::Unimplemented, format!("unknown service {service}"))),
+    }
+}
+
+/// Reads all messages of a call. The answer to a stream is that it ended.
+async fn call(request: Request<Incoming>, method: Export, served: &Served, busy: Busy) -> Result<Bytes, Refusal> {
+    let (head, body) = request.into_parts();
+    let live = served.live.load_full();
+    let subject = match &live.auth {
+        None => None,
+        Some(auth) => auth.authenticate(&head.headers).wait().await.map_err(|error| {
+            served.taker.turn_away(TurnedAway::Unauthenticated);
+            refuse(Code::Unauthenticated, error.to_string())
+        })?,
+    };
+    if !served.taker.serves(Signal::Traces) {
+        return Err(refuse(Code::Unimplemented, format!("no pipeline takes what {SERVICE} sends")));
+    }
+    let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
+    drop(live);
+    let mut stream = Stream {
+        served,
+        algorithm: compression(&head.headers)?,
+        origin,
+        sender: Sender::default(),
+        messages: Messages::new(body),
+        patient: method == Export::Stream,
+        end: Box::pin(busy.until_the_end()),
+    };
+    match method {
+        Export::Stream => stream.run().await.map(|()| Bytes::new()),
+        Export::One => stream.one().await.map(|()| TAKEN),
+    }
+}
+
+fn compression(headers: &HeaderMap) -> Result<Compression, Refusal> {
+    calls::encoding(headers).map(|algorithm| algorithm.unwrap_or(Compression::None))
+}
+
+struct Stream<'s> {
+    served: &'s Served,
+    algorithm: Compression,
+    origin: Arc<Origin>,
+    sender: Sender,
+    messages: Messages,
+    /// Whether it waits for room rather than being refused.
+    patient: bool,
+    end: UntilEnd,
+}
+
+impl Stream<'_> {
+    async fn run(&mut self) -> Result<(), Refusal> {
+        loop {
+            let begun = tokio::select! {
+                biased;
+                begun = self.messages.begin() => begun?,
+                _ = &mut self.end => return Err(closing()),
+            };
+            if !begun {
+                return Ok(());
+            }
+            self.message().await?;
+        }
+    }
+
+    async fn one(&mut self) -> Result<(), Refusal> {
+        self.message().await?;
+        match self.messages.begin().await? {
+            true => Err(internal("more than one message in a unary call")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads, translates and hands in one message.
+    async fn message(&mut self) -> Result<(), Refusal> {
+        let turned_away = |refusal: &Refusal| self.served.taker.turn_away(calls::reason(refusal));
+        let (body, admission) = read(self).await.inspect_err(turned_away)?;
+        let (payload, admission) = self.translate(body, admission).await.inspect_err(turned_away)?;
+        let (taker, origin) = (&self.served.taker, self.origin.clone());
+        match self.patient {
+            true => taker.take_in_the_end(Signal::Traces, payload, admission, origin, &mut self.end).await,
+            false => taker.take(Signal::Traces, payload, admission, origin).await,
+        }
+    }
+
+    async fn admit(&mut self, bytes: usize) -> Result<Admission, Refusal> {
+        match self.patient {
+            true => self.served.taker.admit_in_the_end(Signal::Traces, bytes, &mut self.end).await,
+            false => self.served.taker.admit(Signal::Traces, bytes),
+        }
+    }
+
+    /// The same request in OTLP. Its memory grows as it needs it, and the old one's is given back in the end.
+    async fn translate(&mut self, body: Payload, mut admission: Admission) -> Result<(Payload, Admission), Refusal> {
+        let mut pause = Pause::default();
+        loop {
+            match self.sender.translate(&body.bytes, |more| admission.grow(more)) {
+                Ok(translated) => return Ok((translated.into(), admission)),
+                Err(TranslateError::Memory(refusal)) => {
+                    // All that was reserved goes back, so that two that wait do not wait for each other.
+                    drop(admission);
+                    if !self.patient || !pause.wait(&mut self.end).await {
+                        return Err(refusal);
+                    }
+                    admission = self.admit(body.held).await?;
+                }
+                Err(error) => return Err(Refusal::invalid(error.to_string())),
+            }
+        }
+    }
+}
+
+/// Reads a message into memory that was reserved for it.
+async fn read(stream: &mut Stream<'_>) -> Result<(Payload, Admission), Refusal> {
+    let max = stream.served.live.load().settings.server.max_message_bytes;
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let prefix = in_time(pin!(stream.messages.prefix())).await?;
+    if prefix.length > max {
+        let message = format!("grpc: received message larger than max ({} vs. {max})", prefix.length);
+        return Err(refuse(Code::ResourceExhausted, message));
+    }
+    let admission = stream.admit(prefix.length).await?;
+    let content = in_time(pin!(stream.messages.content(prefix.length))).await?;
+    match (prefix.compressed, stream.algorithm) {
+        (false, _) => Ok((content.into(), admission)),
+        (true, Compression::None) => Err(internal("a compressed message without grpc-encoding")),
+        (true, algorithm) => calls::inflate(algorithm, content.into(), max, admission).await,
+    }
+}
+
+fn closing() -> Refusal {
+    let kind = RefusalKind::NoRoom;
+    Refusal { kind, code: Code::Unavailable, message: "the connection is closing".into(), retry_after: None }
+}

@@ -1,0 +1,62 @@
+//! What a sampler looks at, found in one walk over the record.
+
+use super::{AnyValue, KeyValue, LogRecord, Span, View};
+use crate::numbers::{log, span};
+use crate::wire::{Fields, LEN};
+
+/// Of a span.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpanToSample<'a> {
+    /// The trace that it belongs to; 16 bytes, or none.
+    pub trace_id: &'a [u8],
+    /// The `tracestate` of W3C trace context.
+    pub trace_state: &'a [u8],
+}
+
+impl<'a> Span<'a> {
+    /// What decides whether it is sampled.
+    pub fn to_sample(&self) -> SpanToSample<'a> {
+        let mut found = SpanToSample::default();
+        for field in Fields::new(self.as_bytes()) {
+            match (field.number, field.wire) {
+                (span::TRACE_ID, LEN) => found.trace_id = field.value,
+                (span::TRACE_STATE, LEN) => found.trace_state = field.value,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// Of a log record.
+#[derive(Clone, Copy, Debug)]
+pub struct LogToSample<'a, const N: usize> {
+    /// The trace that it belongs to; 16 bytes, or none.
+    pub trace_id: &'a [u8],
+    /// The values of the attributes that were asked for. Of several with the same key the first one counts.
+    pub attributes: [Option<AnyValue<'a>>; N],
+}
+
+impl<'a> LogRecord<'a> {
+    /// What decides whether it is sampled: its trace, and the attributes with these keys. An empty key finds nothing.
+    pub fn to_sample<const N: usize>(&self, keys: [&[u8]; N]) -> LogToSample<'a, N> {
+        let mut found = LogToSample { trace_id: &[], attributes: [const { None }; N] };
+        for field in Fields::new(self.as_bytes()) {
+            match (field.number, field.wire) {
+                (log::TRACE_ID, LEN) => found.trace_id = field.value,
+                (log::ATTRIBUTES, LEN) => {
+                    let attribute = KeyValue::new(field.value);
+                    let key = attribute.key();
+                    let wanted = keys.iter().zip(&mut found.attributes);
+                    for (_, slot) in
+                        wanted.filter(|(wanted, slot)| **wanted == key && !key.is_empty() && slot.is_none())
+                    {
+                        *slot = Some(attribute.value());
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,141 @@
+//! Operands: the programs that an operator runs. They have no reconciles, but they do what objects ask for: a scheduler takes its configuration from a
+//! ConfigMap and looks for nodes for Pods. Here is how their spans continue the traces of these objects, and how they get the settings
+//! of their operator.
+//!
+//! ```
+//! # use k8s_openapi::api::core::v1::ConfigMap;
+//! # use kubewake_trail::{Trail, operand::Work};
+//! # use opentelemetry::trace::{SpanBuilder, TraceContextExt};
+//! # fn take(trail: &Trail, config_map: &ConfigMap) {
+//! // Whoever changed the ConfigMap finds this span in the trace of the change.
+//! let context = trail.follow(config_map, Work::Repeated, SpanBuilder::from_name("takeConfiguration"));
+//! // … what is done with `context` is inside …
+//! context.span().end();
+//! # }
+//! ```
+//!
+//! Guaranteed: whatever stands on the object, `follow` gives a span or nothing is traced at all. The variables of [`Trail::exporter_env`] are the same
+//! from one call to the next, so that they roll out nothing, and hold no secret.
+//! Not done: an operand decides itself which of its work is worth a span. Nothing is held back and dropped as for reconciles.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use kube::Resource;
+use opentelemetry::{
+    Context,
+    trace::{SpanBuilder, SpanContext, SpanKind, TraceContextExt as _, Tracer as _},
+};
+use serde::Serialize;
+
+use crate::{
+    carrier::{Found, Stamp, hash},
+    context,
+    controller::relation::{Facts, Relation, relation},
+    trail::{Shared, Trail},
+};
+
+mod env;
+
+/// How what is done for an object belongs to its change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It is what the change asked for, however long that had to wait: a Pod gets its node.
+    Asked,
+    /// It may be done again long after the change, such as at each start of a program that reads its configuration. Then it is a new root with a link, as the repair of
+    /// drift is.
+    Repeated,
+}
+
+impl Trail {
+    /// Begins a span that continues the trace on an object: a child of that context or, where modes, trust and time say so, a root with a link to it. Links
+    /// of the builder are kept. The context that is given back has the span; without tracing it is the current one.
+    pub fn follow<K: Resource + Serialize>(&self, object: &K, work: Work, span: SpanBuilder) -> Context {
+        let Some(shared) = self.shared() else { return Context::current() };
+        let (found, believed) = shared.read(object);
+        let Relation { parent, links, .. } = shared.relation_to(object, found.as_ref(), believed, work);
+        let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
+        let mut span = if span.span_kind.is_some() { span } else { span.with_kind(SpanKind::Consumer) };
+        let links = links.into_iter().chain(span.links.take().into_iter().flatten()).collect();
+        self.start(span.with_links(links), &parent)
+    }
+
+    /// Begins a span inside another. The context that is given back has it; without tracing it is the one that was given.
+    #[must_use]
+    pub fn start(&self, span: SpanBuilder, parent: &Context) -> Context {
+        match self.shared() {
+            Some(shared) => parent.with_span(shared.tracer.build_with_context(span, parent)),
+            None => parent.clone(),
+        }
+    }
+
+    /// The annotations by which others continue this span, for an object as it will be. They are for requests that add annotations, such as a Binding; without a
+    /// span there are none.
+    pub fn annotations_for<K: Resource + Serialize>(&self, object: &K, span: &SpanContext) -> Vec<(String, String)> {
+        let Some(shared) = self.shared().filter(|_| span.is_valid()) else { return Vec::new() };
+        let (found, _) = shared.read(object);
+        let previous = found.map(|found| found.context).filter(|it| it.trace_id() != span.trace_id());
+        let stamp = Stamp {
+            context: span.clone(),
+            spec: hash::of(object).unwrap_or_default(),
+            generation: object.meta().generation,
+            changed: shared.options.clock.timestamp(),
+            previous,
+        };
+        stamp.entries(&shared.options.keys)
+    }
+
+    /// The variables that make a workload export as this process does, for its pod template. They do not change while this process runs. Without tracing there are none.
+    ///
+    /// What may hold a secret (headers, an address with a password) or is true only here (files, the name of the service) is not among them.
+    #[must_use]
+    pub fn exporter_env(&self) -> Vec<EnvVar> {
+        if self.is_on() { env::exporter(std::env::vars()) } else { Vec::new() }
+    }
+
+    /// `TRACEPARENT` and `TRACESTATE` of the current span, for what is created once and never changed: a Pod, a Job. In the template of a Deployment they would roll out
+    /// its pods at each change.
+    #[must_use]
+    pub fn context_env(&self) -> Vec<EnvVar> {
+        let current = Context::current().span().span_context().clone();
+        if !self.is_on() || !current.is_valid() {
+            return Vec::new();
+        }
+        let parent = ("TRACEPARENT", Some(context::traceparent(&current)));
+        let state = ("TRACESTATE", context::tracestate(&current));
+        [parent, state].into_iter().filter_map(|(name, value)| Some(env::variable(name, value?))).collect()
+    }
+}
+
+impl Shared {
+    fn relation_to<K>(&self, object: &K, found: Option<&Found>, believed: bool, work: Work) -> Relation
+    where
+        K: Resource + Serialize,
+    {
+        let now = self.options.clock.timestamp();
+        let age = found.and_then(|found| found.changed).map(|changed| now.duration_since(changed));
+        relation(Facts {
+            mode: self.options.mode,
+            found,
+            believed,
+            link_others: self.options.trust.links_others(),
+            outdated: found.is_some_and(|found| is_outdated(object, found)),
+            converged: work == Work::Repeated,
+            age: age.map(|age| Duration::try_from(age).unwrap_or_default()),
+            drift_after: self.options.drift_after,
+            causes: &[],
+        })
+    }
+}
+
+/// Whether somebody changed the object after the context was stamped, and left none. Objects without a generation are compared by what they hold.
+fn is_outdated<K: Resource + Serialize>(object: &K, found: &Found) -> bool {
+    match (found.generation, object.meta().generation) {
+        (Some(_), generation @ Some(_)) => found.is_outdated(generation),
+        (_, Some(_)) => false,
+        (_, None) => found.spec.is_some() && found.spec != hash::of(object),
+    }
+}
+
+#[cfg(test)]
+mod tests;

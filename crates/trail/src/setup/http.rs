@@ -1,0 +1,77 @@
+//! OTLP over HTTP, by hyper.
+
+use std::{fmt, io, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use opentelemetry_http::{HttpClient, HttpError};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use tokio::runtime::Handle;
+
+/// An answer to an export is a few bytes.
+const MAX_ANSWER: usize = 1 << 20;
+/// No answer at all; OTEL_EXPORTER_OTLP_TIMEOUT is usually less.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A client that works on a runtime of its own, whoever awaits it.
+pub(super) struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    runtime: Handle,
+}
+
+impl Http {
+    /// Trusts these authorities, or those of the system.
+    pub(super) fn new(authorities: Option<&[u8]>, runtime: Handle) -> io::Result<Self> {
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots(authorities)?)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), runtime })
+    }
+}
+
+fn roots(authorities: Option<&[u8]>) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(pem) = authorities else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    }
+    if roots.is_empty() {
+        return Err(io::Error::other("there is no certificate in it"));
+    }
+    Ok(roots)
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Http")
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Http {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let sent = self.client.request(request.map(Full::new));
+        let exchange = async move {
+            let (parts, body) = sent.await?.into_parts();
+            let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
+            Ok(Response::from_parts(parts, body))
+        };
+        self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange).await? }).await?
+    }
+}

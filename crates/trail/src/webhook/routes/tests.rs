@@ -1,0 +1,88 @@
+//! Limits on what is read.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http_body::{Frame, SizeHint};
+use opentelemetry::{global::BoxedTracer, trace::noop::NoopTracer};
+use tower::Service as _;
+
+use super::*;
+use crate::Options;
+
+/// A body that never comes, of which so much is announced.
+struct Never(Option<u64>);
+
+impl http_body::Body for Never {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.map_or_else(SizeHint::new, SizeHint::with_exact)
+    }
+}
+
+fn webhook() -> Arc<Webhook> {
+    Arc::new(Webhook::new(BoxedTracer::new(Box::new(NoopTracer::new())), Options::default()))
+}
+
+async fn send(router: &Router, body: Body) -> StatusCode {
+    let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json").body(body).unwrap();
+    router.clone().call(request).await.unwrap().status()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_is_not_waited_for() {
+    let webhook = webhook();
+    let router = webhook.router(Arc::default());
+    for length in [None, Some(10)] {
+        assert_eq!(send(&router, Body::new(Never(length))).await, StatusCode::REQUEST_TIMEOUT);
+    }
+    assert_eq!(webhook.counters().troubles(Trouble::TooSlow), 2);
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_not_read() {
+    let webhook = webhook();
+    let router = webhook.router(Arc::default());
+    assert_eq!(send(&router, Body::new(Never(Some(MOST_BYTES as u64 + 1)))).await, StatusCode::PAYLOAD_TOO_LARGE);
+    // Nor by who does not say how long it is.
+    let long = http_body_util::StreamBody::new(futures_util::stream::repeat_with(|| {
+        Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1 << 16])))
+    }));
+    assert_eq!(send(&router, Body::new(long)).await, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(webhook.counters().troubles(Trouble::TooLarge), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_calls_together_hold_a_bounded_number_of_bytes() {
+    let webhook = webhook();
+    let router = webhook.router(Arc::default());
+    let most = BUDGET * 1024 / MOST_BYTES;
+    // Those that have room are read for two seconds; the others come at the same moment and wait as long.
+    let all = (0..=most).map(|_| send(&router, Body::new(Never(Some(MOST_BYTES as u64)))));
+    let all = futures_util::future::join_all(all).await;
+    assert_eq!(all.iter().filter(|status| **status == StatusCode::SERVICE_UNAVAILABLE).count(), 1, "{all:?}");
+    assert_eq!(all.iter().filter(|status| **status == StatusCode::REQUEST_TIMEOUT).count(), most);
+}
+
+#[tokio::test]
+async fn it_is_ready_once_it_says_so() {
+    let ready = Arc::new(AtomicBool::new(false));
+    let router = webhook().router(Arc::clone(&ready));
+    let ask = async |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        router.clone().call(request).await.unwrap().status()
+    };
+    assert_eq!((ask("/healthz").await, ask("/readyz").await), (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE));
+    ready.store(true, Ordering::Relaxed);
+    assert_eq!((ask("/readyz").await, ask("/metrics").await), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(ask(PATH).await, StatusCode::METHOD_NOT_ALLOWED);
+}

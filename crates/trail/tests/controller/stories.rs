@@ -1,0 +1,205 @@
+use std::sync::atomic::Ordering;
+
+use kubewake_trail::{Mode, Options, Trust};
+use opentelemetry::trace::Status;
+use opentelemetry_sdk::trace::{Sampler, SpanData};
+
+use crate::support::{
+    cluster::{Cluster, Process, Settings, somebody},
+    edges::Edges,
+};
+
+const PATCH_CHILD: &str = "PATCH /api/v1/namespaces/{:namespace}/configmaps/{:name}";
+const PATCH_STATUS: &str = "PATCH /apis/trail.test/v1/namespaces/{:namespace}/heads/{:name}/status";
+
+fn whole(context: &str) -> Vec<String> {
+    vec![
+        format!("{PATCH_CHILD} < apply ConfigMap"),
+        format!("{PATCH_STATUS} < status Head"),
+        "apply ConfigMap < reconcile Head".to_owned(),
+        format!("converge Head < {context}"),
+        format!("reconcile Head < {context}"),
+        "status Head < reconcile Head".to_owned(),
+    ]
+}
+
+fn attribute(span: &SpanData, key: &str) -> Option<String> {
+    span.attributes.iter().find(|it| it.key.as_str() == key).map(|it| it.value.to_string())
+}
+
+fn named<'a>(spans: &'a [SpanData], name: &str) -> Vec<&'a SpanData> {
+    spans.iter().filter(|span| span.name == name).collect()
+}
+
+#[tokio::test]
+async fn a_change_is_one_trace_and_nothing_after_it_makes_it_grow() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings::default());
+    let (text, context) = somebody('a');
+    cluster.create("one", Some(&text)).await;
+    process.until_span("converge Head", 1).await;
+    process.resync(100).await;
+    let spans = process.spans();
+    assert_eq!(Edges::default().knows("the user", &context).of(&spans), whole("the user"));
+    assert!(spans.iter().all(|span| span.span_context.trace_id() == context.trace_id()));
+    assert!(process.trail.counters().dropped >= 100);
+
+    let run = named(&spans, "reconcile Head")[0];
+    assert_eq!(attribute(run, "trail.reason").as_deref(), Some("object_updated"));
+    assert_eq!(attribute(run, "trail.attempt").as_deref(), Some("1"));
+    assert_eq!(attribute(run, "trail.outcome").as_deref(), Some("changed"));
+    assert_eq!(attribute(run, "trail.writes").as_deref(), Some("2"));
+    assert_eq!(attribute(run, "k8s.object.generation").as_deref(), Some("1"));
+    assert!(attribute(run, "trail.queue_wait_ms").is_some());
+    for key in ["kind", "name", "uid", "resource_version"] {
+        assert!(attribute(run, &format!("k8s.object.{key}")).is_some(), "{key}");
+    }
+
+    let child = cluster.children().get("one-child").await.unwrap();
+    let found = process.trail.context_of(&child).unwrap();
+    assert_eq!(found.context.span_id(), named(&spans, "apply ConfigMap")[0].span_context.span_id());
+    assert_eq!(child.metadata.owner_references.unwrap()[0].name, "one");
+}
+
+#[tokio::test]
+async fn the_start_makes_no_spans_of_what_is_in_order() {
+    let cluster = Cluster::start().await;
+    let first = Process::start(&cluster, Settings::default());
+    for name in ["one", "two", "three"] {
+        cluster.create(name, Some(&somebody('a').0)).await;
+    }
+    first.until_span("converge Head", 3).await;
+    first.resync(3).await;
+    first.stop().await;
+
+    let second = Process::start(&cluster, Settings::default());
+    second.until("three runs", |it| it.trail.counters().dropped >= 3).await;
+    second.resync(10).await;
+    assert_eq!(Edges::default().of(&second.stop().await), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_restart_in_the_middle_continues_the_trace() {
+    let cluster = Cluster::start().await;
+    let first = Process::start(&cluster, Settings { completes: false, ..Settings::default() });
+    let (text, context) = somebody('a');
+    let head = cluster.create("one", Some(&text)).await;
+    first.until_span("reconcile Head", 1).await;
+    first.resync(3).await;
+    let edges = Edges::default().knows("the user", &context);
+    assert_eq!(
+        edges.of(&first.stop().await),
+        [&*format!("{PATCH_CHILD} < apply ConfigMap"), "apply ConfigMap < reconcile Head", "reconcile Head < the user"]
+    );
+
+    let second = Process::start(&cluster, Settings::default());
+    second.until_span("converge Head", 1).await;
+    second.resync(10).await;
+    let spans = second.stop().await;
+    let rest: Vec<_> = whole("the user").into_iter().filter(|line| !line.contains("ConfigMap")).collect();
+    let rest: Vec<_> = rest.into_iter().filter(|line| !line.contains("configmaps")).collect();
+    // The second process does not know yet that this apply changes nothing, and the API server may have recorded it.
+    let unsure = [format!("{PATCH_CHILD} < apply ConfigMap"), "apply ConfigMap < reconcile Head".to_owned()];
+    let lines: Vec<_> = edges.of(&spans).into_iter().filter(|line| !unsure.contains(line)).collect();
+    assert_eq!(lines, rest);
+    assert!(spans.iter().all(|span| span.span_context.trace_id() == context.trace_id()));
+    let created = head.metadata.creation_timestamp.unwrap().0;
+    assert_eq!(named(&spans, "converge Head")[0].start_time, created.into());
+}
+
+#[tokio::test]
+async fn two_changes_are_two_traces_with_a_link() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings::default());
+    let ((first, a), (second, b)) = (somebody('a'), somebody('b'));
+    cluster.create("one", Some(&first)).await;
+    process.until_span("converge Head", 1).await;
+    cluster.change("one", 2, Some(&second)).await;
+    process.until_span("converge Head", 2).await;
+    process.resync(10).await;
+    let edges = Edges::default().knows("first", &a).knows("second", &b);
+    let (of_a, of_b): (Vec<_>, Vec<_>) =
+        process.spans().into_iter().partition(|span| span.span_context.trace_id() == a.trace_id());
+    assert_eq!(edges.of(&of_a), whole("first"));
+    let mut expected = whole("second");
+    expected[4] = "reconcile Head < second ~ first".to_owned();
+    assert_eq!(edges.of(&of_b), expected);
+}
+
+#[tokio::test]
+async fn links_instead_of_a_tree() {
+    let cluster = Cluster::start().await;
+    let options = Options { mode: Mode::Links, ..Options::default() };
+    let process = Process::start(&cluster, Settings { options, sampler: Sampler::AlwaysOff, ..Settings::default() });
+    let (text, context) = somebody('a');
+    cluster.create("one", Some(&text)).await;
+    process.until_span("converge Head", 1).await;
+    process.resync(10).await;
+    let mut expected = whole("the user");
+    expected[4] = "reconcile Head < nothing ~ the user".to_owned();
+    assert_eq!(Edges::default().knows("the user", &context).of(&process.spans()), expected);
+}
+
+#[tokio::test]
+async fn a_change_that_left_no_context_is_a_trace_of_its_own() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings::default());
+    let (text, context) = somebody('a');
+    cluster.create("one", Some(&text)).await;
+    process.until_span("converge Head", 1).await;
+    process.exporter.reset();
+    cluster.change("one", 2, None).await;
+    process.until_span("status Head", 1).await;
+    process.resync(10).await;
+    let lines = Edges::default().knows("the user", &context).of(&process.spans());
+    assert!(lines.contains(&"reconcile Head < nothing ~ the user".to_owned()), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn whose_context_is_not_believed_is_not_followed() {
+    let cluster = Cluster::start().await;
+    let options = Options { trust: Trust::except(["default"]), ..Options::default() };
+    let process = Process::start(&cluster, Settings { options, ..Settings::default() });
+    let (text, context) = somebody('a');
+    cluster.create("one", Some(&text)).await;
+    process.until_span("status Head", 1).await;
+    process.resync(3).await;
+    let spans = process.spans();
+    let runs = named(&spans, "reconcile Head");
+    assert_eq!(Edges::default().of(&[runs[0].clone()]), ["reconcile Head < nothing"]);
+    assert!(spans.iter().all(|span| span.span_context.trace_id() != context.trace_id()));
+    assert!(process.trail.counters().untrusted > 0);
+}
+
+#[tokio::test]
+async fn failures_are_seen_and_do_not_flood() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings { fails: true, ..Settings::default() });
+    cluster.create("one", Some(&somebody('a').0)).await;
+    process.until("many attempts", |it| it.trail.counters().runs >= 40).await;
+    process.work.fails.store(false, Ordering::SeqCst);
+    process.until_span("converge Head", 1).await;
+    let spans = process.spans();
+    let runs = named(&spans, "reconcile Head");
+    let failed: Vec<_> = runs.iter().filter(|run| matches!(run.status, Status::Error { .. })).collect();
+    let attempts: Vec<_> = failed.iter().filter_map(|run| attribute(run, "trail.attempt")).collect();
+    assert_eq!(attempts[..4], ["1", "2", "4", "8"]);
+    assert!(attempts.len() <= 12, "{attempts:?}");
+    assert_eq!(failed[0].status, Status::error("it is broken"));
+    assert_eq!(attribute(failed[1], "trail.reason").as_deref(), Some("retry"));
+    let last = runs.last().unwrap();
+    assert!(attribute(last, "trail.attempt").unwrap().parse::<u32>().unwrap() > 40);
+}
+
+#[tokio::test]
+async fn with_the_sampler_off_nothing_is_recorded_and_everything_works() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings { sampler: Sampler::AlwaysOff, ..Settings::default() });
+    cluster.create("one", None).await;
+    let done = kube::runtime::wait::await_condition(cluster.heads(), "one", |head: Option<&crate::support::head::Head>| {
+        head.is_some_and(|head| head.status.is_some())
+    });
+    done.await.unwrap();
+    process.resync(10).await;
+    assert!(process.spans().is_empty());
+}

@@ -1,0 +1,115 @@
+//! A kind with a spec and a status, and its controller.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::Condition,
+    jiff::Timestamp,
+};
+use kube::{
+    Api, Client, CustomResource, ResourceExt as _,
+    api::{ObjectMeta, Patch, PatchParams},
+    runtime::controller::Action,
+};
+use kubewake_trail::Trail;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "trail.test", version = "v1", kind = "Head", namespaced, status = "HeadStatus")]
+#[serde(rename_all = "camelCase")]
+pub struct HeadSpec {
+    pub size: i32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HeadStatus {
+    pub observed_generation: Option<i64>,
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+}
+
+/// What the reconciler of the tests does.
+pub struct Work {
+    pub trail: Trail,
+    pub client: Client,
+    /// Runs that have ended.
+    pub runs: AtomicU32,
+    /// Runs fail.
+    pub fails: AtomicBool,
+    /// Heads become ready.
+    pub completes: AtomicBool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the API server refuses")]
+    Api(#[from] kube::Error),
+    #[error("it is broken")]
+    Broken,
+}
+
+pub async fn reconcile(head: Arc<Head>, work: Arc<Work>) -> Result<Action, Error> {
+    let result = work.reconcile(&head).await;
+    work.runs.fetch_add(1, Ordering::SeqCst);
+    result
+}
+
+pub fn error_policy(_: Arc<Head>, _: &Error, _: Arc<Work>) -> Action {
+    Action::requeue(Duration::from_millis(1))
+}
+
+impl Work {
+    async fn reconcile(&self, head: &Head) -> Result<Action, Error> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(Error::Broken);
+        }
+        let namespace = head.namespace().unwrap();
+        let child = ConfigMap {
+            metadata: ObjectMeta { name: Some(format!("{}-child", head.name_any())), ..ObjectMeta::default() },
+            data: Some(BTreeMap::from([("size".to_owned(), head.spec.size.to_string())])),
+            ..ConfigMap::default()
+        };
+        let children = Api::namespaced(self.client.clone(), &namespace);
+        self.trail.child(head).apply(&children, "head", child).await?;
+        if self.completes.load(Ordering::SeqCst) {
+            self.ready(head, &namespace).await?;
+        }
+        Ok(Action::await_change())
+    }
+
+    async fn ready(&self, head: &Head, namespace: &str) -> Result<(), Error> {
+        let old = head.status.iter().flat_map(|status| &status.conditions).find(|it| it.status == "True");
+        let condition = Condition {
+            type_: "Ready".to_owned(),
+            status: "True".to_owned(),
+            reason: "Done".to_owned(),
+            message: String::new(),
+            last_transition_time: old.map_or_else(
+                || k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::now()),
+                |old| old.last_transition_time.clone(),
+            ),
+            observed_generation: head.meta_generation(),
+        };
+        let patch = json!({"status": {"observedGeneration": head.meta_generation(), "conditions": [condition]}});
+        let heads = Api::<Head>::namespaced(self.client.clone(), namespace);
+        self.trail.patch_status(&heads, head, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(())
+    }
+}
+
+impl Head {
+    fn meta_generation(&self) -> Option<i64> {
+        self.metadata.generation
+    }
+}

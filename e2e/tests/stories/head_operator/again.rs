@@ -1,0 +1,36 @@
+//! What happens again and again is told once.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kubewake_e2e::{eventually, process::Process};
+
+use super::{KINDS, OURS, TRUSTED, cluster, head, operator, operator_command, stop, wait_ready};
+
+/// How many times each of two objects is looked at again.
+const RESYNCS: usize = 100;
+
+#[test]
+fn a_restart_and_a_hundred_resyncs_add_no_span() {
+    let Some(traced) = cluster(&TRUSTED) else { return };
+    let webhook = traced.webhook(&KINDS, &[]);
+    let first = operator(&traced, &[]);
+    traced.kubectl.ok_with("apply -f -", &head("again", "first"));
+    wait_ready(&traced, "again");
+    stop(first);
+    let since = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
+
+    let mut command = operator_command(&traced, &["--resync-ms", "20"]);
+    let second = Process::start(command.env("RUST_LOG", "info,kubewake_example_head_operator=debug"));
+    let runs = |kind: &str| {
+        let said = second.stderr();
+        said.lines().filter(|line| line.contains("all is as it should be") && line.contains(kind)).count()
+    };
+    eventually("both were looked at often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
+    stop(second);
+    stop(webhook);
+    let traces = traced.end();
+    let trace = traces.span("converge Head", |_| true).id.trace;
+    let late = traces.spans().in_trace(&trace).filter(|span| span.start >= since).count();
+    assert_eq!(late, 0, "{}", traces.show(&trace));
+    traces.tell_only(&OURS, &[&trace]);
+}

@@ -1,0 +1,27 @@
+//! The operator ends in the middle of its work.
+
+use super::{KINDS, OURS, TRUSTED, cluster, head, operator, paths, stop, wait_ready, whole::CONVERGENCE};
+
+#[test]
+fn a_new_operator_goes_on_with_the_trace() {
+    let Some(traced) = cluster(&TRUSTED) else { return };
+    let kubectl = &traced.kubectl;
+    let webhook = traced.webhook(&KINDS, &[]);
+    // No pod can start, so that nothing becomes ready.
+    kubectl.ok("cordon node-1");
+    let first = operator(&traced, &[]);
+    kubectl.ok_with("apply -f -", &head("one", "first"));
+    kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=ChildrenNotReady head/one --timeout=60s");
+    kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=DeploymentProgressing childa/one-a --timeout=60s");
+    stop(first);
+    kubectl.ok("uncordon node-1");
+    kubectl.ok("rollout status deployment/one-a --timeout=60s");
+    let second = operator(&traced, &[]);
+    wait_ready(&traced, "one");
+    stop(second);
+    stop(webhook);
+    let traces = traced.end();
+    let trace = traces.span("stamp Head", |_| true).id.trace;
+    traces.is(&trace, &paths(CONVERGENCE));
+    traces.tell_only(&OURS, &[&trace]);
+}

@@ -1,0 +1,59 @@
+//! A pod that fits nowhere says so, and gets a node when one allows it.
+
+use kubewake_e2e::eventually;
+
+use super::{FIRST, Scene};
+
+#[test]
+fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
+    let Some(scene) = Scene::start() else { return };
+    let kubectl = &scene.traced.kubectl;
+    scene.configure(false, FIRST);
+    kubectl.ok("taint nodes --all dedicated=nobody:NoSchedule");
+    scene.pod("lonely", "1m", "");
+    kubectl.ok("wait --for=condition=PodScheduled=false pod/lonely --timeout=60s");
+    let why = "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: nobody}.";
+    let message = kubectl.field("pod lonely", ".status.conditions[?(@.type==\"PodScheduled\")].message");
+    assert_eq!(message, why);
+    eventually("an event says so", || kubectl.ok("get events").contains(why));
+    let refused = scene.attempt("lonely", "unschedulable");
+    assert_eq!(refused.error.as_deref(), Some(why));
+
+    // It is tried again, but what it says is nothing new.
+    kubectl.ok("label node node-1 colour=red");
+    kubectl.ok("taint node node-2 dedicated-");
+    assert_eq!(scene.node("lonely"), "node-2");
+    let scheduled = scene.attempt("lonely", "scheduled");
+    assert_eq!(scheduled.id.trace, refused.id.trace);
+    scene.end().is(
+        &scheduled.id.trace,
+        "
+        POST /api/v1/namespaces/{:namespace}/pods [apiserver] server
+          stamp Pod [kubewake-webhook] server
+            SchedulePod [demo-scheduler] consumer error ~> takeConfiguration x1
+              schedulingCycle [demo-scheduler] internal
+                preFilter [demo-scheduler] internal
+                  plugin: NodeResourcesFit [demo-scheduler] internal
+                filter [demo-scheduler] internal
+                  plugin: NodeUnschedulable [demo-scheduler] internal
+                  plugin: TaintToleration [demo-scheduler] internal
+              PATCH /api/v1/namespaces/{:namespace}/pods/{:name}/status [demo-scheduler] client
+                PATCH /api/v1/namespaces/{:namespace}/pods/{:name}/status [apiserver] server
+            SchedulePod [demo-scheduler] consumer ~> takeConfiguration x1
+              schedulingCycle [demo-scheduler] internal
+                preFilter [demo-scheduler] internal
+                  plugin: NodeResourcesFit [demo-scheduler] internal
+                filter [demo-scheduler] internal
+                  plugin: NodeUnschedulable [demo-scheduler] internal
+                  plugin: TaintToleration [demo-scheduler] internal
+                  plugin: NodeAffinity [demo-scheduler] internal
+                  plugin: NodeResourcesFit [demo-scheduler] internal
+                score [demo-scheduler] internal
+                  plugin: LeastAllocated [demo-scheduler] internal
+              bindingCycle [demo-scheduler] internal
+                bind [demo-scheduler] internal
+                  POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding [demo-scheduler] client
+                    POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding [apiserver] server
+        ",
+    );
+}

@@ -1,0 +1,40 @@
+//! A configuration that is no good is refused, and the scheduler goes on with the old one.
+
+use super::{FIRST, OURS, SCHEDULER, Scene};
+
+#[test]
+fn an_unknown_plugin_is_refused_with_the_known_ones() {
+    let Some(scene) = Scene::start() else { return };
+    let kubectl = &scene.traced.kubectl;
+    let good = scene.configure(false, FIRST);
+    scene.apply(false, "  - {name: Luck, weight: 3}\n");
+    kubectl.ok(&format!("wait --for=condition=Accepted=false {SCHEDULER} --timeout=60s"));
+    let message = |kind: &str| scene.field(&format!(".status.conditions[?(@.type==\"{kind}\")].message"));
+    assert_eq!(
+        message("Accepted"),
+        "spec.scores[0].name: unknown score plugin \"Luck\"; known are LeastAllocated, MostAllocated, BalancedAllocation, \
+         NodeAffinity, TaintToleration, NodeLabel"
+    );
+    assert_eq!(message("Ready"), format!("the scheduler goes on with revision {good}"));
+    scene.pod("still", "1m", "");
+    scene.node("still");
+    let attempt = scene.attempt("still", "scheduled");
+    assert_eq!(attempt.attribute("scheduler.configuration.revision"), good);
+
+    let traces = scene.end();
+    let changes = traces.spans();
+    let changes: Vec<&str> = changes.named("stamp Scheduler").map(|span| span.id.trace.as_str()).collect();
+    let [first, second] = changes.as_slice() else { panic!("{changes:?}") };
+    traces.is(
+        second,
+        "
+        PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name} [apiserver] server
+          stamp Scheduler [kubewake-webhook] server ~> stamp Scheduler
+            reconcile Scheduler [scheduler-operator] consumer ~> stamp Scheduler
+              status Scheduler [scheduler-operator] internal
+                PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [scheduler-operator] client
+                  PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [apiserver] server
+        ",
+    );
+    traces.tell_only(&OURS, &[first, second, &attempt.id.trace]);
+}

@@ -1,0 +1,34 @@
+//! From one change of the configuration to the pod that it decided: one trace.
+
+use super::{FIRST, OURS, SECOND, Scene, shown};
+
+#[test]
+fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
+    let Some(scene) = Scene::start() else { return };
+    scene.traced.kubectl.ok("label node node-3 disk=ssd");
+    scene.configure(true, FIRST);
+    let revision = scene.configure(true, SECOND);
+    assert_eq!(scene.field(".status.probed.revision"), revision);
+    assert_eq!(scene.field(".status.probed.node"), "node-3");
+    let traces = scene.end();
+    let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
+    traces.is(&taken.id.trace, &shown(0));
+    let first = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.previous").is_empty());
+    traces.tell_only(&OURS, &[&first.id.trace, &taken.id.trace]);
+}
+
+#[test]
+fn a_pod_that_brings_the_context_of_the_change_is_in_its_trace() {
+    let Some(scene) = Scene::start() else { return };
+    scene.configure(false, FIRST);
+    let context = scene.field(".metadata.annotations.tracing\\.k8s\\.io/traceparent");
+    scene.pod("mine", "1m", &format!("tracing.k8s.io/traceparent: {context}"));
+    scene.node("mine");
+    let attempt = scene.attempt("mine", "scheduled");
+    let traces = &scene.traced.traces;
+    let parent = traces.until("its parent", |spans| spans.get(&attempt.parent()?).cloned());
+    assert_eq!((parent.name.as_str(), parent.traceparent()), ("stamp Scheduler", context));
+    assert_eq!(traces.spans().get(&attempt.links[0]).unwrap().id.trace, attempt.id.trace);
+    // Who is there needs not be found.
+    assert!(traces.spans().named("firstPodScheduled").next().is_none());
+}

@@ -1,0 +1,71 @@
+use serde_json::json;
+
+use super::*;
+
+fn document(spec: serde_json::Value) -> Document {
+    Document::of(&serde_json::from_value(spec).unwrap())
+}
+
+fn problems(spec: serde_json::Value) -> Vec<String> {
+    let checked = document(spec).check();
+    checked.err().unwrap_or_default().iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn a_good_one_becomes_plugins() {
+    let asked = json!({
+        "filters": ["TaintToleration", "NodeResourcesFit"],
+        "scores": [{ "name": "LeastAllocated" }, { "name": "NodeLabel", "weight": 3, "label": "disk=ssd" }],
+    });
+    let document = document(asked);
+    let read = Document::read(&document.text().unwrap()).ok().unwrap();
+    assert_eq!(read.revision, document.revision);
+    assert_eq!(read.filters.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["TaintToleration", "NodeResourcesFit"]);
+    let scores: Vec<_> = read.scores.iter().map(|score| (score.name, score.weight)).collect();
+    assert_eq!(scores, [("LeastAllocated", 1), ("NodeLabel", 3)]);
+    assert!(read.scores.iter().all(|score| score.plugin().is_some()));
+    assert_eq!((read.backoff.first, read.backoff.most), (Duration::from_secs(1), Duration::from_secs(10)));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let wrong = json!({
+        "filters": ["NodeAffinity", "Magic", "NodeAffinity"],
+        "scores": [
+            { "name": "Luck" }, { "name": "LeastAllocated", "weight": 0 }, { "name": "NodeLabel" },
+            { "name": "NodeLabel", "label": "a b" }, { "name": "MostAllocated", "label": "x" },
+        ],
+        "backoff": { "initialSeconds": 20 },
+    });
+    assert_eq!(
+        problems(wrong),
+        [
+            "filters[1]: unknown filter plugin \"Magic\"; known are NodeUnschedulable, TaintToleration, NodeAffinity, NodeResourcesFit",
+            "filters[2]: NodeAffinity is there twice",
+            "scores[0].name: unknown score plugin \"Luck\"; known are LeastAllocated, MostAllocated, BalancedAllocation, NodeAffinity, TaintToleration, NodeLabel",
+            "scores[1].weight: 0 is not from 1 to 100",
+            "scores[2].label: NodeLabel needs one, such as disk=ssd",
+            "scores[3].label: \"a b\" is no key of a label, write it as `disk=ssd` or `example.com/disk=ssd`",
+            "scores[4].label: MostAllocated has none, only NodeLabel has",
+            "backoff: it begins with 20 s, more than its most, 10 s",
+        ]
+    );
+}
+
+#[test]
+fn a_revision_stands_for_the_content() {
+    let one = || document(json!({ "filters": ["NodeAffinity"] }));
+    let other = document(json!({ "filters": ["NodeAffinity"], "scores": [{ "name": "LeastAllocated" }] }));
+    assert_eq!(one().revision, one().revision);
+    assert_ne!(one().revision, other.revision);
+}
+
+#[test]
+fn what_somebody_changed_or_added_by_hand_is_refused() {
+    let text = document(json!({ "scores": [{ "name": "LeastAllocated" }] })).text().unwrap();
+    let refused = |text: &str| Document::read(text).err().unwrap().to_string();
+    assert!(refused(&text.replace("Least", "Most")).contains("only the operator writes it"));
+    assert!(refused(&text.replace("\"filters\"", "\"wings\": 2, \"filters\"")).contains("unknown field `wings`"));
+    assert!(refused("{").contains("it cannot be read"));
+    assert_eq!(Document::revision_of("{"), "unknown");
+}

@@ -1,0 +1,30 @@
+//! The custom resource as a cluster takes it, made from the types.
+
+use kube::CustomResourceExt;
+
+use crate::api::Scheduler;
+
+/// The definition as a YAML file.
+///
+/// # Errors
+/// None that anybody has seen: what the types say is always text.
+pub fn crds() -> Result<String, serde_saphyr::ser::Error> {
+    let definition = serde_saphyr::to_string(&Scheduler::crd())?;
+    Ok(format!("# Made from the types by `demo-scheduler crds`.\n{definition}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    #[test]
+    fn what_is_committed_is_what_the_types_say() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds.yaml");
+        let made = super::crds().unwrap();
+        if std::env::var_os("UPDATE_MANIFESTS").is_some() {
+            fs::write(&path, &made).unwrap();
+        }
+        let committed = fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(committed, made, "write it again with UPDATE_MANIFESTS=1");
+    }
+}
