@@ -299,19 +299,19 @@ fn give_workload(cluster: &Cluster, state: &State, pod: &Known, writer: &mut Wri
     let rules = &cluster.rules;
     let Some((owned, name, uid)) = &pod.owner else { return };
     let maker = state.maker(uid);
-    if let Some((maker, maker_uid)) = maker {
+    if let Some(maker) = maker {
         let (by_name, by_uid) = match owned {
             Owned::ReplicaSet => (Field::DeploymentName, Field::DeploymentUid),
             _ => (Field::CronJobName, Field::CronJobUid),
         };
-        for (field, value) in [(by_name, maker), (by_uid, maker_uid)] {
+        for (field, value) in [(by_name, &maker.name), (by_uid, &maker.uid)] {
             if rules.wants(field) {
                 writer.put(field, value.clone());
             }
         }
     }
     let workload = match owned {
-        Owned::ReplicaSet => maker.map(|(name, _)| name),
+        Owned::ReplicaSet => maker.map(|maker| &maker.name),
         _ => Some(name),
     };
     if let Some(workload) = workload {

@@ -1,5 +1,7 @@
 //! Peers that answer by script, on a paused clock.
 
+mod model;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,

@@ -63,8 +63,16 @@ pub(super) struct State {
     /// Labels and annotations of others, by their kind and name.
     others: HashMap<(Owner, String), Other>,
     /// Who made what makes pods, by uid: the Deployment of a ReplicaSet, the CronJob of a Job.
-    makers: HashMap<String, (String, String)>,
+    makers: HashMap<String, Maker>,
     held: usize,
+}
+
+/// Who made something.
+pub(super) struct Maker {
+    /// What it made.
+    of: Kind,
+    pub(super) name: String,
+    pub(super) uid: String,
 }
 
 /// What is kept of an object that is no pod.
@@ -89,8 +97,8 @@ impl State {
         self.others.get(&(kind, name.to_owned())).map(|other| &*other.uid)
     }
 
-    /// The name and the uid of who made something.
-    pub(super) fn maker(&self, uid: &str) -> Option<&(String, String)> {
+    /// Who made something.
+    pub(super) fn maker(&self, uid: &str) -> Option<&Maker> {
         self.makers.get(uid)
     }
 
@@ -296,7 +304,7 @@ impl Cluster {
         match event {
             Event::Begin => listed.clear(),
             Event::Applied(object) => {
-                listed.insert(name(kind, object.metadata()));
+                listed.extend([name(kind, object.metadata()), object.metadata().uid.clone()]);
                 self.set_other(kind, object.metadata());
             }
             Event::Deleted(object) => self.change(|state| match kind {
@@ -307,9 +315,10 @@ impl Cluster {
                 _ => drop(state.makers.remove(&object.metadata().uid)),
             }),
             Event::Complete => {
-                if let Kind::Of(owner) = kind {
-                    self.change(|state| state.others.retain(|(of, name), _| *of != owner || listed.contains(name)));
-                }
+                self.change(|state| {
+                    state.makers.retain(|uid, maker| maker.of != kind || listed.contains(uid));
+                    state.others.retain(|(of, name), _| Kind::Of(*of) != kind || listed.contains(name));
+                });
                 *listed = HashSet::new();
                 self.complete(kind);
             }
@@ -320,7 +329,7 @@ impl Cluster {
     fn set_other(&self, kind: Kind, metadata: &Metadata) {
         let maker = |of: &str| {
             let made_by = metadata.owner_references.iter().find(|owner| owner.kind == of);
-            made_by.map(|owner| (owner.name.clone(), owner.uid.clone()))
+            made_by.map(|owner| Maker { of: kind, name: owner.name.clone(), uid: owner.uid.clone() })
         };
         let maker = match kind {
             Kind::ReplicaSet => maker("Deployment"),

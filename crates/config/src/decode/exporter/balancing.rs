@@ -191,13 +191,13 @@ fn kubernetes(at: &Cursor<'_>, report: &Report) -> Option<ServiceResolver> {
         fields.require("service", "`k8s` needs a `service`", Some(help.into()));
     }
     let (name, namespace) = service.and_then(|at| self::service(&at, report)).unwrap_or_default();
-    let ports = fields.find("ports").and_then(|at| {
+    let ports = fields.find("ports").map(|at| {
         let port = |item: &Cursor<'_>| scalar::within(item, report, 1, u16::MAX.into());
         let ports = match at.items() {
             Some(items) => items.filter_map(|item| port(&item)).collect(),
             None => port(&at).into_iter().collect::<Vec<_>>(),
         };
-        Some(ports.into_iter().filter_map(|port| port.try_into().ok()).collect::<BTreeSet<u16>>())
+        ports.into_iter().filter_map(|port| port.try_into().ok()).collect::<BTreeSet<u16>>()
     });
     let ports: Vec<u16> = ports.unwrap_or_default().into_iter().collect();
     let timeout = fields.get("timeout", scalar::duration).filter(|timeout| !timeout.is_zero());
