@@ -4,6 +4,7 @@ mod balancing;
 mod batch;
 mod budget;
 mod calls;
+mod cluster;
 mod code;
 mod decisions;
 mod exporter;
@@ -25,6 +26,7 @@ pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
+pub use cluster::ClusterStats;
 pub use code::Code;
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
@@ -37,6 +39,6 @@ pub use refusal::{Refusal, RefusalKind};
 pub use rescue::{HandOver, Next, Rescue};
 pub use shared::Shared;
 pub use stats::{
-    ClusterStats, Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats,
-    ProcessorStats, ReceiverStats, Registry, Transport, TurnedAway,
+    Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
+    ReceiverStats, Registry, Transport, TurnedAway,
 };

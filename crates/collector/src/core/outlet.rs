@@ -24,12 +24,15 @@ use tokio::{
     time::Instant,
 };
 
+use self::guest::{Guest, UnderWay};
 use super::{
     Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, Next, PipelineStats,
     Pressure, Refusal, Rescue, SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
 };
+
+mod guest;
 
 #[cfg(test)]
 mod tests;
@@ -469,38 +472,6 @@ impl Consumer for Outlet {
 
     fn lost(&self, batch: &Batch, reason: DropReason) {
         self.progress.dropped(reason, batch.items() as u64);
-    }
-}
-
-/// A batch that is on its way into the queue or past it, and that draining waits for.
-struct Guest(Arc<Outlet>);
-
-impl Guest {
-    fn new(of: &Arc<Outlet>) -> Self {
-        of.queue.enter();
-        Self(of.clone())
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.0.queue.leave();
-    }
-}
-
-/// A request that is counted as under way, until it ends or whoever waits for it goes away.
-struct UnderWay<'a>(&'a ExporterStats);
-
-impl<'a> UnderWay<'a> {
-    fn new(stats: &'a ExporterStats) -> Self {
-        stats.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(stats)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -13,7 +13,10 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, balancing::BalancerStats};
+use super::{
+    Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, balancing::BalancerStats,
+    cluster::ClusterStats,
+};
 
 /// A closed set of names.
 macro_rules! closed {
@@ -306,34 +309,6 @@ impl Histogram {
             (*bound, total)
         });
         (rows.collect(), self.sum.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed))
-    }
-}
-
-/// What a processor counts that looks at a cluster, in all its pipelines together.
-#[derive(Debug, Default)]
-pub struct ClusterStats {
-    /// Pods that are known.
-    pub pods: AtomicU64,
-    /// Bytes that are held of them, about.
-    pub held: AtomicU64,
-    /// Pods that came.
-    pub added: AtomicU64,
-    /// Pods that changed.
-    pub updated: AtomicU64,
-    /// Pods that went.
-    pub deleted: AtomicU64,
-    /// Objects that there was no room for.
-    pub left_out: AtomicU64,
-    /// Times that the cluster could not be asked.
-    pub failures: AtomicU64,
-    associations: [AtomicU64; 2],
-}
-
-impl ClusterStats {
-    /// Resources whose pod was found, or was not.
-    pub fn associated(&self, found: bool) -> &AtomicU64 {
-        let [missed, matched] = &self.associations;
-        if found { matched } else { missed }
     }
 }
 

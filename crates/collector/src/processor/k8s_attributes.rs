@@ -12,6 +12,7 @@ mod cluster;
 mod image;
 mod objects;
 mod rules;
+mod state;
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,9 @@ use kubewake_otlp::{
 use tokio::time::Instant;
 
 use self::{
-    cluster::{Cluster, State, owner_of, qualified},
+    cluster::{Cluster, owner_of, qualified},
     rules::{Attributes, Container, Known, Owned},
+    state::State,
 };
 use super::map::{Mapped, Mapper, Mapping};
 use crate::{

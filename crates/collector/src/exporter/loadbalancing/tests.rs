@@ -9,11 +9,14 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::model::{Resolver, RoutingKey};
+use kubewake_config::model::{Queue, Resolver, Retry, RoutingKey};
 use kubewake_otlp::Signal;
 
 use super::{dial::Dial, *};
-use crate::core::testing::{Destination as Script, Reply, request, settle as let_run};
+use crate::core::{
+    MoveReason, Refusal,
+    testing::{Destination as Script, Reply, request, settle as let_run},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

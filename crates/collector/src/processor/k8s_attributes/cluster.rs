@@ -5,7 +5,7 @@
 //! while, since what it sent may come late, unless another one has its address by then.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::HashSet,
     sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak, atomic::Ordering},
     time::Duration,
 };
@@ -15,7 +15,8 @@ use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use super::{
     objects::{Any, Pod},
-    rules::{Attributes, Known, Owned, Rules},
+    rules::{Attributes, Owned, Rules},
+    state::{MAX_HELD, Maker, Other, State},
 };
 use crate::{
     components::BuildError,
@@ -23,8 +24,6 @@ use crate::{
     kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query},
 };
 
-/// About a hundred thousand pods with a handful of labels each. A cluster of Kubernetes has at most 150 000.
-const MAX_HELD: usize = 128 << 20;
 /// How often pods that are gone are looked through.
 const SWEEP: Duration = Duration::from_secs(10);
 /// How long to wait before the API server is looked for again.
@@ -45,110 +44,10 @@ pub(super) struct Cluster {
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+pub(super) enum Kind {
     Pod,
     ReplicaSet,
     Of(Owner),
-}
-
-/// What is kept.
-#[derive(Default)]
-pub(super) struct State {
-    /// By uid.
-    pods: HashMap<String, Arc<Known>>,
-    /// By what they are found.
-    index: HashMap<Box<[u8]>, Arc<Known>>,
-    /// Pods that are gone, and until when they are remembered.
-    leaving: VecDeque<(Instant, String)>,
-    /// Labels and annotations of others, by their kind and name.
-    others: HashMap<(Owner, String), Other>,
-    /// Who made what makes pods, by uid: the Deployment of a ReplicaSet, the CronJob of a Job.
-    makers: HashMap<String, Maker>,
-    held: usize,
-}
-
-/// Who made something.
-pub(super) struct Maker {
-    /// What it made.
-    of: Kind,
-    pub(super) name: String,
-    pub(super) uid: String,
-}
-
-/// What is kept of an object that is no pod.
-struct Other {
-    uid: String,
-    attributes: Attributes,
-}
-
-impl State {
-    /// The pod with this identifier.
-    pub(super) fn find(&self, identifier: &[u8]) -> Option<&Arc<Known>> {
-        self.index.get(identifier)
-    }
-
-    /// What labels and annotations of another object give.
-    pub(super) fn attributes(&self, kind: Owner, name: String) -> Option<&Attributes> {
-        self.others.get(&(kind, name)).map(|other| &other.attributes)
-    }
-
-    /// The uid of another object.
-    pub(super) fn uid(&self, kind: Owner, name: &str) -> Option<&str> {
-        self.others.get(&(kind, name.to_owned())).map(|other| &*other.uid)
-    }
-
-    /// Who made something.
-    pub(super) fn maker(&self, uid: &str) -> Option<&Maker> {
-        self.makers.get(uid)
-    }
-
-    fn set_pod(&mut self, pod: Known) -> bool {
-        let uid = pod.uid.clone();
-        self.leaving.retain(|(_, gone)| *gone != uid);
-        let old = self.pods.remove(&uid);
-        if let Some(old) = &old {
-            self.unindex(old);
-        }
-        if self.held + pod.size > MAX_HELD {
-            return false;
-        }
-        let pod = Arc::new(pod);
-        self.held += pod.size;
-        for identifier in &pod.identifiers {
-            // An address may have gone from one pod to another, and the news of the two come in any order.
-            let newer = self.index.get(identifier).is_some_and(|other| other.started > pod.started);
-            if !newer {
-                self.index.insert(identifier.clone(), pod.clone());
-            }
-        }
-        self.pods.insert(uid, pod);
-        true
-    }
-
-    fn unindex(&mut self, pod: &Arc<Known>) {
-        self.held -= pod.size.min(self.held);
-        for identifier in &pod.identifiers {
-            if self.index.get(identifier).is_some_and(|found| Arc::ptr_eq(found, pod)) {
-                self.index.remove(identifier);
-            }
-        }
-    }
-
-    fn remove_pod(&mut self, uid: &str) {
-        if let Some(pod) = self.pods.remove(uid) {
-            self.unindex(&pod);
-        }
-    }
-
-    fn sweep(&mut self, now: Instant) {
-        while let Some((until, uid)) = self.leaving.pop_front() {
-            if until > now {
-                self.leaving.push_front((until, uid));
-                return;
-            }
-            self.remove_pod(&uid);
-        }
-    }
 }
 
 impl Cluster {
@@ -490,54 +389,4 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-pub(super) mod testing {
-    use super::*;
-
-    /// A cluster that is told what is there.
-    pub(in super::super) fn told(settings: &KubernetesAttributes, events: &[serde_json::Value]) -> Arc<Cluster> {
-        let cluster = Cluster::new(settings, Arc::default());
-        events.iter().for_each(|object| cluster.tell(object));
-        cluster
-    }
-
-    impl Cluster {
-        /// An object is there.
-        pub(in super::super) fn tell(&self, object: &serde_json::Value) {
-            let kind = match object["kind"].as_str().unwrap() {
-                "Pod" => {
-                    let pod: Pod = serde_json::from_value(object.clone()).unwrap();
-                    return self.pod(Event::Applied(pod), &mut HashSet::new());
-                }
-                "ReplicaSet" => Kind::ReplicaSet,
-                "Namespace" => Kind::Of(Owner::Namespace),
-                "Node" => Kind::Of(Owner::Node),
-                "Deployment" => Kind::Of(Owner::Deployment),
-                "Job" => Kind::Of(Owner::Job),
-                other => panic!("{other}"),
-            };
-            let any: Any = serde_json::from_value(object.clone()).unwrap();
-            self.other(kind, Event::Applied(any), &mut HashSet::new());
-        }
-
-        /// A pod is gone.
-        pub(in super::super) fn forget(&self, uid: &str) {
-            self.pod_gone(uid);
-        }
-
-        /// Time has passed.
-        pub(in super::super) fn sweep(&self) {
-            self.change(|state| state.sweep(Instant::now()));
-        }
-
-        /// What is asked of the API server.
-        pub(in super::super) fn asks(&self) -> Vec<String> {
-            let text = |query: Query| format!("{} {} {}", query.path, query.fields, query.labels).trim_end().to_owned();
-            self.kinds().into_iter().map(|kind| text(self.query(kind))).collect()
-        }
-
-        /// Every list is complete.
-        pub(in super::super) fn complete_all(&self) {
-            self.kinds().into_iter().for_each(|kind| self.complete(kind));
-        }
-    }
-}
+pub(super) mod testing;
