@@ -22,6 +22,7 @@ mod stories {
     mod head_operator;
     mod isolation;
     mod kubectl;
+    mod kubernetes_metadata;
     mod observe;
     mod opencensus;
     mod poison;
@@ -37,6 +38,7 @@ mod stories {
     mod shaping;
     mod signals;
     mod tail_sampling;
+    mod sticky_tier;
     mod tls_auth;
     mod up;
     mod webhook;
