@@ -37,8 +37,8 @@ mod stories {
     mod scheduler;
     mod shaping;
     mod signals;
-    mod tail_sampling;
     mod sticky_tier;
+    mod tail_sampling;
     mod tls_auth;
     mod up;
     mod webhook;

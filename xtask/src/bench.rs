@@ -24,8 +24,8 @@ mod shaping;
 mod sink;
 mod tail;
 mod throughput;
-mod trail;
 mod tier;
+mod trail;
 
 use std::{path::PathBuf, time::Duration};
 
