@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
@@ -20,6 +20,7 @@ mod reload;
 mod sampling;
 mod sink;
 mod throughput;
+mod trail;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -74,6 +75,8 @@ pub(crate) enum Scenario {
     Apiserver,
     /// The embedded cluster: time to ready, memory, what a Service costs
     Cluster,
+    /// A traced reconcile that records nothing
+    Trail,
 }
 
 /// How long and how hard.
@@ -150,6 +153,7 @@ impl Scenario {
             Scenario::Reload => reload::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),
+            Scenario::Trail => trail::run(plan),
         }
     }
 }

@@ -7,7 +7,7 @@ use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust};
+use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust, operand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -15,6 +15,9 @@ use crate::{
     operator::{self, build::Operand},
     scheduler::{self, Identity},
 };
+
+/// Who makes the spans of a scheduler.
+const SCHEDULER: &str = "demo-scheduler";
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
@@ -109,7 +112,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
         command: Vec::new(),
         args: passed_on,
         account: args.service_account,
-        telemetry: trail.exporter_env(),
+        telemetry: operand::environment(SCHEDULER),
     };
     let stop = until_told()?;
     println!("ready operator of the Schedulers in {namespace}");
@@ -121,7 +124,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
 async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
     let config = config(args.kubeconfig).await?;
     let namespace = config.default_namespace.clone();
-    let (telemetry, trail) = setup("demo-scheduler", args.tracing)?;
+    let (telemetry, trail) = setup(SCHEDULER, args.tracing)?;
     let client = trail.client(config).context("the kubeconfig is no good")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
     let (scheduler, name, config_map) = (args.scheduler, args.name, args.config_map);
