@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::{ConfigMap, Pod}},
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Pod},
+    },
     jiff::Timestamp,
 };
 use kube::{

@@ -71,7 +71,11 @@ impl Pods {
     pub async fn tell(&self, pod: &Pod, what: Result<&str, &str>) {
         let (type_, reason, note) = match what {
             Ok(node) => {
-                let note = format!("Successfully assigned {}/{} to {node}", pod.namespace().unwrap_or_default(), pod.name_any());
+                let note = format!(
+                    "Successfully assigned {}/{} to {node}",
+                    pod.namespace().unwrap_or_default(),
+                    pod.name_any()
+                );
                 (EventType::Normal, "Scheduled", note)
             }
             Err(why) => (EventType::Warning, "FailedScheduling", why.to_owned()),
