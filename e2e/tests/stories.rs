@@ -36,6 +36,7 @@ mod stories {
     mod scheduler;
     mod shaping;
     mod signals;
+    mod tail_sampling;
     mod tls_auth;
     mod up;
     mod webhook;

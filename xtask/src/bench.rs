@@ -18,7 +18,9 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod shaping;
 mod sink;
+mod tail;
 mod throughput;
 mod trail;
 
@@ -63,6 +65,10 @@ pub(crate) enum Scenario {
     Throughput,
     /// CPU for each span of which one in ten is kept, beside the relay
     Sampling,
+    /// Whole traces that wait: CPU for each span and memory, beside the relay
+    Tail,
+    /// CPU for each span that is matched and changed, beside the relay
+    Shaping,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -147,6 +153,8 @@ impl Scenario {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
+            Scenario::Tail => tail::run(plan),
+            Scenario::Shaping => shaping::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),

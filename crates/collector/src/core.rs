@@ -14,6 +14,7 @@ mod progress;
 mod queue;
 mod refusal;
 mod retry;
+mod sampling;
 mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,6 +31,7 @@ pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
+pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
     ReceiverStats, Registry, Transport, TurnedAway,

@@ -38,9 +38,9 @@ pub mod context;
 pub mod controller;
 mod converge;
 pub mod events;
-mod follow;
 mod hold;
 pub mod operand;
+mod relate;
 mod run;
 pub mod sampler;
 #[cfg(feature = "setup")]
@@ -56,7 +56,6 @@ pub mod webhook;
 
 pub use child::Children;
 pub use controller::Controller;
-pub use follow::Following;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;

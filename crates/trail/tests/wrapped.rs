@@ -13,8 +13,8 @@ use k8s_openapi::api::{
     core::v1::ConfigMap,
 };
 use kube::{api::ObjectMeta, runtime::controller::Action};
-use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, spans};
-use opentelemetry::trace::{SpanId, TraceContextExt as _, TracerProvider as _};
+use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, operand::Work, spans};
+use opentelemetry::trace::{SpanBuilder, SpanId, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{
@@ -233,7 +233,7 @@ fn a_converge_span_is_the_same_whoever_writes_it() {
     assert_eq!((&*first.name, parent(&first).as_deref()), ("converge Deployment", Some(USER_SPAN)));
     assert_eq!(links(&first), ["b7ad6b7169203331"]);
     let start: jiff::Timestamp = "2026-01-01T00:00:00.5Z".parse().unwrap();
-    assert_eq!(first.start_time, start.into());
+    assert_eq!(first.start_time, SystemTime::from(start));
 }
 
 #[test]
@@ -243,7 +243,8 @@ fn an_operand_continues_from_what_it_watches() {
     let configuration = ConfigMap { metadata, ..ConfigMap::default() };
     for mode in [Mode::Tree, Mode::Links] {
         let traced = Traced::with(Options { mode, ..Options::default() }, Sampler::AlwaysOff);
-        traced.trail.follow(&configuration).start("take configuration").span().end();
+        let span = SpanBuilder::from_name("take configuration");
+        traced.trail.follow(&configuration, Work::Repeated, span).span().end();
         let spans = traced.exporter.get_finished_spans().unwrap();
         let expected = match mode {
             Mode::Tree => (Some(USER_SPAN.to_owned()), vec![]),
@@ -251,7 +252,7 @@ fn an_operand_continues_from_what_it_watches() {
         };
         assert_eq!((parent(&spans[0]), links(&spans[0])), expected);
     }
-    Trail::off().follow(&configuration).start("nothing").span().end();
+    Trail::off().follow(&configuration, Work::Asked, SpanBuilder::from_name("nothing")).span().end();
 }
 
 /// An exporter that never comes back.
@@ -305,6 +306,6 @@ proptest! {
         let spans = traced.run(&object);
         prop_assert!(spans.len() <= 1);
         traced.trail.converged(&object);
-        traced.trail.follow(&object).start("work").span().end();
+        traced.trail.follow(&object, Work::Repeated, SpanBuilder::from_name("work")).span().end();
     }
 }

@@ -20,6 +20,9 @@ use crate::{
     labels, ready,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The first pause after a failure. Long enough for whoever is to mend it to be told.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest: whoever has mended something waits no longer.

@@ -7,7 +7,7 @@ use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust, operand};
+use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -112,7 +112,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
         command: Vec::new(),
         args: passed_on,
         account: args.service_account,
-        telemetry: operand::environment(SCHEDULER),
+        telemetry: trail.exporter_env(),
     };
     let stop = until_told()?;
     println!("ready operator of the Schedulers in {namespace}");

@@ -13,7 +13,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress, SamplerStats};
+use super::{Budget, Calls, Code, Progress, SamplerStats, TailStats};
 
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -341,6 +341,7 @@ pub struct Registry {
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
+    samplers: Shared<ComponentId, TailStats>,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents that were refused since the start.
     pub reloads_refused: AtomicU64,
@@ -376,6 +377,16 @@ impl Registry {
     /// The counters of a pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
         get_or_make(&self.pipelines, id.clone())
+    }
+
+    /// The counters of a tail sampler.
+    pub fn sampler(&self, id: &ComponentId) -> Arc<TailStats> {
+        get_or_make(&self.samplers, id.clone())
+    }
+
+    /// All tail samplers that there are or were.
+    pub fn samplers(&self) -> Vec<(ComponentId, Arc<TailStats>)> {
+        all(&self.samplers)
     }
 
     /// Shows what is used of a memory budget, as long as it exists.

@@ -8,6 +8,7 @@
 mod calls;
 mod page;
 mod rows;
+mod sampling;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
             calls::all(&mut page, registry);
         }
         rows::processors(&mut page, registry, level);
+        sampling::all(&mut page, registry);
         rows::exporters(&mut page, registry, level);
         pipelines(&mut page, registry);
         memory(&mut page, registry);

@@ -7,7 +7,7 @@ use super::{
     cursor::Cursor,
     exporter, extension, filter, id, processor, receiver, redaction,
     report::{Report, finding},
-    sampler, scalar,
+    sampler, scalar, tail_sampling,
 };
 use crate::{
     ComponentId,
@@ -45,6 +45,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("resource", attributes::resource),
         ("redaction", redaction::redaction),
         ("probabilistic_sampler", sampler::probabilistic),
+        ("tail_sampling", tail_sampling::tail_sampling),
     ],
     elsewhere: catalog::PROCESSORS,
 };

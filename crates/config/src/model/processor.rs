@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource};
+use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub enum Processor {
     Redaction(Box<Redaction>),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
+    /// `tail_sampling`
+    TailSampling(Box<TailSampling>),
 }
 
 impl Processor {
@@ -30,6 +32,7 @@ impl Processor {
     pub fn signals(&self) -> &'static [Signal] {
         match self {
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            Self::TailSampling(_) => &[Signal::Traces],
             _ => &Signal::ALL,
         }
     }

@@ -18,7 +18,7 @@ use super::{
     objects::Before,
     relation::Relation,
 };
-use crate::{attributes, carrier::Found, follow::is_outdated, run::Run, status, trail::Shared};
+use crate::{attributes, carrier::Found, relate::is_outdated, run::Run, status, trail::Shared};
 
 /// A run that has begun. When it is dropped before it is finished, it was cancelled.
 pub(crate) struct Traced {

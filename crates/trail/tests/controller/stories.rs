@@ -1,4 +1,4 @@
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::SystemTime};
 
 use kubewake_trail::{Mode, Options, Trust};
 use opentelemetry::trace::Status;
@@ -101,7 +101,7 @@ async fn a_restart_in_the_middle_continues_the_trace() {
     assert_eq!(edges.of(&spans), rest, "the child is as it should be, and applying it again leaves nothing");
     assert!(spans.iter().all(|span| span.span_context.trace_id() == context.trace_id()));
     let created = head.metadata.creation_timestamp.unwrap().0;
-    assert_eq!(named(&spans, "converge Head")[0].start_time, created.into());
+    assert_eq!(named(&spans, "converge Head")[0].start_time, SystemTime::from(created));
 }
 
 #[tokio::test]

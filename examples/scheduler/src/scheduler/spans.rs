@@ -26,11 +26,10 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
-use kubewake_trail::Trail;
+use kubewake_trail::{Trail, operand::Work};
 use opentelemetry::{
     Array, Context, KeyValue, StringValue, Value,
-    global::BoxedTracer,
-    trace::{Link, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, Tracer},
+    trace::{Link, SpanBuilder, SpanContext, Status, TraceContextExt},
 };
 
 use crate::{
@@ -76,10 +75,9 @@ mod key {
 }
 
 /// Makes spans for the scheduler of this name.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Spans {
     trail: Trail,
-    tracer: Arc<BoxedTracer>,
     profile: String,
 }
 
@@ -115,7 +113,7 @@ impl Open {
 impl Spans {
     /// Of the scheduler that pods ask for by this name.
     pub fn new(trail: Trail, profile: &str) -> Self {
-        Self { tracer: Arc::new(trail.tracer()), trail, profile: profile.to_owned() }
+        Self { trail, profile: profile.to_owned() }
     }
 
     /// The scheduler takes the configuration in this ConfigMap: the trace of whoever changed it goes on.
@@ -127,10 +125,9 @@ impl Spans {
             KeyValue::new(key::REVISION, revision.to_owned()),
         ];
         attributes.extend(before.map(|before| KeyValue::new(key::BEFORE, before.revision.clone())));
+        let builder = SpanBuilder::from_name("takeConfiguration").with_attributes(attributes);
         // It is taken again at each start.
-        let following = self.trail.follow(config_map).repeated();
-        let builder = following.builder("takeConfiguration").with_attributes(attributes);
-        Open(self.start(builder.with_kind(SpanKind::Consumer), &following.parent))
+        Open(self.trail.follow(config_map, Work::Repeated, builder))
     }
 
     /// What was in it.
@@ -153,10 +150,9 @@ impl Spans {
             KeyValue::new(key::ATTEMPT, i64::from(turn.attempt)),
             KeyValue::new(key::WAIT, wait),
         ]);
-        let following = self.trail.follow(&*turn.pod);
-        let builder = following.builder("SchedulePod").with_kind(SpanKind::Consumer);
-        let builder = builder.with_start_time(cycle.span.start).with_attributes(attributes);
-        let open = Open(self.start(builder, &following.parent));
+        let builder =
+            SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
+        let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
         // Not when it begins: whether a pod's trace is sampled is not for the configuration to say.
         open.0.span().add_link(taken.clone(), Vec::new());
         match &cycle.outcome {
@@ -205,15 +201,14 @@ impl Spans {
         }
         let builder = SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.of_pod(pod));
         let builder = builder.with_links(vec![Link::with_context(attempt.clone())]);
-        self.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
+        self.trail.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
     }
 
     /// What stays with a pod that is bound: where its trace goes on.
     pub fn stamp(&self, pod: &Pod, node: &str, bind: &Open) -> Vec<(String, String)> {
         let mut bound = pod.clone();
         bound.spec.get_or_insert_default().node_name = Some(node.to_owned());
-        let id = bind.id();
-        if id.is_valid() { self.trail.stamp_entries(&id, &bound) } else { Vec::new() }
+        self.trail.annotations_for(&bound, &bind.id())
     }
 
     fn open(
@@ -223,11 +218,7 @@ impl Spans {
         start: SystemTime,
         attributes: impl IntoIterator<Item = KeyValue>,
     ) -> Context {
-        self.start(SpanBuilder::from_name(name).with_start_time(start).with_attributes(attributes), parent)
-    }
-
-    fn start(&self, builder: SpanBuilder, parent: &Context) -> Context {
-        parent.with_span(self.tracer.build_with_context(builder, parent))
+        self.trail.start(SpanBuilder::from_name(name).with_start_time(start).with_attributes(attributes), parent)
     }
 
     fn phase<T>(

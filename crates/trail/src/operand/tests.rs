@@ -1,0 +1,111 @@
+use std::{collections::BTreeMap, time::SystemTime};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use opentelemetry::trace::{Link, TraceId};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SimpleSpanProcessor, SpanData};
+use serde_json::json;
+
+use super::*;
+use crate::{Clock, FollowLinks, Hold, Mode, Options};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An hour after 1970.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + 60 * MINUTE
+}
+
+fn trail(mode: Mode) -> (Trail, InMemorySpanExporter) {
+    let exporter = InMemorySpanExporter::default();
+    let hold = Hold::new(SimpleSpanProcessor::new(exporter.clone()));
+    let sampler = FollowLinks::ratio(1.0);
+    let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
+    let options = Options { mode, clock: Clock::new(now), ..Options::default() };
+    (Trail::new(&provider, hold, options), exporter)
+}
+
+/// A ConfigMap that was stamped so long ago, with a hash of this content.
+fn config_map(stamped: &str, content: &str, minutes: u32) -> ConfigMap {
+    let data = |text: &str| Some(BTreeMap::from([("key".to_owned(), text.to_owned())]));
+    let hash = hash::of(&ConfigMap { data: data(stamped), ..ConfigMap::default() }).unwrap();
+    let mut config_map = ConfigMap { data: data(content), ..ConfigMap::default() };
+    let at = |minutes: u32| format!("1970-01-01T00:{:02}:00Z", 60 - minutes);
+    config_map.metadata.annotations = Some(BTreeMap::from([
+        ("tracing.k8s.io/traceparent".to_owned(), format!("00-{TRACE}-00f067aa0ba902b7-01")),
+        ("trail.kubewake.io/spec".to_owned(), hash),
+        ("trail.kubewake.io/changed".to_owned(), at(minutes)),
+    ]));
+    config_map
+}
+
+fn followed(mode: Mode, object: &ConfigMap, work: Work) -> SpanData {
+    let (trail, exporter) = trail(mode);
+    let other = context::parse("00-11111111111111111111111111111111-2222222222222222-01", None).unwrap();
+    let builder = SpanBuilder::from_name("take").with_links(vec![Link::with_context(other)]);
+    trail.follow(object, work, builder).span().end();
+    exporter.get_finished_spans().unwrap().remove(0)
+}
+
+/// Whether it is in the trace, and how many links it has.
+fn place(span: &SpanData) -> (bool, usize) {
+    (span.span_context.trace_id() == TraceId::from_hex(TRACE).unwrap(), span.links.len())
+}
+
+#[test]
+fn what_an_object_asks_for_is_in_its_trace() {
+    let object = config_map("a", "a", 5);
+    let span = followed(Mode::Tree, &object, Work::Repeated);
+    assert_eq!((place(&span), span.span_kind), ((true, 1), SpanKind::Consumer));
+    assert_eq!(place(&followed(Mode::Links, &object, Work::Repeated)), (false, 2));
+}
+
+#[test]
+fn what_is_done_again_long_after_is_a_root_with_a_link() {
+    let object = config_map("a", "a", 50);
+    assert_eq!(place(&followed(Mode::Tree, &object, Work::Repeated)), (false, 2));
+    assert_eq!(place(&followed(Mode::Tree, &object, Work::Asked)), (true, 1));
+}
+
+#[test]
+fn what_somebody_changed_without_a_context_is_a_root_with_a_link() {
+    assert_eq!(place(&followed(Mode::Tree, &config_map("a", "b", 5), Work::Asked)), (false, 2));
+}
+
+#[test]
+fn whoever_comes_next_continues_the_span() {
+    let (trail, _) = trail(Mode::Tree);
+    let mut pod: Pod = serde_json::from_value(json!({ "metadata": { "name": "web", "generation": 1 } })).unwrap();
+    let first = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("first"));
+    let id = first.span().span_context().clone();
+    pod.metadata.annotations = Some(trail.annotations_for(&pod, &id).into_iter().collect());
+    let second = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("second"));
+    assert_eq!(second.span().span_context().trace_id(), id.trace_id());
+    let elsewhere = trail.start(SpanBuilder::from_name("elsewhere"), &Context::new());
+    let entries = trail.annotations_for(&pod, elsewhere.span().span_context());
+    assert!(entries.contains(&("trail.kubewake.io/previous".to_owned(), context::traceparent(&id))));
+}
+
+#[test]
+fn without_tracing_nothing_is_written() {
+    let (trail, pod) = (Trail::off(), Pod::default());
+    let context = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("x"));
+    assert!(!context.span().span_context().is_valid());
+    assert!(trail.annotations_for(&pod, context.span().span_context()).is_empty());
+    assert!(trail.exporter_env().is_empty() && trail.context_env().is_empty());
+}
+
+#[test]
+fn a_workload_gets_the_way_and_no_secret() {
+    let set = [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://user:secret@collector:4317/x"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret"),
+        ("OTEL_SERVICE_NAME", "me"),
+        ("PATH", "/bin"),
+    ];
+    let variables = env::exporter(set.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let names: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+    assert_eq!(names, ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"]);
+}
