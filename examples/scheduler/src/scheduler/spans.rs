@@ -20,7 +20,6 @@
 
 use std::{
     borrow::Cow,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
