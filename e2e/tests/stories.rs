@@ -37,6 +37,7 @@ mod stories {
     mod scheduler;
     mod shaping;
     mod signals;
+    mod tail_sampling;
     mod sticky_tier;
     mod tls_auth;
     mod up;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
@@ -20,8 +20,11 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod shaping;
 mod sink;
+mod tail;
 mod throughput;
+mod trail;
 mod tier;
 
 use std::{path::PathBuf, time::Duration};
@@ -65,6 +68,10 @@ pub(crate) enum Scenario {
     Throughput,
     /// CPU for each span of which one in ten is kept, beside the relay
     Sampling,
+    /// Whole traces that wait: CPU for each span and memory, beside the relay
+    Tail,
+    /// CPU for each span that is matched and changed, beside the relay
+    Shaping,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -81,6 +88,8 @@ pub(crate) enum Scenario {
     Apiserver,
     /// The embedded cluster: time to ready, memory, what a Service costs
     Cluster,
+    /// A traced reconcile that records nothing
+    Trail,
 }
 
 /// How long and how hard.
@@ -151,6 +160,8 @@ impl Scenario {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
+            Scenario::Tail => tail::run(plan),
+            Scenario::Shaping => shaping::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
@@ -159,6 +170,7 @@ impl Scenario {
             Scenario::Tier => tier::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),
+            Scenario::Trail => trail::run(plan),
         }
     }
 }

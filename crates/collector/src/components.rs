@@ -66,6 +66,7 @@ pub fn listing() -> String {
                 ("resource", cfg!(feature = "processor-attributes")),
                 ("redaction", cfg!(feature = "processor-redaction")),
                 ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
+                ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
                 ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
@@ -200,6 +201,9 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
             let feature = "processor-probabilistic-sampler";
             (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
         }
+        model::Processor::TailSampling(_) => {
+            (cfg!(feature = "processor-tail-sampling"), "the tail sampling processor", "processor-tail-sampling")
+        }
         #[cfg(feature = "processor-k8sattributes")]
         model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
         #[cfg(not(feature = "processor-k8sattributes"))]
@@ -244,6 +248,9 @@ pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
+    /// `tail_sampling`
+    #[cfg(feature = "processor-tail-sampling")]
+    TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
     /// `k8s_attributes`
     #[cfg(feature = "processor-k8sattributes")]
     Enrich(Arc<crate::processor::k8s_attributes::Enricher>),
@@ -265,6 +272,12 @@ impl Step {
             #[cfg(feature = "processor-batch")]
             model::Processor::Batch(settings) => {
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
+            }
+            #[cfg(feature = "processor-tail-sampling")]
+            model::Processor::TailSampling(settings) => {
+                let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
+                let settings = model::TailSampling::clone(settings);
+                Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(settings, stats, sampling)))
             }
             #[cfg(feature = "processor-k8sattributes")]
             model::Processor::KubernetesAttributes(settings) => {
@@ -289,6 +302,12 @@ impl Step {
                     batcher.reconfigure(settings.clone());
                 }
             }
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => {
+                if let model::Processor::TailSampling(settings) = settings {
+                    sampler.reconfigure(model::TailSampling::clone(settings));
+                }
+            }
             #[cfg(feature = "processor-k8sattributes")]
             Self::Enrich(enricher) => {
                 if let model::Processor::KubernetesAttributes(settings) = settings {
@@ -304,6 +323,8 @@ impl Step {
             Self::Map(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => Arc::strong_count(sampler) > 1,
             #[cfg(feature = "processor-k8sattributes")]
             Self::Enrich(enricher) => Arc::strong_count(enricher) > 1,
         }
@@ -315,6 +336,8 @@ impl Step {
             Self::Map(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => batcher.clone(),
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => sampler.clone(),
             #[cfg(feature = "processor-k8sattributes")]
             Self::Enrich(enricher) => enricher.clone(),
         }
@@ -340,10 +363,10 @@ pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
 pub enum PreparedReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
-    Otlp(crate::receiver::otlp::Prepared),
+    Otlp(Box<crate::receiver::otlp::Prepared>),
     /// `opencensus`
     #[cfg(feature = "receiver-opencensus")]
-    OpenCensus(crate::receiver::opencensus::Prepared),
+    OpenCensus(Box<crate::receiver::opencensus::Prepared>),
 }
 
 /// A running receiver.
@@ -371,12 +394,14 @@ pub fn prepare_receiver(
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
-            crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
+            let prepared = crate::receiver::otlp::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::Otlp(Box::new(prepared)))
         }
         #[cfg(feature = "receiver-opencensus")]
         model::Receiver::OpenCensus(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
-            crate::receiver::opencensus::prepare(settings, old, auth, claims).map(PreparedReceiver::OpenCensus)
+            let prepared = crate::receiver::opencensus::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),

@@ -17,6 +17,7 @@ mod queue;
 mod refusal;
 mod rescue;
 mod retry;
+mod sampling;
 mod shared;
 mod stats;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
 pub use rescue::{HandOver, Next, Rescue};
+pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
 pub use shared::Shared;
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,

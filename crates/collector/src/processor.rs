@@ -17,3 +17,5 @@ mod matching;
 pub mod probabilistic_sampler;
 #[cfg(feature = "processor-redaction")]
 pub mod redaction;
+#[cfg(feature = "processor-tail-sampling")]
+pub mod tail_sampling;

@@ -23,6 +23,7 @@ mod report;
 mod sampler;
 mod scalar;
 mod suggest;
+mod tail_sampling;
 mod telemetry;
 mod tls;
 mod value;

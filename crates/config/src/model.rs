@@ -16,6 +16,7 @@ mod receiver;
 mod redaction;
 mod sampler;
 mod service;
+mod tail_sampling;
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,7 @@ pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceive
 pub use redaction::{HashFunction, Redaction, Summary};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
+pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
 
 use crate::ComponentId;
 

@@ -14,7 +14,7 @@ use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
 use super::{
-    Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, balancing::BalancerStats,
+    Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, TailStats, balancing::BalancerStats,
     cluster::ClusterStats,
 };
 
@@ -373,6 +373,7 @@ pub struct Registry {
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
+    samplers: Shared<ComponentId, TailStats>,
     balancers: Shared<ComponentId, BalancerStats>,
     clusters: Shared<ComponentId, ClusterStats>,
     /// What components use together.
@@ -450,6 +451,16 @@ impl Registry {
     /// The counters of a pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
         get_or_make(&self.pipelines, id.clone())
+    }
+
+    /// The counters of a tail sampler.
+    pub fn sampler(&self, id: &ComponentId) -> Arc<TailStats> {
+        get_or_make(&self.samplers, id.clone())
+    }
+
+    /// All tail samplers that there are or were.
+    pub fn samplers(&self) -> Vec<(ComponentId, Arc<TailStats>)> {
+        all(&self.samplers)
     }
 
     /// Shows what is used of a memory budget, as long as it exists.

@@ -10,6 +10,7 @@ mod calls;
 mod clusters;
 mod page;
 mod rows;
+mod sampling;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
             calls::all(&mut page, registry);
         }
         rows::processors(&mut page, registry, level);
+        sampling::all(&mut page, registry);
         rows::exporters(&mut page, registry, level);
         balancers::all(&mut page, registry);
         clusters::all(&mut page, registry);

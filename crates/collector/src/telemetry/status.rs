@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Process, rfc3339};
-use crate::core::{Course, Destination, DropReason, ExporterStats, Registry};
+use crate::core::{Course, Destination, DropReason, ExporterStats, Registry, TailStats};
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +92,32 @@ pub struct Status {
     pub refused: Option<RefusedStatus>,
     /// By pipeline id.
     pub pipelines: BTreeMap<String, PipelineStatus>,
+    /// By processor id, where there is a tail sampler.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub samplers: BTreeMap<String, SamplerStatus>,
+}
+
+/// How a tail sampler is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SamplerStatus {
+    /// Whether it has the memory to let traces wait.
+    pub state: SamplerState,
+    /// Traces that it knows, decided or not.
+    pub traces: u64,
+    /// Bytes of spans that wait for a decision.
+    pub waiting_bytes: u64,
+    /// How often memory ran short.
+    pub overloads: u64,
+}
+
+/// Whether a tail sampler does what its policies say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerState {
+    /// It does.
+    Ok,
+    /// Memory is short: new traces are kept or dropped at random, at once.
+    Overloaded,
 }
 
 /// The document in force.
@@ -221,6 +247,19 @@ pub fn build(
         revision: running.revision.as_ref().map(RevisionStatus::of),
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
+        samplers: registry.samplers().iter().map(|(id, stats)| (id.to_string(), SamplerStatus::of(stats))).collect(),
+    }
+}
+
+impl SamplerStatus {
+    fn of(stats: &TailStats) -> Self {
+        let overloaded = stats.overloaded.load(Ordering::Relaxed);
+        Self {
+            state: if overloaded { SamplerState::Overloaded } else { SamplerState::Ok },
+            traces: stats.traces.load(Ordering::Relaxed),
+            waiting_bytes: stats.waiting_bytes.load(Ordering::Relaxed),
+            overloads: stats.overloads.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) const PROCESSORS: &str = "\
     gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest \
     log_dedup logdedup logstransform lookup metric_start_time metrics_transform metricsgeneration metricstarttime \
     metricstransform remotetap resource_detection resourcedetection \
-    schema span spanpruning sumologic tail_sampling transform unroll";
+    schema span spanpruning sumologic transform unroll";
 
 /// Exporters, separated by spaces.
 pub(crate) const EXPORTERS: &str = "\

@@ -7,7 +7,7 @@ use super::{
     cursor::Cursor,
     exporter, extension, filter, id, kubernetes, processor, receiver, redaction,
     report::{Report, finding},
-    sampler, scalar,
+    sampler, scalar, tail_sampling,
 };
 use crate::{
     ComponentId,
@@ -45,6 +45,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("resource", attributes::resource),
         ("redaction", redaction::redaction),
         ("probabilistic_sampler", sampler::probabilistic),
+        ("tail_sampling", tail_sampling::tail_sampling),
         ("k8s_attributes", kubernetes::k8s_attributes),
         ("k8sattributes", kubernetes::k8s_attributes),
     ],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource};
+use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub enum Processor {
     KubernetesAttributes(Box<KubernetesAttributes>),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
+    /// `tail_sampling`
+    TailSampling(Box<TailSampling>),
 }
 
 impl Processor {
@@ -32,6 +34,7 @@ impl Processor {
     pub fn signals(&self) -> &'static [Signal] {
         match self {
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            Self::TailSampling(_) => &[Signal::Traces],
             _ => &Signal::ALL,
         }
     }

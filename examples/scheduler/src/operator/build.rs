@@ -6,8 +6,8 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
         core::v1::{
-            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec, PodTemplateSpec,
-            ResourceRequirements, SecurityContext,
+            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec,
+            PodTemplateSpec, ResourceRequirements, SecurityContext,
         },
     },
     apimachinery::pkg::{

@@ -18,7 +18,10 @@
 //! An attempt is over before its spans are made, of what it tells of itself: whether a pod that fits nowhere for the same reason as before is worth
 //! a trace is known only then.
 
-use std::{borrow::Cow, time::{Duration, SystemTime}};
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime},
+};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
@@ -146,13 +149,16 @@ impl Spans {
             KeyValue::new(key::ATTEMPT, i64::from(turn.attempt)),
             KeyValue::new(key::WAIT, wait),
         ]);
-        let builder = SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
+        let builder =
+            SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
         let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
         // Not when it begins: whether a pod's trace is sampled is not for the configuration to say.
         open.0.span().add_link(taken.clone(), Vec::new());
-        let attempt = self.open("schedulingCycle", &open.0, cycle.span.start, [KeyValue::new(key::PHASE, "scheduling")]);
+        let attempt =
+            self.open("schedulingCycle", &open.0, cycle.span.start, [KeyValue::new(key::PHASE, "scheduling")]);
         self.phase("preFilter", &attempt, &cycle.before, &[], of_requests);
-        let nodes = &[KeyValue::new(key::NODES, number(cycle.nodes)), KeyValue::new(key::FEASIBLE, number(cycle.feasible()))];
+        let nodes =
+            &[KeyValue::new(key::NODES, number(cycle.nodes)), KeyValue::new(key::FEASIBLE, number(cycle.feasible()))];
         self.phase("filter", &attempt, &cycle.filter, nodes, of_rejections);
         let totals = cycle.outcome.as_ref().map(|chosen| chosen.totals.as_slice()).unwrap_or_default();
         if let Some(score) = &cycle.score {
