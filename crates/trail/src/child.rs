@@ -123,7 +123,9 @@ where
         let answer = async {
             let intent = hash::of(&child).unwrap_or_default();
             let known = shared.known_child(api, kind, &name, &child).await?;
-            shared.stamp_again(&mut child, step.stamp(), &intent, known);
+            if shared.stamp_again(&mut child, step.stamp(), &intent, known) {
+                step.expect_nothing();
+            }
             let applied = api.patch(&name, params, &Patch::Apply(&child)).await?;
             let seen = Stamped { intent: Some(intent), ..Stamped::of(applied.meta(), &shared.options.keys) };
             shared.stamps.saw(key(api, kind, &applied), seen);
@@ -165,8 +167,14 @@ impl Shared {
         })
     }
 
-    /// Leaves the stamp that is there when the same is asked for again, and a new one otherwise.
-    fn stamp_again<C: Resource>(&self, child: &mut C, context: Option<SpanContext>, intent: &str, known: Known) {
+    /// Leaves the stamp that is there when the same is asked for again, and a new one otherwise. Says whether it is the same.
+    fn stamp_again<C: Resource>(
+        &self,
+        child: &mut C,
+        context: Option<SpanContext>,
+        intent: &str,
+        known: Known,
+    ) -> bool {
         let (there, generation) = match known {
             Known::There(there) => {
                 let next = there.generation.map(|generation| generation + 1);
@@ -187,6 +195,7 @@ impl Shared {
             }
             _ => child.annotations_mut().extend(entries),
         }
+        same
     }
 
     fn stamp<C: Resource>(

@@ -5,9 +5,9 @@
 //! kube's client hands a request to a task of its own, where the caller's context is not current. So nothing happens before the caller awaits
 //! the answer, which it does in its own task. Connections are made by hyper in tasks that know nothing of us: no span stays open in a pool.
 //!
-//! *Who else records.* The API server continues a context whose `sampled` flag is set, and its spans would be orphans if ours were dropped later. So while a run
-//! has changed nothing, the flag is set only on a request that will probably change something: a POST, a DELETE, or a body that was not the last one sent to that path.
-//! A run that set it is kept.
+//! *Who else records.* The API server continues a context whose `sampled` flag is set, and its spans would be orphans if ours were dropped later. So the flag is
+//! set only on a request that will probably change something (a POST, a DELETE, a body that was not the last one sent to that path), and on reads in a run that has changed something. What was
+//! sent with it is kept.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -187,10 +187,9 @@ impl Call {
         let span = self.context.span().span_context().clone();
         let Some(run) = &self.run else { return span };
         let news = match self.method {
-            _ if run.will_be_kept() => true,
-            _ if !self.is_write || run.is_quiet() => false,
+            _ if !self.is_write => run.will_be_kept(),
             Method::POST | Method::DELETE => true,
-            _ => !self.shared.known.repeats(&self.path(), body),
+            _ => !run.is_quiet() && !self.shared.known.repeats(&self.path(), body),
         };
         if news {
             run.note_exposed();

@@ -18,8 +18,6 @@
 //! from one call to the next, so that they roll out nothing, and hold no secret.
 //! Not done: an operand decides itself which of its work is worth a span. Nothing is held back and dropped as for reconciles.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::Resource;
 use opentelemetry::{
@@ -29,10 +27,11 @@ use opentelemetry::{
 use serde::Serialize;
 
 use crate::{
-    carrier::{Found, Stamp, hash},
+    carrier::{Stamp, hash},
     context,
-    controller::relation::{Facts, Relation, relation},
-    trail::{Shared, Trail},
+    controller::relation::Relation,
+    relate::is_outdated,
+    trail::Trail,
 };
 
 mod env;
@@ -53,7 +52,9 @@ impl Trail {
     pub fn follow<K: Resource + Serialize>(&self, object: &K, work: Work, span: SpanBuilder) -> Context {
         let Some(shared) = self.shared() else { return Context::current() };
         let (found, believed) = shared.read(object);
-        let Relation { parent, links, .. } = shared.relation_to(object, found.as_ref(), believed, work);
+        let outdated = found.as_ref().is_some_and(|found| is_outdated(object, found, false));
+        let converged = work == Work::Repeated;
+        let Relation { parent, links, .. } = shared.relation(found.as_ref(), believed, outdated, converged, &[]);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut span = if span.span_kind.is_some() { span } else { span.with_kind(SpanKind::Consumer) };
         let links = links.into_iter().chain(span.links.take().into_iter().flatten()).collect();
@@ -107,34 +108,11 @@ impl Trail {
     }
 }
 
-impl Shared {
-    fn relation_to<K>(&self, object: &K, found: Option<&Found>, believed: bool, work: Work) -> Relation
-    where
-        K: Resource + Serialize,
-    {
-        let now = self.options.clock.timestamp();
-        let age = found.and_then(|found| found.changed).map(|changed| now.duration_since(changed));
-        relation(Facts {
-            mode: self.options.mode,
-            found,
-            believed,
-            link_others: self.options.trust.links_others(),
-            outdated: found.is_some_and(|found| is_outdated(object, found)),
-            converged: work == Work::Repeated,
-            age: age.map(|age| Duration::try_from(age).unwrap_or_default()),
-            drift_after: self.options.drift_after,
-            causes: &[],
-        })
-    }
-}
-
-/// Whether somebody changed the object after the context was stamped, and left none. Objects without a generation are compared by what they hold.
-fn is_outdated<K: Resource + Serialize>(object: &K, found: &Found) -> bool {
-    match (found.generation, object.meta().generation) {
-        (Some(_), generation @ Some(_)) => found.is_outdated(generation),
-        (_, Some(_)) => false,
-        (_, None) => found.spec.is_some() && found.spec != hash::of(object),
-    }
+/// The context that this process was started with, as [`Trail::context_env`] left it.
+#[must_use]
+pub fn inherited() -> Option<SpanContext> {
+    let state = std::env::var("TRACESTATE").ok();
+    context::parse(&std::env::var("TRACEPARENT").ok()?, state.as_deref())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ struct Inner {
     changed: AtomicBool,
     exposed: AtomicBool,
     /// Nothing is expected to change.
-    quiet: bool,
+    quiet: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -63,13 +63,13 @@ impl Run {
         }
     }
 
-    pub(crate) fn new(quiet: bool) -> Self {
-        Self::with(None, quiet)
+    pub(crate) fn new() -> Self {
+        Self::with(None, false)
     }
 
     /// A run inside another.
     pub(crate) fn inside(outer: &Self) -> Self {
-        Self::with(Some(outer.clone()), outer.0.quiet)
+        Self::with(Some(outer.clone()), outer.is_quiet())
     }
 
     fn with(outer: Option<Self>, quiet: bool) -> Self {
@@ -79,7 +79,7 @@ impl Run {
             writes: AtomicU32::new(0),
             changed: AtomicBool::new(false),
             exposed: AtomicBool::new(false),
-            quiet,
+            quiet: AtomicBool::new(quiet),
         }))
     }
 
@@ -116,8 +116,13 @@ impl Run {
         self.0.exposed.load(Ordering::Relaxed)
     }
 
+    /// Nothing is expected to change: the object was in order when the controller started.
+    pub(crate) fn expect_nothing(&self) {
+        self.0.quiet.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_quiet(&self) -> bool {
-        self.0.quiet
+        self.0.quiet.load(Ordering::Relaxed)
     }
 
     /// Takes a span that has ended.

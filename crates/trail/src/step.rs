@@ -46,6 +46,11 @@ impl Step {
         Some(self.context.span().span_context().clone()).filter(SpanContext::is_valid)
     }
 
+    /// The same was asked for before.
+    pub(crate) fn expect_nothing(&self) {
+        self.run.iter().for_each(Run::expect_nothing);
+    }
+
     /// Whether something was changed in this step.
     pub(crate) fn has_changed(&self) -> bool {
         self.run.as_ref().is_none_or(Run::has_changed)

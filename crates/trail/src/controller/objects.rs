@@ -89,11 +89,6 @@ impl Objects {
         object.converged.replace(generation) != Some(generation)
     }
 
-    /// Whether a converge span was written for this generation.
-    pub(crate) fn has_converged(&self, uid: &str, generation: i64) -> bool {
-        self.objects().get(uid).is_some_and(|object| object.converged == Some(generation))
-    }
-
     /// When this generation was seen first.
     pub(crate) fn seen_since(&self, uid: &str, generation: i64) -> Option<Timestamp> {
         self.objects().get(uid).and_then(|object| object.seen).filter(|(seen, _)| *seen == generation).map(|(_, at)| at)
@@ -183,7 +178,6 @@ mod tests {
     fn a_generation_converges_once() {
         let objects = Objects::default();
         assert!(objects.converges("uid", 1) && !objects.converges("uid", 1) && objects.converges("uid", 2));
-        assert!(objects.has_converged("uid", 2) && !objects.has_converged("uid", 3));
         objects.forget("uid");
         assert!(objects.converges("uid", 2));
     }

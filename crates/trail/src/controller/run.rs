@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use kube::{Resource, runtime::controller::Action};
@@ -16,9 +16,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     cause::{Cause, Reason},
     objects::Before,
-    relation::{Facts, Relation, relation},
+    relation::Relation,
 };
-use crate::{attributes, carrier::Found, run::Run, status, trail::Shared};
+use crate::{attributes, carrier::Found, relate::is_outdated, run::Run, status, trail::Shared};
 
 /// A run that has begun. When it is dropped before it is finished, it was cancelled.
 pub(crate) struct Traced {
@@ -42,33 +42,36 @@ impl Traced {
     ) -> Self {
         shared.counts.runs.fetch_add(1, Ordering::Relaxed);
         let (found, believed) = shared.read(object);
-        let meta = object.meta();
-        // Whatever the relation will be, nothing is recorded when this says no: parent and link have the same flag.
         let followed = found.as_ref().filter(|_| believed).map(|found| &found.context);
-        let unsampled =
-            followed.is_some_and(|context| !context.is_sampled()) && !cause.contexts.iter().any(|it| it.is_sampled());
-        let before = match (&meta.uid, unsampled) {
-            (Some(uid), false) => {
-                shared.objects.begin(uid, followed, meta.generation, shared.options.clock.timestamp())
-            }
-            _ => Before::default(),
-        };
-        let ready = !unsampled && status::is_ready(object, meta.generation, &shared.options.ready);
+        // What follows costs more than all the rest, so it is done only for what is recorded. A context that is followed says so by its flag; without one
+        // the sampler decides, and there is nothing to be outdated or to drift.
+        let sampled = followed.is_some_and(SpanContext::is_sampled);
+        let mut before = if sampled { shared.begin(object, followed) } else { Before::default() };
+        let is_ready = || status::is_ready(object, object.meta().generation, &shared.options.ready);
+        let initial = cause.reason == Reason::InitialList;
+        let old = shared.age(found.as_ref()).is_some_and(|age| age > shared.options.drift_after);
+        let ready = sampled && (old || initial) && is_ready();
+        let outdated = sampled && found.as_ref().is_some_and(|found| is_outdated(object, found, before.outdated));
         let mut causes = cause.contexts.clone();
         causes.extend(before.replaced.clone());
-        let outdated = found.as_ref().is_some_and(|found| is_outdated(object, found, &before));
-        let relation = related(shared, found.as_ref(), believed, outdated, ready, &causes);
+        let relation = shared.relation(found.as_ref(), believed, outdated, ready, &causes);
         let drift = relation.drift;
-        let initial = cause.reason == Reason::InitialList;
-        let run = Run::new(initial && ready);
+        let run = Run::new();
         let context = start::<K>(shared, kind, relation, &run);
         let recording = context.span().is_recording();
         if recording {
+            if !sampled {
+                before = shared.begin(object, None);
+            }
+            if initial && (ready || is_ready()) {
+                run.expect_nothing();
+            }
             let span = context.span();
             span.set_attributes(attributes::object(object, kind));
             span.set_attributes(describe(&cause, &before, drift, found.as_ref()));
         }
-        Self { shared: Arc::clone(shared), run, context, uid: meta.uid.clone(), initial, recording, settled: false }
+        let uid = object.meta().uid.clone().filter(|_| recording);
+        Self { shared: Arc::clone(shared), run, context, uid, initial, recording, settled: false }
     }
 
     /// The reconciler has answered.
@@ -113,45 +116,20 @@ impl Traced {
     }
 }
 
+impl Shared {
+    fn begin<K: Resource>(&self, object: &K, followed: Option<&SpanContext>) -> Before {
+        let (meta, now) = (object.meta(), self.options.clock.timestamp());
+        let uid = meta.uid.as_deref();
+        uid.map(|uid| self.objects.begin(uid, followed, meta.generation, now)).unwrap_or_default()
+    }
+}
+
 impl Drop for Traced {
     fn drop(&mut self) {
         if self.recording && !self.settled {
             self.settle("cancelled", self.run.has_changed());
         }
     }
-}
-
-/// Whether somebody changed the object after the context was stamped, and left none.
-fn is_outdated<K: Resource>(object: &K, found: &Found, before: &Before) -> bool {
-    match found.generation {
-        Some(_) => found.is_outdated(object.meta().generation),
-        None => before.outdated,
-    }
-}
-
-fn related(
-    shared: &Shared,
-    found: Option<&Found>,
-    believed: bool,
-    outdated: bool,
-    converged: bool,
-    causes: &[SpanContext],
-) -> Relation {
-    let now = shared.options.clock.timestamp();
-    let age = found
-        .and_then(|found| found.changed)
-        .map(|changed| Duration::try_from(now.duration_since(changed)).unwrap_or_default());
-    relation(Facts {
-        mode: shared.options.mode,
-        found,
-        believed,
-        link_others: shared.options.trust.links_others(),
-        outdated,
-        converged,
-        age,
-        drift_after: shared.options.drift_after,
-        causes,
-    })
 }
 
 fn start<K: Resource>(shared: &Shared, kind: &K::DynamicType, relation: Relation, run: &Run) -> Context {

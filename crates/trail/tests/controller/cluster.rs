@@ -10,8 +10,7 @@ use std::{
 
 use futures_util::StreamExt as _;
 use k8s_openapi::{
-    api::core::v1::ConfigMap,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, CustomResourceExt as _,
@@ -21,13 +20,11 @@ use kube::{
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
 use kubewake_trail::{Controller, FollowLinks, Hold, Options, Trail, context};
 use opentelemetry::trace::SpanContext;
-use opentelemetry_sdk::trace::{
-    InMemorySpanExporter, Sampler, SdkTracerProvider, SimpleSpanProcessor, SpanData,
-};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, SimpleSpanProcessor, SpanData};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use super::head::{Head, HeadSpec, Work, error_policy, reconcile};
+use crate::head::{Head, HeadSpec, Work, error_policy, reconcile};
 
 pub const NAMESPACE: &str = "default";
 /// Far more than anything takes on a busy machine.

@@ -9,11 +9,7 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{
-    api::core::v1::ConfigMap,
-    apimachinery::pkg::apis::meta::v1::Condition,
-    jiff::Timestamp,
-};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use kube::{
     Api, Client, CustomResource, ResourceExt as _,
     api::{ObjectMeta, Patch, PatchParams},

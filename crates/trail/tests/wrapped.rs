@@ -1,0 +1,311 @@
+//! A wrapped reconciler without a cluster: relations, hostile annotations, nested spans, exporters that hang.
+#![allow(missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::FutureExt as _;
+use k8s_openapi::api::{
+    apps::v1::{Deployment, DeploymentCondition, DeploymentStatus},
+    core::v1::ConfigMap,
+};
+use kube::{api::ObjectMeta, runtime::controller::Action};
+use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, operand::Work, spans};
+use opentelemetry::trace::{SpanBuilder, SpanId, TraceContextExt as _, TracerProvider as _};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{
+        BatchSpanProcessor, InMemorySpanExporter, Sampler, SdkTracerProvider, SimpleSpanProcessor, SpanData,
+        SpanExporter, SpanProcessor,
+    },
+};
+use proptest::prelude::*;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+const USER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const USER_SPAN: &str = "00f067aa0ba902b7";
+
+#[derive(Debug, thiserror::Error)]
+#[error("it is broken")]
+struct Broken;
+
+struct Traced {
+    trail: Trail,
+    exporter: InMemorySpanExporter,
+    provider: SdkTracerProvider,
+}
+
+impl Traced {
+    fn with(options: Options, sampler: Sampler) -> Self {
+        let exporter = InMemorySpanExporter::default();
+        let (trail, provider) = trail(SimpleSpanProcessor::new(exporter.clone()), options, sampler);
+        // As with a client: what is not known to have changed something changed nothing.
+        let _ = trail.layer();
+        Self { trail, exporter, provider }
+    }
+
+    /// A run that changes something.
+    fn run(&self, object: &Deployment) -> Vec<SpanData> {
+        self.exporter.reset();
+        let reconcile = |_: Arc<Deployment>, _: Arc<()>| async {
+            Run::current().unwrap().note_change();
+            Ok::<_, Broken>(Action::requeue(Duration::from_secs(300)))
+        };
+        self.reconcile(object, reconcile).unwrap();
+        self.exporter.get_finished_spans().unwrap()
+    }
+
+    fn reconcile<F>(
+        &self,
+        object: &Deployment,
+        reconcile: impl FnMut(Arc<Deployment>, Arc<()>) -> F,
+    ) -> Result<Action, Broken>
+    where
+        F: Future<Output = Result<Action, Broken>> + Send + 'static,
+    {
+        self.trail.reconcile(reconcile)(Arc::new(object.clone()), Arc::new(())).now_or_never().unwrap()
+    }
+}
+
+fn trail(processor: impl SpanProcessor + 'static, options: Options, sampler: Sampler) -> (Trail, SdkTracerProvider) {
+    let hold = Hold::new(processor);
+    let sampler = FollowLinks::new(sampler);
+    let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
+    (Trail::new(&provider, hold, options), provider)
+}
+
+fn object(annotations: &[(&str, &str)]) -> Deployment {
+    let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let metadata = ObjectMeta {
+        name: Some("one".to_owned()),
+        namespace: Some("shop".to_owned()),
+        uid: Some("7".to_owned()),
+        generation: Some(2),
+        annotations: Some(annotations.collect()),
+        ..ObjectMeta::default()
+    };
+    Deployment { metadata, ..Deployment::default() }
+}
+
+fn ready(mut object: Deployment) -> Deployment {
+    let condition =
+        DeploymentCondition { type_: "Available".to_owned(), status: "True".to_owned(), ..Default::default() };
+    let status =
+        DeploymentStatus { conditions: Some(vec![condition]), observed_generation: Some(2), ..Default::default() };
+    object.status = Some(status);
+    object
+}
+
+fn attribute(span: &SpanData, key: &str) -> Option<String> {
+    span.attributes.iter().find(|it| it.key.as_str() == key).map(|it| it.value.to_string())
+}
+
+fn parent(span: &SpanData) -> Option<String> {
+    Some(span.parent_span_id).filter(|id| *id != SpanId::INVALID).map(|id| id.to_string())
+}
+
+fn links(span: &SpanData) -> Vec<String> {
+    span.links.iter().map(|link| link.span_context.span_id().to_string()).collect()
+}
+
+#[test]
+fn a_repair_long_after_the_change_is_a_root_with_a_link() {
+    let at = |seconds| Clock::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let stamp = [
+        ("tracing.k8s.io/traceparent", USER),
+        ("trail.kubewake.io/changed", "1970-01-01T00:01:00.000000Z"),
+        ("trail.kubewake.io/generation", "2"),
+    ];
+    let options = |seconds| Options { clock: at(seconds), ready: "Available".to_owned(), ..Options::default() };
+
+    let soon = Traced::with(options(120), Sampler::AlwaysOff).run(&ready(object(&stamp)));
+    assert_eq!((parent(&soon[0]).as_deref(), links(&soon[0]).len()), (Some(USER_SPAN), 0));
+    assert_eq!(attribute(&soon[0], "trail.requeue").as_deref(), Some("300s"));
+
+    let late = Traced::with(options(5000), Sampler::AlwaysOff).run(&ready(object(&stamp)));
+    assert_eq!((parent(&late[0]), links(&late[0])), (None, vec![USER_SPAN.to_owned()]));
+    assert_eq!(attribute(&late[0], "trail.drift").as_deref(), Some("true"));
+
+    let still_at_it = Traced::with(options(5000), Sampler::AlwaysOff).run(&object(&stamp));
+    assert_eq!(parent(&still_at_it[0]).as_deref(), Some(USER_SPAN));
+}
+
+#[test]
+fn a_change_past_the_webhook_is_a_root_with_a_link() {
+    let stamp = [("tracing.k8s.io/traceparent", USER), ("trail.kubewake.io/generation", "1")];
+    let spans = Traced::with(Options::default(), Sampler::AlwaysOff).run(&object(&stamp));
+    assert_eq!((parent(&spans[0]), links(&spans[0])), (None, vec![USER_SPAN.to_owned()]));
+}
+
+#[test]
+fn who_is_not_believed_neither_leads_nor_decides_what_is_recorded() {
+    let stamp = [("tracing.k8s.io/traceparent", USER)];
+    let options = Options { trust: Trust::only(["platform"]), ..Options::default() };
+    assert!(Traced::with(options.clone(), Sampler::AlwaysOff).run(&object(&stamp)).is_empty());
+    let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&stamp));
+    assert_eq!((parent(&spans[0]), links(&spans[0]).len()), (None, 0));
+    let options = Options { trust: Trust::only(["platform"]).link_others(), ..Options::default() };
+    assert!(Traced::with(options.clone(), Sampler::AlwaysOff).run(&object(&stamp)).is_empty());
+    let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&stamp));
+    assert_eq!((parent(&spans[0]), links(&spans[0])), (None, vec![USER_SPAN.to_owned()]));
+}
+
+#[test]
+fn the_annotation_is_the_users_choice() {
+    let options = Options { keys: Keys::new("tracing.example.com").unwrap(), ..Options::default() };
+    let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&[("tracing.example.com/traceparent", USER)]));
+    assert_eq!(parent(&spans[0]).as_deref(), Some(USER_SPAN));
+}
+
+#[test]
+fn a_run_that_changes_nothing_leaves_nothing_and_a_failure_is_passed_on() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
+    let object = object(&[]);
+    let nothing = |_: Arc<Deployment>, _: Arc<()>| async { Ok::<_, Broken>(Action::await_change()) };
+    assert_eq!(traced.reconcile(&object, nothing).unwrap(), Action::await_change());
+    assert!(traced.exporter.get_finished_spans().unwrap().is_empty());
+    assert_eq!((traced.trail.counters().runs, traced.trail.counters().dropped), (1, 1));
+    let broken = |_: Arc<Deployment>, _: Arc<()>| async { Err::<Action, _>(Broken) };
+    assert!(traced.reconcile(&object, broken).is_err());
+    assert_eq!(traced.exporter.get_finished_spans().unwrap().len(), 1);
+}
+
+#[tracing::instrument]
+async fn inner() {
+    inmost();
+}
+
+#[tracing::instrument]
+fn inmost() {}
+
+#[test]
+fn instrumented_functions_nest_inside_and_share_the_fate_of_the_run() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
+    let subscriber = tracing_subscriber::registry().with(spans::layer(traced.provider.tracer("tests")));
+    let _default = tracing::subscriber::set_default(subscriber);
+    for changes in [true, false] {
+        traced.exporter.reset();
+        let reconcile = move |_: Arc<Deployment>, _: Arc<()>| async move {
+            inner().await;
+            if changes {
+                Run::current().unwrap().note_change();
+            }
+            Ok::<_, Broken>(Action::await_change())
+        };
+        // As kube does around each run.
+        let around = tracing::info_span!(target: "kube_runtime::controller", "reconciling object");
+        around.in_scope(|| traced.reconcile(&object(&[("tracing.k8s.io/traceparent", USER)]), reconcile)).unwrap();
+        let spans = traced.exporter.get_finished_spans().unwrap();
+        let id = |name: &str| spans.iter().find(|it| it.name == name).map(|it| it.span_context.span_id().to_string());
+        let parent = |name: &str| spans.iter().find(|it| it.name == name).and_then(parent);
+        if !changes {
+            assert!(spans.is_empty());
+            continue;
+        }
+        assert_eq!(spans.len(), 3);
+        assert_eq!(parent("reconcile Deployment").as_deref(), Some(USER_SPAN));
+        assert_eq!(parent("inner"), id("reconcile Deployment"));
+        assert_eq!(parent("inmost"), id("inner"));
+    }
+}
+
+#[test]
+fn a_converge_span_is_the_same_whoever_writes_it() {
+    let stamp = [
+        ("tracing.k8s.io/traceparent", USER),
+        ("trail.kubewake.io/changed", "2026-01-01T00:00:00.5Z"),
+        ("trail.kubewake.io/previous", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    ];
+    let write = || {
+        let traced = Traced::with(Options::default(), Sampler::AlwaysOff);
+        let object = object(&stamp);
+        traced.trail.converged(&object);
+        traced.trail.converged(&object);
+        let mut spans = traced.exporter.get_finished_spans().unwrap();
+        assert_eq!(spans.len(), 1, "once for each generation");
+        spans.remove(0)
+    };
+    let (first, second) = (write(), write());
+    assert_eq!(first.span_context, second.span_context);
+    assert_eq!((&*first.name, parent(&first).as_deref()), ("converge Deployment", Some(USER_SPAN)));
+    assert_eq!(links(&first), ["b7ad6b7169203331"]);
+    let start: jiff::Timestamp = "2026-01-01T00:00:00.5Z".parse().unwrap();
+    assert_eq!(first.start_time, SystemTime::from(start));
+}
+
+#[test]
+fn an_operand_continues_from_what_it_watches() {
+    let annotations = BTreeMap::from([("tracing.k8s.io/traceparent".to_owned(), USER.to_owned())]);
+    let metadata = ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() };
+    let configuration = ConfigMap { metadata, ..ConfigMap::default() };
+    for mode in [Mode::Tree, Mode::Links] {
+        let traced = Traced::with(Options { mode, ..Options::default() }, Sampler::AlwaysOff);
+        let span = SpanBuilder::from_name("take configuration");
+        traced.trail.follow(&configuration, Work::Repeated, span).span().end();
+        let spans = traced.exporter.get_finished_spans().unwrap();
+        let expected = match mode {
+            Mode::Tree => (Some(USER_SPAN.to_owned()), vec![]),
+            Mode::Links => (None, vec![USER_SPAN.to_owned()]),
+        };
+        assert_eq!((parent(&spans[0]), links(&spans[0])), expected);
+    }
+    Trail::off().follow(&configuration, Work::Asked, SpanBuilder::from_name("nothing")).span().end();
+}
+
+/// An exporter that never comes back.
+#[derive(Debug)]
+struct Stuck;
+
+impl SpanExporter for Stuck {
+    async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn an_exporter_that_hangs_costs_nobody_anything() {
+    let processor = BatchSpanProcessor::builder(Stuck).build();
+    let (trail, provider) = trail(processor, Options::default(), Sampler::AlwaysOn);
+    let reconcile = |_: Arc<Deployment>, _: Arc<()>| async { Ok::<_, Broken>(Action::await_change()) };
+    let mut reconcile = trail.reconcile(reconcile);
+    // More than its queue holds, twice.
+    for _ in 0..5000 {
+        reconcile(Arc::new(object(&[])), Arc::new(())).now_or_never().unwrap().unwrap();
+    }
+    // Ending it would wait for the exporter, as long as the program allows.
+    std::mem::forget(provider);
+}
+
+fn hostile() -> impl Strategy<Value = Vec<(String, String)>> {
+    let keys = Keys::default();
+    let mut names: Vec<String> = keys.all().map(str::to_owned).into();
+    names.extend(["traceparent", "tekton.dev/taskrunSpanContext", "trace.kubernetes.io/context"].map(str::to_owned));
+    let value = prop_oneof![
+        ".*",
+        "00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]",
+        "[0-9a-f-]{50,60}",
+        Just(USER.to_owned()),
+        "\\PC{0,2000}",
+        "-?[0-9]{1,25}",
+        "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
+    ];
+    prop::collection::vec((prop::sample::select(names), value), 0..9)
+}
+
+proptest! {
+    #[test]
+    fn no_annotation_breaks_a_reconcile(annotations in hostile(), links in any::<bool>(), is_ready in any::<bool>()) {
+        let mode = if links { Mode::Links } else { Mode::Tree };
+        let options = Options { mode, ready: "Available".to_owned(), ..Options::default() };
+        let traced = Traced::with(options, Sampler::AlwaysOn);
+        let pairs: Vec<_> = annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let object = if is_ready { ready(object(&pairs)) } else { object(&pairs) };
+        let spans = traced.run(&object);
+        prop_assert!(spans.len() <= 1);
+        traced.trail.converged(&object);
+        traced.trail.follow(&object, Work::Repeated, SpanBuilder::from_name("work")).span().end();
+    }
+}
