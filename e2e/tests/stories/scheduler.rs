@@ -34,7 +34,8 @@ fn file(name: &str) -> String {
 fn shown(number: usize) -> String {
     let text = fs::read_to_string(workspace().join("examples/scheduler/README.md")).unwrap();
     let block = text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap();
-    let whole = [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("EVENTS", "/apis/events.k8s.io/v1")];
+    let whole =
+        [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("EVENTS", "/apis/events.k8s.io/v1")];
     whole.iter().fold(block.to_owned(), |text, (short, path)| {
         text.replace(&format!(" {short}/"), &format!(" {path}/namespaces/{{:namespace}}/"))
     })

@@ -44,7 +44,8 @@ impl Followed {
         if command.starts_with("cargo build") || command.starts_with("export") {
             return;
         }
-        let is_server = ["collector", "cluster", "webhook"].iter().any(|it| command.contains(&format!("kubewake {it}")));
+        let is_server =
+            ["collector", "cluster", "webhook"].iter().any(|it| command.contains(&format!("kubewake {it}")));
         if !is_server {
             let output = self.shell(typed).output().unwrap();
             assert!(output.status.success(), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
