@@ -75,7 +75,7 @@ struct Taken {
     configuration: Configuration,
     span: SpanContext,
     at: SystemTime,
-    /// It has decided where a pod goes.
+    /// It has decided where a pod goes that has a trace of its own.
     used: AtomicBool,
 }
 
@@ -250,7 +250,8 @@ async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc
     if result.is_err() {
         return Done { pod, what: What::NotBound };
     }
-    if !taken.used.swap(true, Ordering::Relaxed) {
+    // In one trace nothing needs to be found.
+    if id.trace_id() != taken.span.trace_id() && !taken.used.swap(true, Ordering::Relaxed) {
         spans.first(&taken.span, taken.at, &pod, &id);
     }
     pods.tell(&pod, Ok(node)).with_context(context).await;

@@ -5,8 +5,8 @@
 //! only the spans of kept traces are ever touched again.
 //!
 //! *Guarantees.*
-//! - What was acknowledged is held: its bytes are charged to the pipeline's memory, the table of traces included, until it is handed on or
-//!   dropped by a decision. A request for which there is no memory is refused as a whole. The next step's refusal is waited out, as for anything
+//! - What was acknowledged is held: its bytes, and the places of its traces in the table, are charged to the pipeline's memory until it is handed on or
+//!   dropped by a decision. Decisions that are remembered are beside that, and bounded by `num_traces` and the sizes of the caches. A request for which there is no memory is refused as a whole. The next step's refusal is waited out, as for anything
 //!   that was acknowledged.
 //! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it: decisions take the shard's lock for a few
 //!   hundred traces at a time, and what is kept is written and handed on without it. Shards share counters and limits, and no lock.
@@ -203,6 +203,7 @@ impl TailSampler {
                 Step::Write(work, pages) => {
                     let segments = self.write(lane, work, pages, &rules).await;
                     lane.shard.state().written(&segments);
+                    tokio::task::yield_now().await;
                 }
                 Step::Again => tokio::task::yield_now().await,
                 Step::Until(tick) => {

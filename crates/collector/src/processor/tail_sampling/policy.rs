@@ -140,9 +140,10 @@ impl Policies {
         self.observer.words() > 1
     }
 
-    /// Whether each arrival is decided on by itself.
+    /// Whether each arrival is decided on by itself. Not where there are more conditions than bits: then its spans would have to be read
+    /// again each time, and the trace waits instead.
     pub(super) fn by_arrival(&self) -> bool {
-        self.strategy == SamplingStrategy::SpanIngest
+        self.strategy == SamplingStrategy::SpanIngest && !self.is_wide()
     }
 
     /// Whether a trace may be decided on before it is time.

@@ -11,8 +11,10 @@ use crate::{
     },
 };
 
-/// So many traces are decided on while the shard is locked.
+/// So many traces are decided on while the shard is locked; one with many spans, which may have to be looked for, counts as several.
 const AT_ONCE: usize = 256;
+/// So many spans count as a trace.
+const SPANS_OF_ONE: usize = 256;
 /// So many spans are written out at once, and so many a trace may have to be let go of under the lock.
 const SPANS_AT_ONCE: usize = 4096;
 
@@ -50,7 +52,7 @@ impl State {
         if !self.work.is_empty() {
             return self.take_work();
         }
-        if decided == AT_ONCE {
+        if decided >= AT_ONCE {
             return Step::Again;
         }
         if self.waiting == 0 {
@@ -85,7 +87,7 @@ impl State {
                 slot.remove();
             }
             let Some(id) = next.filter(|id| self.is_due(*id, tick)) else { continue };
-            decided += 1;
+            decided += 1 + self.table.get(&id).map_or(0, |trace| trace.spans as usize / SPANS_OF_ONE);
             if self.flushing && rules.settings.drop_pending_on_shutdown {
                 self.conclude(id, Verdict::NotSampled, rules, moment);
             } else {

@@ -205,3 +205,35 @@ async fn one_that_went_holds_nothing_back() {
     setup.pass(100).await;
     assert_eq!(setup.kept(), kept([(1, 1), (2, 1)]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn more_conditions_than_bits_are_looked_for_when_it_is_time() {
+    let policy =
+        |n: u32| format!("{{name: p{n}, type: string_attribute, string_attribute: {{key: k{n}, values: [yes]}}}}");
+    let policies: Vec<String> = (0..100).map(policy).collect();
+    let setup = Setup::new(&format!("decision_wait: 5s\npolicies: [{}]", policies.join(", ")));
+    let with = |trace, key: &str| opentelemetry_proto::tonic::trace::v1::Span {
+        attributes: vec![text(key, "yes")],
+        ..span(trace)
+    };
+    setup.send(vec![with(1, "k3"), with(2, "k99"), with(3, "k100"), span(2)]).await;
+    setup.pass(6000).await;
+    assert_eq!(setup.kept(), kept([(1, 1), (2, 2)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_arrival_is_decided_on_by_itself_where_that_is_wanted() {
+    let parts = "[{name: e, type: status_code, status_code: {status_codes: [ERROR]}}, {name: f, type: trace_flags}]";
+    let setup = Setup::new(&format!(
+        "decision_wait: 5s\nsampling_strategy: span-ingest\npolicies: [{{name: both, type: and, and: {{and_sub_policy: {parts}}}}}]"
+    ));
+    let sampled = |trace| opentelemetry_proto::tonic::trace::v1::Span { flags: 1, ..span(trace) };
+    setup.send(vec![span(1), span(2), error(3)]).await;
+    setup.send(vec![error(1), sampled(1), sampled(3)]).await;
+    setup.pass(100).await;
+    assert_eq!(setup.kept(), kept([(1, 3)]), "at once, with what came before; never by two arrivals together");
+    setup.send(vec![span(1)]).await;
+    setup.pass(6000).await;
+    assert_eq!(setup.kept(), kept([(1, 4)]));
+    assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 2);
+}
