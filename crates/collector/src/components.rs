@@ -132,7 +132,7 @@ pub fn build_exporter(
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this exporter", "exporter-…")),
     };
-    one.map(Built::One)
+    one.map(|built| Built::One(Box::new(built)))
 }
 
 /// The extension that an exporter takes its credentials from.

@@ -110,8 +110,8 @@ fn what_a_balancer_cannot_mean() {
         (&plain("routing_key: trace"), "", &["traces"], &at("::routing_key"), "unknown `routing_key`"),
         (&plain("routing_key: attributes"), "", &["traces"], &at("::routing_attributes"), "needs"),
         (&plain("routing_attributes: [a]"), "", &["traces"], &at("::routing_attributes"), "only with"),
-        (&plain("routing_key: traceID"), "", &["metrics"], "service::pipelines::metrics::exporters::0", "cannot route"),
-        (&plain("routing_key: streamID"), "", &["logs"], "service::pipelines::logs::exporters::0", "is one of"),
+        (&plain("routing_key: traceID"), "", &["metrics"], "service::pipelines::metrics::exporters", "cannot route"),
+        (&plain("routing_key: streamID"), "", &["logs"], "service::pipelines::logs::exporters", "is one of"),
         (&plain("sending_queue: {wait_for_result: true}"), "", &["traces"], &at("::sending_queue"), "as a whole"),
     ]);
 }

@@ -116,10 +116,10 @@ fn a_peer_comes_and_one_leaves_while_data_flows() {
     let load = Load::start("grpc", collector.grpc(), &args);
     eventually("it flows", || a.items() > 400);
     peers.push(address(&new));
-    collector.reload(&document(&peers));
+    collector.reload(document(&peers));
     eventually("the one that came gets its part", || new.items() > 200);
     peers.remove(2);
-    collector.reload(&document(&peers));
+    collector.reload(document(&peers));
     let report = load.finish();
     let all = [&a, &b, &c, &new];
     let sent = report.items("acknowledged");

@@ -13,7 +13,7 @@ use crate::exporter::loadbalancing::{Balancer, Prepared};
 /// An exporter as it was made from its settings, for one signal.
 pub enum Built {
     /// It sends to one destination.
-    One(BuiltExporter),
+    One(Box<BuiltExporter>),
     /// It spreads data over many.
     #[cfg(feature = "exporter-loadbalancing")]
     Many(Box<Prepared>),
@@ -45,7 +45,7 @@ impl Sink {
     pub fn new(id: &ComponentId, pipeline: &PipelineId, built: Built, registry: &Arc<Registry>) -> Self {
         match built {
             Built::One(built) => {
-                let settings = settings(id, pipeline, built, registry);
+                let settings = settings(id, pipeline, *built, registry);
                 Self::One(Outlet::new(id.clone(), pipeline.clone(), registry.pipeline(pipeline), settings))
             }
             #[cfg(feature = "exporter-loadbalancing")]
@@ -56,7 +56,7 @@ impl Sink {
     /// Puts new settings in force; what is held stays held.
     pub fn reconfigure(&self, id: &ComponentId, pipeline: &PipelineId, built: Built, registry: &Arc<Registry>) {
         match (self, built) {
-            (Self::One(outlet), Built::One(built)) => outlet.reconfigure(settings(id, pipeline, built, registry)),
+            (Self::One(outlet), Built::One(built)) => outlet.reconfigure(settings(id, pipeline, *built, registry)),
             #[cfg(feature = "exporter-loadbalancing")]
             (Self::Many(balancer), Built::Many(prepared)) => balancer.reconfigure(*prepared),
             // An id keeps its type, so that no other pair can meet.
