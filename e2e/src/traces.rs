@@ -162,6 +162,15 @@ impl Traces {
     }
 }
 
+impl Spans {
+    /// Those in a file that a collector's `file` exporter writes.
+    pub fn in_file(path: &Path) -> Self {
+        let mut received = Received::default();
+        received.read_on(path);
+        received.spans
+    }
+}
+
 impl Received {
     /// Reads what was written since. Lines are whole once their end is there.
     fn read_on(&mut self, path: &Path) {

@@ -7,8 +7,10 @@ mod apiserver;
 mod beside;
 mod check;
 mod cluster;
+mod cluster_stub;
 mod config;
 mod document;
+mod enrich;
 mod http;
 mod idle;
 mod isolation;
@@ -18,8 +20,11 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod shaping;
 mod sink;
+mod tail;
 mod throughput;
+mod tier;
 mod trail;
 
 use std::{path::PathBuf, time::Duration};
@@ -63,6 +68,10 @@ pub(crate) enum Scenario {
     Throughput,
     /// CPU for each span of which one in ten is kept, beside the relay
     Sampling,
+    /// Whole traces that wait: CPU for each span and memory, beside the relay
+    Tail,
+    /// CPU for each span that is matched and changed, beside the relay
+    Shaping,
     /// Memory without load
     Idle,
     /// The backend hangs and senders go flat out
@@ -71,6 +80,10 @@ pub(crate) enum Scenario {
     Isolation,
     /// The configuration changes under load
     Reload,
+    /// `k8s_attributes` and a filter, beside the relay
+    Enrich,
+    /// A sticky tier of three peers, one of which is killed while another one comes
+    Tier,
     /// The API server: start, memory, CPU for each request, watchers
     Apiserver,
     /// The embedded cluster: time to ready, memory, what a Service costs
@@ -147,10 +160,14 @@ impl Scenario {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
+            Scenario::Tail => tail::run(plan),
+            Scenario::Shaping => shaping::run(plan),
             Scenario::Idle => idle::run(plan),
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
             Scenario::Reload => reload::run(plan),
+            Scenario::Enrich => enrich::run(plan),
+            Scenario::Tier => tier::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),
             Scenario::Trail => trail::run(plan),

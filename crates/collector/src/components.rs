@@ -4,6 +4,7 @@
 //! cargo features; a document that asks for another one is refused with the name of the feature.
 
 mod files;
+mod sink;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,10 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-pub use self::files::{exporter_files, extension_files, receiver_files};
+pub use self::{
+    files::{exporter_files, extension_files, receiver_files},
+    sink::{Built, Sink},
+};
 use crate::{
     core::{Destination, Exporter, Intake, Processor, ProcessorStats, Registry},
     extension::{ClientAuth, ServerAuth},
@@ -62,6 +66,8 @@ pub fn listing() -> String {
                 ("resource", cfg!(feature = "processor-attributes")),
                 ("redaction", cfg!(feature = "processor-redaction")),
                 ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
+                ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
+                ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
         (
@@ -72,6 +78,7 @@ pub fn listing() -> String {
                 ("debug", cfg!(feature = "exporter-debug")),
                 ("file", cfg!(feature = "exporter-file")),
                 ("nop", cfg!(feature = "exporter-nop")),
+                ("load_balancing (loadbalancing)", cfg!(feature = "exporter-loadbalancing")),
             ],
         ),
         (
@@ -104,9 +111,14 @@ pub fn build_exporter(
     settings: &model::Exporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
+) -> Result<Built, BuildError> {
     let _ = &auth;
-    match settings {
+    let one = match settings {
+        #[cfg(feature = "exporter-loadbalancing")]
+        model::Exporter::LoadBalancing(settings) => {
+            let prepared = crate::exporter::loadbalancing::prepare(settings, signal, auth)?;
+            return Ok(Built::Many(Box::new(prepared)));
+        }
         #[cfg(feature = "exporter-otlp")]
         model::Exporter::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
         #[cfg(feature = "exporter-otlphttp")]
@@ -119,7 +131,8 @@ pub fn build_exporter(
         model::Exporter::Nop => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this exporter", "exporter-…")),
-    }
+    };
+    one.map(|built| Built::One(Box::new(built)))
 }
 
 /// The extension that an exporter takes its credentials from.
@@ -127,6 +140,7 @@ pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
     match settings {
         model::Exporter::OtlpGrpc(settings) => settings.auth.as_ref(),
         model::Exporter::OtlpHttp(settings) => settings.auth.as_ref(),
+        model::Exporter::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
         model::Exporter::Debug(_) | model::Exporter::File(_) | model::Exporter::Nop => None,
     }
 }
@@ -187,6 +201,13 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
             let feature = "processor-probabilistic-sampler";
             (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
         }
+        model::Processor::TailSampling(_) => {
+            (cfg!(feature = "processor-tail-sampling"), "the tail sampling processor", "processor-tail-sampling")
+        }
+        #[cfg(feature = "processor-k8sattributes")]
+        model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
+        #[cfg(not(feature = "processor-k8sattributes"))]
+        model::Processor::KubernetesAttributes(_) => (false, "the k8s_attributes processor", "processor-k8sattributes"),
     };
     if here { Ok(()) } else { Err(left_out(what, feature)) }
 }
@@ -227,6 +248,12 @@ pub enum Step {
     /// `batch`
     #[cfg(feature = "processor-batch")]
     Batch(Arc<crate::processor::batch::Batcher>),
+    /// `tail_sampling`
+    #[cfg(feature = "processor-tail-sampling")]
+    TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
+    /// `k8s_attributes`
+    #[cfg(feature = "processor-k8sattributes")]
+    Enrich(Arc<crate::processor::k8s_attributes::Enricher>),
 }
 
 impl Step {
@@ -246,6 +273,18 @@ impl Step {
             model::Processor::Batch(settings) => {
                 Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
             }
+            #[cfg(feature = "processor-tail-sampling")]
+            model::Processor::TailSampling(settings) => {
+                let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
+                let settings = model::TailSampling::clone(settings);
+                Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(settings, stats, sampling)))
+            }
+            #[cfg(feature = "processor-k8sattributes")]
+            model::Processor::KubernetesAttributes(settings) => {
+                let stats = (registry.processor(id, signal), registry.cluster(id));
+                let shared = &registry.shared;
+                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(signal, settings, shared, stats)))
+            }
             _ => Err(left_out("this processor", "processor-…")),
         }
     }
@@ -254,11 +293,25 @@ impl Step {
     pub fn reconfigure(&self, settings: &model::Processor) {
         // An id keeps its type, so that a step never meets the settings of another one.
         match self {
-            Self::Map(mapping) => mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper)),
+            Self::Map(mapping) => {
+                mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+            }
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => {
                 if let model::Processor::Batch(settings) = settings {
                     batcher.reconfigure(settings.clone());
+                }
+            }
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => {
+                if let model::Processor::TailSampling(settings) = settings {
+                    sampler.reconfigure(model::TailSampling::clone(settings));
+                }
+            }
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => {
+                if let model::Processor::KubernetesAttributes(settings) = settings {
+                    enricher.reconfigure(settings);
                 }
             }
         }
@@ -270,6 +323,10 @@ impl Step {
             Self::Map(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => Arc::strong_count(sampler) > 1,
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => Arc::strong_count(enricher) > 1,
         }
     }
 
@@ -279,6 +336,10 @@ impl Step {
             Self::Map(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => batcher.clone(),
+            #[cfg(feature = "processor-tail-sampling")]
+            Self::TailSampling(sampler) => sampler.clone(),
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => enricher.clone(),
         }
     }
 }
@@ -302,10 +363,10 @@ pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
 pub enum PreparedReceiver {
     /// `otlp`
     #[cfg(feature = "receiver-otlp")]
-    Otlp(crate::receiver::otlp::Prepared),
+    Otlp(Box<crate::receiver::otlp::Prepared>),
     /// `opencensus`
     #[cfg(feature = "receiver-opencensus")]
-    OpenCensus(crate::receiver::opencensus::Prepared),
+    OpenCensus(Box<crate::receiver::opencensus::Prepared>),
 }
 
 /// A running receiver.
@@ -333,12 +394,14 @@ pub fn prepare_receiver(
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
-            crate::receiver::otlp::prepare(settings, old, auth, claims).map(PreparedReceiver::Otlp)
+            let prepared = crate::receiver::otlp::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::Otlp(Box::new(prepared)))
         }
         #[cfg(feature = "receiver-opencensus")]
         model::Receiver::OpenCensus(settings) => {
             let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
-            crate::receiver::opencensus::prepare(settings, old, auth, claims).map(PreparedReceiver::OpenCensus)
+            let prepared = crate::receiver::opencensus::prepare(settings, old, auth, claims)?;
+            Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this receiver", "receiver-…")),

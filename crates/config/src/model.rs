@@ -4,9 +4,11 @@
 //! in code (by the operator) is checked by the same rules.
 
 mod attributes;
+mod balancing;
 mod exporter;
 mod extension;
 mod filter;
+mod kubernetes;
 mod matching;
 mod network;
 mod processor;
@@ -14,10 +16,12 @@ mod receiver;
 mod redaction;
 mod sampler;
 mod service;
+mod tail_sampling;
 
 use std::collections::BTreeMap;
 
 pub use attributes::{Action, Attributes, Context, ConvertedType, Keys, Resource, Source};
+pub use balancing::{DnsResolver, LoadBalancingExporter, Resolver, RoutingKey, ServiceResolver};
 pub use exporter::{
     DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
     QueueBatch, Retry, Rotation, Sizer, Verbosity,
@@ -27,6 +31,9 @@ pub use extension::{
     PipelineCheck,
 };
 pub use filter::{Filter, Selection};
+pub use kubernetes::{
+    ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, Owner, PodFilter, Source as KubernetesSource,
+};
 pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
@@ -36,6 +43,7 @@ pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceive
 pub use redaction::{HashFunction, Redaction, Summary};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
+pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
 
 use crate::ComponentId;
 

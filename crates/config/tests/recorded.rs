@@ -1084,4 +1084,366 @@ service:
         valid: true,
         mentions: &[],
     },
+    Case {
+        name: "tail-unknown-type",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: sometimes}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["sometimes"],
+    },
+    Case {
+        name: "tail-no-type",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-no-name",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {type: always_sample}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-same-name",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: always_sample}
+      - {name: a, type: trace_flags}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["duplicate policy name"],
+    },
+    Case {
+        name: "tail-bad-status",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: status_code, status_code: {status_codes: [BAD]}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["BAD"],
+    },
+    Case {
+        name: "tail-empty-status",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: status_code}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-lower-status",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: status_code, status_code: {status_codes: [error]}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-bad-regex",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: string_attribute, string_attribute: {key: k, values: ['('], enabled_regex_matching: true}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-numeric-no-bounds",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: numeric_attribute, numeric_attribute: {key: k}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: true,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-bad-ottl",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: ottl_condition, ottl_condition: {span: ['name = 5']}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-no-ottl",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: ottl_condition, ottl_condition: {error_mode: ignore}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-bad-strategy",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    sampling_strategy: later
+    policies:
+      - {name: a, type: always_sample}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["later"],
+    },
+    Case {
+        name: "tail-bad-wait",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: '5'
+    policies:
+      - {name: a, type: always_sample}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["decision_wait"],
+    },
+    Case {
+        name: "tail-negative-traces",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    num_traces: -1
+    policies:
+      - {name: a, type: always_sample}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["num_traces"],
+    },
+    Case {
+        name: "tail-composite-bad-order",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: composite, composite: {max_total_spans_per_second: 10, policy_order: [x], composite_sub_policy: [{name: y, type: always_sample}]}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: true,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-drop-in-and",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: and, and: {and_sub_policy: [{name: d, type: drop}]}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["drop"],
+    },
+    Case {
+        name: "tail-unknown-policy-field",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: latency, latency: {threshold: 5}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &["threshold"],
+    },
+    Case {
+        name: "tail-unknown-policy-map",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: always_sample, extra: {x: 1}}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: true,
+        mentions: &[],
+    },
+    Case {
+        name: "tail-in-logs",
+        config: "
+<receivers>
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - {name: a, type: always_sample}
+<exporters>
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    logs: {receivers: [otlp], processors: [tail_sampling], exporters: [otlp]}
+",
+        env: &[],
+        valid: false,
+        mentions: &[],
+    },
 ];

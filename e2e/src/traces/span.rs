@@ -121,9 +121,10 @@ impl Spans {
         self.iter().filter(move |span| span.id.trace == trace)
     }
 
-    /// The traces in which these services have spans.
+    /// The traces in which these services have spans. What was only tried in a dry run does not count.
     pub fn traces_of(&self, services: &[&str]) -> BTreeSet<String> {
-        let theirs = self.iter().filter(|span| services.contains(&span.service.as_str()));
+        let real = self.iter().filter(|span| span.attribute("trail.dry_run").is_empty());
+        let theirs = real.filter(|span| services.contains(&span.service.as_str()));
         theirs.map(|span| span.id.trace.clone()).collect()
     }
 

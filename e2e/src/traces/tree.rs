@@ -87,7 +87,7 @@ impl<'a> Picture<'a> {
         let mut picture = Self { spans, members: Vec::new(), callers };
         let mut known = BTreeSet::from([trace]);
         // What is reached by links may be linked to in turn.
-        while callers == Callers::Linked {
+        loop {
             let roots = spans.iter().filter(|span| span.parent.is_none() && !known.contains(&*span.id.trace));
             let more: Vec<&str> = roots
                 // Whoever calls while it does nothing worth telling leaves no span of its own behind.

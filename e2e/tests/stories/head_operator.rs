@@ -2,7 +2,9 @@
 
 mod again;
 mod distrust;
+mod links;
 mod rapid;
+mod readme;
 mod refused;
 mod restart;
 mod whole;
@@ -10,9 +12,10 @@ mod whole;
 use std::{fs, process::Command};
 
 use kubewake_e2e::{
-    Traced,
+    Traced, Traces,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
+    traces::{Callers, Span, Tree},
 };
 
 /// The groups that the API server believes: who types, and the operator.
@@ -22,6 +25,9 @@ const OURS: [&str; 2] = ["head-operator", "kubewake-webhook"];
 /// The kinds on which contexts are stamped.
 const KINDS: [&str; 2] = ["demo.kubewake.io/v1alpha1/heads", "demo.kubewake.io/v1alpha1/childas"];
 
+/// What its pods run, as a cluster on this machine knows it.
+const IMAGE: [&str; 2] = ["--image", "busybox=/bin/sh"];
+
 /// A file of the example.
 fn file(name: &str) -> String {
     fs::read_to_string(workspace().join("examples/head-operator/deploy").join(name)).unwrap()
@@ -29,14 +35,24 @@ fn file(name: &str) -> String {
 
 /// A cluster that knows Heads, without an operator.
 fn cluster(trusted: &[&str]) -> Option<Traced> {
-    let traced = Traced::start(&["--image", "busybox=/bin/sh"], trusted)?;
+    Traced::start(&IMAGE, trusted).map(prepared)
+}
+
+fn prepared(traced: Traced) -> Traced {
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
     kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
     kubectl.ok_with("apply -f - --namespace head-system", &file("operator.yaml"));
     // It runs beside the cluster, where it can be stopped and started.
     kubectl.ok("scale deployment/head-operator --namespace head-system --replicas=0");
-    Some(traced)
+    traced
+}
+
+/// Removes what is not in the story's namespace, where there may be others.
+fn clean_up(traced: &Traced) {
+    for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
+        traced.kubectl.ok_with("delete --ignore-not-found -f - --namespace head-system", &file(name));
+    }
 }
 
 fn operator_command(traced: &Traced, args: &[&str]) -> Command {
@@ -50,6 +66,18 @@ fn operator(traced: &Traced, args: &[&str]) -> Process {
     let mut operator = Process::start(&mut operator_command(traced, args));
     operator.ready();
     operator
+}
+
+/// The webhook for Heads and their children, at work.
+fn webhook(traced: &Traced) -> Process {
+    let webhook = traced.webhook(&KINDS, &[]);
+    traced.until_stamped(&head("probe", ""));
+    webhook
+}
+
+/// Whether a stamp was not only tried.
+fn is_real(span: &Span) -> bool {
+    span.attribute("trail.dry_run").is_empty()
 }
 
 /// Ends it; what it had to export it has exported.
@@ -84,4 +112,17 @@ fn paths(expected: &str) -> String {
     short.iter().fold(expected.to_owned(), |text, (short, group)| {
         text.replace(&format!(" {short}"), &format!(" /apis/{group}/namespaces/{{:namespace}}/"))
     })
+}
+
+/// Sees to it that every trace of the operator but one has one root, which is one of these; gives how many there are.
+fn each_begins_with(traces: &Traces, except: &str, known: &[&str]) -> usize {
+    let spans = traces.spans();
+    let mut others = spans.traces_of(&["head-operator"]);
+    others.remove(except);
+    for trace in &others {
+        let tree = Tree::of(&spans, trace, Callers::Trusted);
+        let roots: Vec<_> = tree.0.keys().filter(|path| path.len() == 1).map(|path| path[0].as_str()).collect();
+        assert!(roots.len() == 1 && known.contains(&roots[0]), "{tree}");
+    }
+    others.len()
 }

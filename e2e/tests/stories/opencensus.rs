@@ -5,9 +5,11 @@ use kubewake_otlp::Signal;
 use serde_json::{Value, json};
 
 fn config(sink: &Sink, more: &str) -> Config {
+    // One at a time, so that requests arrive in their order.
+    let exporter = grpc_to(sink.address()).with("sending_queue: {num_consumers: 1}");
     Config::new()
         .receiver("opencensus", format!(r#"{{endpoint: "127.0.0.1:0", {more}}}"#))
-        .exporter("otlp", grpc_to(sink.address()))
+        .exporter("otlp", exporter)
         .pipeline_of("traces", "otlp, opencensus", "", "otlp")
 }
 

@@ -2,6 +2,7 @@
 
 mod change;
 mod nowhere;
+mod readme;
 mod refused;
 mod restart;
 mod story;
@@ -33,7 +34,8 @@ fn file(name: &str) -> String {
 fn shown(number: usize) -> String {
     let text = fs::read_to_string(workspace().join("examples/scheduler/README.md")).unwrap();
     let block = text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap();
-    let whole = [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("APPS", "/apis/apps/v1")];
+    let whole =
+        [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("EVENTS", "/apis/events.k8s.io/v1")];
     whole.iter().fold(block.to_owned(), |text, (short, path)| {
         text.replace(&format!(" {short}/"), &format!(" {path}/namespaces/{{:namespace}}/"))
     })
@@ -47,17 +49,23 @@ struct Scene {
 
 impl Scene {
     fn start() -> Option<Self> {
+        Self::start_with(&TRUSTED)
+    }
+
+    /// On an API server that believes these groups.
+    fn start_with(trusted: &[&str]) -> Option<Self> {
         let program = example("demo-scheduler").get_program().to_owned();
         let image = format!("kubewake/demo-scheduler={}", program.to_str().unwrap());
         let args = ["--nodes", "3", "--image", &image, "--image", "example/shell=/bin/sh"];
-        let traced = Traced::start(&args, &TRUSTED)?;
+        let traced = Traced::start(&args, trusted)?;
         let webhook = traced.webhook(&KINDS, &[]);
         let kubectl = &traced.kubectl;
         kubectl.ok("wait --for=condition=Ready nodes --all --timeout=60s");
         kubectl.ok_with("apply -f -", &file("crds.yaml"));
         kubectl.ok("wait --for=condition=Established crd/schedulers.demo.kubewake.io --timeout=60s");
         // As it is deployed, but that its spans come here, and soon.
-        let here = format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
+        let here =
+            format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
         let operator = file("operator.yaml").replace("http://127.0.0.1:4317", &here);
         kubectl.ok_with("apply -f - --namespace scheduler-system", &operator);
         kubectl.ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");
@@ -68,7 +76,8 @@ impl Scene {
     fn configure(&self, probe: bool, scores: &str) -> String {
         self.apply(probe, scores);
         let generation = self.field(".metadata.generation");
-        let observed = format!("wait --for=jsonpath={{.status.observedGeneration}}={generation} {SCHEDULER} --timeout=60s");
+        let observed =
+            format!("wait --for=jsonpath={{.status.observedGeneration}}={generation} {SCHEDULER} --timeout=60s");
         self.traced.kubectl.ok(&observed);
         self.traced.kubectl.ok(&format!("wait --for=condition=Ready {SCHEDULER} --timeout=60s"));
         self.field(".status.running.revision")

@@ -8,24 +8,26 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{
         controller::Action,
-        events::{Event, EventType, Recorder, Reporter},
+        events::{Event, EventType},
     },
 };
-use kubewake_trail::Trail;
+use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
     api::{ChildA, ChildAStatus, Head, HeadStatus},
     labels, ready,
+    written::Written,
 };
+
+#[cfg(test)]
+mod tests;
 
 /// The first pause after a failure. Long enough for whoever is to mend it to be told.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest: whoever has mended something waits no longer.
 const LAST_PAUSE: Duration = Duration::from_secs(60);
-/// The API server takes no longer note of an event.
-const MAX_NOTE: usize = 1024;
 
 /// Why a reconcile failed: the step that did not work.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +77,9 @@ impl Conditioned for ChildA {
 pub struct Context {
     client: Client,
     trail: Trail,
-    recorder: Recorder,
+    events: Events,
+    /// What was written and not seen yet.
+    pub(crate) written: Written,
     /// How long an object is left alone when nothing happens to it.
     pub(crate) resync: Duration,
 }
@@ -83,8 +87,8 @@ pub struct Context {
 impl Context {
     /// With this client, whose calls the trail sees.
     pub fn new(client: Client, trail: Trail, resync: Duration) -> Self {
-        let recorder = Recorder::new(client.clone(), Reporter { controller: labels::MANAGER.into(), instance: None });
-        Self { client, trail, recorder, resync }
+        let events = trail.events(client.clone(), labels::MANAGER);
+        Self { client, trail, events, written: Written::default(), resync }
     }
 
     /// Objects of a kind where another one lives.
@@ -115,12 +119,13 @@ impl Context {
             return Ok(());
         }
         let (api, patch) = (self.beside::<K>(object), Patch::Merge(json!({"status": status})));
-        self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await.map_err(Error::Status)?;
+        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        self.written.note(&answer.map_err(Error::Status)?);
         self.tell(object, &status).await;
         Ok(())
     }
 
-    /// An event for a new reason. It is news and no more: without it everything goes on.
+    /// An event for a new reason, which names the trace. It is news and no more: without it everything goes on.
     async fn tell<K: Conditioned>(&self, object: &K, status: &K::Status) {
         let before = object.status().and_then(|status| ready::find(K::conditions(status)));
         let Some(now) = ready::find(K::conditions(status)) else { return };
@@ -130,11 +135,11 @@ impl Context {
         let event = Event {
             type_: if ready::is_refusal(now) { EventType::Warning } else { EventType::Normal },
             reason: now.reason.clone(),
-            note: Some(now.message.chars().take(MAX_NOTE).collect()),
+            note: Some(now.message.clone()),
             action: "Reconcile".to_owned(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, &object.object_ref(&())).await {
+        if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
             let meta = object.meta();
             tracing::warn!(kind = %K::kind(&()), namespace = ?meta.namespace, name = ?meta.name, %error, "an event is lost");
         }

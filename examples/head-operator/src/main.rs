@@ -74,9 +74,8 @@ impl Run {
                 _ = tokio::signal::ctrl_c() => {}
             }
         };
-        println!("ready head-operator");
         let options = operator::Options { resync: Duration::from_millis(self.resync_ms), namespace: self.namespace };
-        operator::run(client, trail, &options, stop).await;
+        operator::run(client, trail, &options, || println!("ready head-operator"), stop).await;
         telemetry.shutdown();
         Ok(())
     }

@@ -9,7 +9,10 @@ use futures_util::{FutureExt, StreamExt, future};
 use k8s_openapi::{NamespaceResourceScope, api::apps::v1::Deployment, jiff::Timestamp};
 use kube::{
     Api, Client, Resource,
-    runtime::{controller::Action, watcher},
+    runtime::{
+        controller::{self, Action},
+        watcher,
+    },
 };
 use kubewake_trail::{Controller, Trail};
 
@@ -46,19 +49,39 @@ impl Options {
     }
 }
 
-/// Works until `stop` comes. The client is the trail's.
-pub async fn run(client: Client, trail: Trail, options: &Options, stop: impl Future<Output = ()> + Send + 'static) {
+/// Works until `stop` comes, and says so once it has seen all there is. The client is the trail's.
+pub async fn run(
+    client: Client,
+    trail: Trail,
+    options: &Options,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()> + Send + 'static,
+) {
     let context = Arc::new(Context::new(client.clone(), trail.clone(), options.resync));
     let (all, stop) = (watcher::Config::default(), stop.boxed().shared());
     let heads = Controller::new(options.all::<Head>(&client), all.clone())
         .owns(options.all::<ChildA>(&client), all.clone())
-        .graceful_shutdown_on(stop.clone())
-        .run(trail.clone(), head::reconcile, again, Arc::clone(&context));
+        .graceful_shutdown_on(stop.clone());
     let children = Controller::new(options.all::<ChildA>(&client), all.clone())
         .owns(options.all::<Deployment>(&client), all)
-        .graceful_shutdown_on(stop)
-        .run(trail, child::reconcile, again, context);
-    future::join(heads.for_each(|_| future::ready(())), children.for_each(|_| future::ready(()))).await;
+        .graceful_shutdown_on(stop);
+    let seen = (heads.store(), children.store());
+    let announce = async {
+        // They end without it only when they are stopped before.
+        if let (Ok(()), Ok(())) = future::join(seen.0.wait_until_ready(), seen.1.wait_until_ready()).await {
+            ready();
+        }
+    };
+    let heads = heads.run(trail.clone(), head::reconcile, again, Arc::clone(&context));
+    let children = children.run(trail, child::reconcile, again, context);
+    future::join3(heads.for_each(report), children.for_each(report), announce).await;
+}
+
+/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
+async fn report<T>(result: Result<T, controller::Error<Error, watcher::Error>>) {
+    if let Err(controller::Error::QueueError(error)) = result {
+        tracing::warn!(%error, "objects cannot be watched");
+    }
 }
 
 fn again<K: Conditioned>(object: Arc<K>, error: &Error, _: Arc<Context>) -> Action {

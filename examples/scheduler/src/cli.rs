@@ -16,6 +16,9 @@ use crate::{
     scheduler::{self, Identity},
 };
 
+/// Who makes the spans of a scheduler.
+const SCHEDULER: &str = "demo-scheduler";
+
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -121,7 +124,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
 async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
     let config = config(args.kubeconfig).await?;
     let namespace = config.default_namespace.clone();
-    let (telemetry, trail) = setup("demo-scheduler", args.tracing)?;
+    let (telemetry, trail) = setup(SCHEDULER, args.tracing)?;
     let client = trail.client(config).context("the kubeconfig is no good")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
     let (scheduler, name, config_map) = (args.scheduler, args.name, args.config_map);

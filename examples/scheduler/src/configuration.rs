@@ -201,7 +201,10 @@ impl Document {
             }
         }
         if initial_seconds > max_seconds {
-            note("backoff".to_owned(), format!("it begins with {initial_seconds} s, more than its most, {max_seconds} s"));
+            note(
+                "backoff".to_owned(),
+                format!("it begins with {initial_seconds} s, more than its most, {max_seconds} s"),
+            );
         }
         let seconds = |seconds: i64| Duration::from_secs(seconds.unsigned_abs());
         queue::Backoff { first: seconds(initial_seconds), most: seconds(max_seconds) }

@@ -203,7 +203,8 @@ fn score(
         }
         plugins
     });
-    let ranked = fitting.iter().zip(&totals).map(|(place, total)| (Reverse(*total), place.holdings.len(), place.name()));
+    let ranked =
+        fitting.iter().zip(&totals).map(|(place, total)| (Reverse(*total), place.holdings.len(), place.name()));
     let best = ranked.min().map(|(_, _, node)| node.to_owned());
     let totals = fitting.iter().zip(&totals).map(|(place, total)| (place.name().to_owned(), *total)).collect();
     (Phase { span, plugins }, best.map(|node| Chosen { node, totals }))

@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::{ConfigMap, Pod}},
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Pod},
+    },
     jiff::Timestamp,
 };
 use kube::{
@@ -106,10 +109,11 @@ impl Context {
     /// Writes what it is made of.
     async fn bring_about(&self, scheduler: &Scheduler, document: &Document) -> Result<Findings, Error> {
         let children = self.trail.child(scheduler);
-        let config_map = build::config_map(scheduler, document)?;
-        children.apply(&self.api(scheduler), MANAGER, config_map).await.map_err(Error::ConfigMap)?;
+        // First what is as it was at most times: a scheduler without a configuration waits for it.
         let deployment = build::deployment(scheduler, &self.operand);
         let deployment = children.apply(&self.api(scheduler), MANAGER, deployment).await.map_err(Error::Deployment)?;
+        let config_map = build::config_map(scheduler, document)?;
+        children.apply(&self.api(scheduler), MANAGER, config_map).await.map_err(Error::ConfigMap)?;
         let available = status::is_available(&deployment);
         let revision = document.revision.clone();
         let probe = probe::of(self, scheduler, &revision, available).await.map_err(Error::Probe)?;

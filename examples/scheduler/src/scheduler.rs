@@ -75,7 +75,7 @@ struct Taken {
     configuration: Configuration,
     span: SpanContext,
     at: SystemTime,
-    /// It has decided where a pod goes.
+    /// It has decided where a pod goes that has a trace of its own.
     used: AtomicBool,
 }
 
@@ -109,8 +109,8 @@ pub async fn run(client: Client, trail: Trail, identity: Identity, stop: impl Fu
     let (reports, reported) = latest::channel(None);
     let mut scheduler = Scheduler {
         state: State::new(&identity.name),
+        pods: Pods::new(client.clone(), &trail, &identity.name, &identity.pod),
         spans: Spans::new(trail, &identity.name),
-        pods: Pods::new(client.clone(), &identity.name, &identity.pod),
         taken: None,
         refused: None,
         reports,
@@ -193,8 +193,7 @@ impl Scheduler {
         while self.tasks.len() < AT_ONCE
             && let Some(turn) = self.state.next(Instant::now())
         {
-            let cycle =
-                cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
+            let cycle = cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
             self.follow_up(Arc::clone(&taken), turn, &cycle);
         }
     }
@@ -246,23 +245,25 @@ async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc
     });
     bind.end(result.clone());
     cycle.end(result.clone());
-    let id = attempt.id();
+    let (id, context) = (attempt.id(), attempt.context());
     spans.bound(attempt, result.clone());
     if result.is_err() {
         return Done { pod, what: What::NotBound };
     }
-    if !taken.used.swap(true, Ordering::Relaxed) {
+    // In one trace nothing needs to be found.
+    if id.trace_id() != taken.span.trace_id() && !taken.used.swap(true, Ordering::Relaxed) {
         spans.first(&taken.span, taken.at, &pod, &id);
     }
-    pods.tell(&pod, Ok(node)).await;
+    pods.tell(&pod, Ok(node)).with_context(context).await;
     Done { pod, what: What::Bound }
 }
 
 /// Tells everybody why the pod has no node.
 async fn refuse(pods: &Pods, attempt: Open, pod: Arc<Pod>, why: &str) -> Done {
-    let told = pods.refuse(&pod, why, Timestamp::now()).with_context(attempt.context()).await;
+    let context = attempt.context();
+    let told = pods.refuse(&pod, why, Timestamp::now()).with_context(context.clone()).await;
     attempt.end(Err(why.to_owned()));
-    pods.tell(&pod, Err(why)).await;
+    pods.tell(&pod, Err(why)).with_context(context).await;
     if let Err(error) = told {
         let (namespace, name) = (pod.namespace(), pod.name_any());
         tracing::warn!(kind = "Pod", namespace, name, %error, "its status is not written");

@@ -191,6 +191,43 @@ impl Charge {
         }
     }
 
+    /// Reserves `bytes` for something that is to be held on behalf of a request, as a charge of its own; what is kept for
+    /// requests under way stays free.
+    pub fn to_hold(&self, bytes: u64) -> Option<Self> {
+        match &self.member {
+            None => Some(Self::free()),
+            Some(member) => member.charge(bytes, true),
+        }
+    }
+
+    /// Takes over what `other` holds, or gives it back if it is another member's.
+    pub fn absorb(&mut self, mut other: Self) -> Result<(), Self> {
+        if !self.is_of_the_same(&other) {
+            return Err(other);
+        }
+        self.own += std::mem::take(&mut other.own);
+        self.pool += std::mem::take(&mut other.pool);
+        Ok(())
+    }
+
+    /// Whether both are the same member's.
+    pub fn is_of_the_same(&self, other: &Self) -> bool {
+        match (&self.member, &other.member) {
+            (None, None) => true,
+            (Some(member), Some(others)) => Arc::ptr_eq(member, others),
+            _ => false,
+        }
+    }
+
+    /// How much of what new requests may use is in use, and how much that is: of this member and of the pool. `None` for a
+    /// charge for nothing.
+    pub fn fill(&self) -> Option<(u64, u64)> {
+        let member = self.member.as_ref()?;
+        let (own, pool) = (&member.own, &member.budget.pool);
+        let soft = |account: &Account| account.soft.load(Ordering::Relaxed);
+        Some((own.used() + pool.used(), soft(own) + soft(pool)))
+    }
+
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let Some(member) = &self.member else { return };

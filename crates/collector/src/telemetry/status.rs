@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Process, rfc3339};
-use crate::core::{Course, Destination, DropReason, ExporterStats, Registry};
+use crate::core::{Course, Destination, DropReason, ExporterStats, Registry, TailStats};
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +92,32 @@ pub struct Status {
     pub refused: Option<RefusedStatus>,
     /// By pipeline id.
     pub pipelines: BTreeMap<String, PipelineStatus>,
+    /// By processor id, where there is a tail sampler.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub samplers: BTreeMap<String, SamplerStatus>,
+}
+
+/// How a tail sampler is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SamplerStatus {
+    /// Whether it has the memory to let traces wait.
+    pub state: SamplerState,
+    /// Traces that it knows, decided or not.
+    pub traces: u64,
+    /// Bytes of spans that wait for a decision.
+    pub waiting_bytes: u64,
+    /// How often memory ran short.
+    pub overloads: u64,
+}
+
+/// Whether a tail sampler does what its policies say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerState {
+    /// It does.
+    Ok,
+    /// Memory is short: new traces are kept or dropped at random, at once.
+    Overloaded,
 }
 
 /// The document in force.
@@ -168,6 +194,9 @@ pub struct ExporterStatus {
     pub last_success: Option<Success>,
     /// Failed attempts since then.
     pub failures: u64,
+    /// Of an exporter that sends to many: how it gets on with each, by endpoint.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub peers: BTreeMap<String, ExporterStatus>,
 }
 
 /// A delivery.
@@ -218,6 +247,19 @@ pub fn build(
         revision: running.revision.as_ref().map(RevisionStatus::of),
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
+        samplers: registry.samplers().iter().map(|(id, stats)| (id.to_string(), SamplerStatus::of(stats))).collect(),
+    }
+}
+
+impl SamplerStatus {
+    fn of(stats: &TailStats) -> Self {
+        let overloaded = stats.overloaded.load(Ordering::Relaxed);
+        Self {
+            state: if overloaded { SamplerState::Overloaded } else { SamplerState::Ok },
+            traces: stats.traces.load(Ordering::Relaxed),
+            waiting_bytes: stats.waiting_bytes.load(Ordering::Relaxed),
+            overloads: stats.overloads.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -242,7 +284,12 @@ impl PipelineStatus {
             .iter()
             .map(|(id, to)| {
                 let stats = registry.exporter(id, &pipeline.id, to.clone());
-                (id.to_string(), ExporterStatus::of(&stats, check, clock))
+                let status = ExporterStatus::of(&stats, check, clock);
+                // One that has no destination of its own may send to many.
+                match *to == Destination::default() {
+                    true => (id.to_string(), status.with_peers(registry, (id, &pipeline.id), check, clock)),
+                    false => (id.to_string(), status),
+                }
             })
             .collect();
         let course = stats.progress().course();
@@ -272,7 +319,33 @@ impl ExporterStatus {
             last_error: course.last_error.name(),
             last_success: clock.success(course.last_success),
             failures: course.failures,
+            peers: BTreeMap::new(),
         }
+    }
+
+    /// The same with its peers: it is as well off as the best of them, since they stand in for each other.
+    fn with_peers(
+        mut self,
+        registry: &Registry,
+        (id, pipeline): (&ComponentId, &PipelineId),
+        check: &PipelineCheck,
+        clock: Clock,
+    ) -> Self {
+        for (to, stats) in registry.destinations(id, pipeline) {
+            if to == Destination::default() {
+                continue;
+            }
+            let peer = Self::of(&stats, check, clock);
+            self.queue_size += peer.queue_size;
+            self.queue_capacity += peer.queue_capacity;
+            self.in_flight += peer.in_flight;
+            self.peers.insert(format!("{}:{}", to.address, to.port), peer);
+        }
+        if let Some(best) = self.peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state)) {
+            (self.state, self.failures, self.last_error) = (best.state, best.failures, best.last_error);
+            self.last_success = best.last_success.clone();
+        }
+        self
     }
 }
 

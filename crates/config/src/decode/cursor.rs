@@ -29,6 +29,13 @@ impl<'a> Cursor<'a> {
         Self { node, path: self.join(&index.to_string()), key: node.span }
     }
 
+    /// A field of this map that is not there, as if it were there and empty.
+    pub(crate) fn absent(&self, field: &str) -> Self {
+        static NOTHING: Node =
+            Node { value: Value::Null, span: Span { line: 0, column: 0, width: 1, last_line: 0 }, origin: None };
+        Self { node: &NOTHING, path: self.join(field), key: self.key }
+    }
+
     /// The same place with the caret under the key instead of the value.
     pub(crate) fn key_span(&self) -> Span {
         self.key

@@ -158,6 +158,16 @@ impl<'a, 'r> Fields<'a, 'r> {
         }
     }
 
+    /// The fields that were asked for so far.
+    pub(crate) fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+
+    /// A field that may be there, whatever it says.
+    pub(crate) fn skip(&mut self, name: &str) {
+        self.left.remove(name);
+    }
+
     /// Every field that nobody asked for is unknown.
     pub(crate) fn finish(self) {
         let Value::Map(entries) = &self.at.node.value else { return };

@@ -30,7 +30,7 @@ pub(crate) fn otlp(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
         fields.require("protocols", "the receiver needs at least one protocol", Some(help.into()));
     }
     fields.finish();
-    Some(Receiver::Otlp(receiver))
+    Some(Receiver::Otlp(Box::new(receiver)))
 }
 
 /// `opencensus`
@@ -41,7 +41,7 @@ pub(crate) fn opencensus(at: &Cursor<'_>, report: &Report) -> Option<Receiver> {
     let allowed_origins = fields.get("cors_allowed_origins", origins).unwrap_or_default();
     fields.finish();
     let cors = Some(Cors { allowed_origins, ..Cors::default() }).filter(|cors| !cors.allowed_origins.is_empty());
-    Some(Receiver::OpenCensus(OpenCensusReceiver { server, cors }))
+    Some(Receiver::OpenCensus(Box::new(OpenCensusReceiver { server, cors })))
 }
 
 fn grpc(at: &Cursor<'_>, report: &Report) -> Option<GrpcServer> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource};
+use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,12 @@ pub enum Processor {
     Resource(Resource),
     /// `redaction`
     Redaction(Box<Redaction>),
+    /// `k8s_attributes`, also `k8sattributes`
+    KubernetesAttributes(Box<KubernetesAttributes>),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
+    /// `tail_sampling`
+    TailSampling(Box<TailSampling>),
 }
 
 impl Processor {
@@ -30,6 +34,7 @@ impl Processor {
     pub fn signals(&self) -> &'static [Signal] {
         match self {
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
+            Self::TailSampling(_) => &[Signal::Traces],
             _ => &Signal::ALL,
         }
     }

@@ -11,9 +11,9 @@ use crate::{ComponentId, Secret};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receiver {
     /// `otlp`
-    Otlp(OtlpReceiver),
+    Otlp(Box<OtlpReceiver>),
     /// `opencensus`
-    OpenCensus(OpenCensusReceiver),
+    OpenCensus(Box<OpenCensusReceiver>),
 }
 
 impl Receiver {

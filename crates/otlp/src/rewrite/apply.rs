@@ -3,7 +3,6 @@
 use super::edits::{Action, Edit};
 use super::list::{AttributeList, Change, Memory};
 use crate::numbers::{event, log, span};
-use crate::view::View;
 use crate::wire::{Field, Fields, put_bytes};
 
 /// Where in a message the things are that can be changed.
@@ -67,10 +66,14 @@ pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, work: &mut W
         return false;
     }
     out.clear();
-    write(message, target.attributes, &attributes, out, |field, out| match replaced.events {
-        Some((number, change)) if field.is_len(number) => put_event(field, change, events, event, out),
-        _ if replaced.fields().any(|(number, _)| field.is_len(number)) => {}
-        _ => out.extend_from_slice(field.raw),
+    let stays = |field: &Field<'_>| {
+        replaced.fields().all(|(number, _)| !field.is_len(number))
+            && replaced.events.is_none_or(|(number, _)| !field.is_len(number))
+    };
+    write(message, target.attributes, &attributes, out, stays, |field, out| {
+        if let Some((_, change)) = replaced.events.filter(|(number, _)| field.is_len(*number)) {
+            put_event(field, change, events, event, out);
+        }
     });
     for (number, value) in replaced.fields().filter(|(_, value)| !value.is_empty()) {
         put_bytes(out, number, value);
@@ -88,28 +91,33 @@ impl<'e> Replaced<'e> {
     }
 }
 
-/// Writes a message with these attributes. All other fields are written by `put`.
+/// Writes a message with these attributes. Of the other fields those that stay are copied, neighbours as one, and `put` writes what
+/// stands instead of the rest.
 fn write(
     message: &[u8],
     number: u32,
     attributes: &AttributeList<'_>,
     out: &mut Vec<u8>,
+    stays: impl Fn(&Field<'_>) -> bool,
     mut put: impl FnMut(&Field<'_>, &mut Vec<u8>),
 ) {
     let mut attributes = Some(attributes);
-    let mut put_attributes = |out: &mut Vec<u8>| {
-        for attribute in attributes.take().into_iter().flat_map(AttributeList::iter) {
-            put_bytes(out, number, attribute.as_bytes());
+    let mut fields = Fields::new(message);
+    let (mut run, mut at) = (message, message);
+    while let Some(field) = fields.next() {
+        let is_attribute = field.is_len(number);
+        if is_attribute || !stays(&field) {
+            out.extend_from_slice(run.get(..run.len() - at.len()).unwrap_or_default());
+            match is_attribute {
+                true => attributes.take().into_iter().for_each(|attributes| attributes.put_all(number, out)),
+                false => put(&field, out),
+            }
+            run = fields.rest();
         }
-    };
-    for field in Fields::new(message) {
-        if field.is_len(number) {
-            put_attributes(out);
-        } else {
-            put(&field, out);
-        }
+        at = fields.rest();
     }
-    put_attributes(out);
+    out.extend_from_slice(run);
+    attributes.take().into_iter().for_each(|attributes| attributes.put_all(number, out));
 }
 
 /// Writes an event of a span with its attributes changed.
@@ -120,6 +128,6 @@ fn put_event(field: &Field<'_>, change: &dyn Change, memory: &mut Memory, event:
     });
     let Some(attributes) = changed else { return out.extend_from_slice(field.raw) };
     event.clear();
-    write(field.value, event::ATTRIBUTES, &attributes, event, |other, event| event.extend_from_slice(other.raw));
+    write(field.value, event::ATTRIBUTES, &attributes, event, |_| true, |_, _| {});
     put_bytes(out, field.number, event);
 }

@@ -51,9 +51,12 @@ pub(super) struct Memory {
     new: Vec<u8>,
 }
 
-/// Where the content of a `KeyValue` is: in the message or among the new ones.
+/// Where a `KeyValue` is: in the message or among the new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
+    /// Its field in the message, with tag and length. A new one has no field yet: here its content begins.
+    field: usize,
+    /// Its content.
     start: usize,
     end: usize,
     is_new: bool,
@@ -66,8 +69,9 @@ impl<'m> AttributeList<'m> {
         memory.new.clear();
         let mut fields = Fields::new(message);
         for field in fields.by_ref().filter(|field| field.is_len(number)) {
-            let start = field.value.as_ptr().addr() - message.as_ptr().addr();
-            memory.pairs.push(Pair { start, end: start + field.value.len(), is_new: false });
+            let end = field.raw.as_ptr().addr() - message.as_ptr().addr() + field.raw.len();
+            let (field, start) = (end - field.raw.len(), end - field.value.len());
+            memory.pairs.push(Pair { field, start, end, is_new: false });
         }
         fields.rest().is_empty().then_some(Self { message, memory, changed: false })
     }
@@ -80,6 +84,26 @@ impl<'m> AttributeList<'m> {
     /// All of them. Keys should differ, but nothing made sure that they do.
     pub fn iter(&self) -> impl Iterator<Item = KeyValue<'_>> {
         self.memory.pairs.iter().map(|pair| KeyValue::new(self.content(*pair)))
+    }
+
+    /// Writes them as fields of this number: what is not new as it stands, neighbours as one.
+    pub(super) fn put_all(&self, number: u32, out: &mut Vec<u8>) {
+        let mut run = 0..0;
+        for pair in &self.memory.pairs {
+            if !pair.is_new && pair.field == run.end {
+                run.end = pair.end;
+                continue;
+            }
+            out.extend_from_slice(self.message.get(run).unwrap_or_default());
+            run = match pair.is_new {
+                true => 0..0,
+                false => pair.field..pair.end,
+            };
+            if pair.is_new {
+                put_bytes(out, number, self.content(*pair));
+            }
+        }
+        out.extend_from_slice(self.message.get(run).unwrap_or_default());
     }
 
     /// The value of the first attribute with that key.
@@ -184,7 +208,7 @@ impl<'m> AttributeList<'m> {
         put_bytes(new, key_value::KEY, key);
         put_header(new, key_value::VALUE, start - measured);
         new.extend_from_within(measured..start);
-        Pair { start, end: new.len(), is_new: true }
+        Pair { field: start, start, end: new.len(), is_new: true }
     }
 
     /// The same pair with another key. The last key counts, so the old ones go and everything else stays.
@@ -198,7 +222,7 @@ impl<'m> AttributeList<'m> {
             new.extend_from_slice(field.raw);
         }
         new.extend_from_slice(fields.rest());
-        Pair { start, end: new.len(), is_new: true }
+        Pair { field: start, start, end: new.len(), is_new: true }
     }
 
     fn retain(&mut self, mut keep: impl FnMut(usize, KeyValue<'_>) -> bool) {

@@ -3,6 +3,7 @@
 use super::message::{Repeated, bytes, uint32, view};
 use super::value::AnyValue;
 use crate::numbers::{key_value, resource, scope};
+use crate::wire::LEN;
 
 view! {
     /// Who sent the records: the content of a `Resource`.
@@ -55,9 +56,30 @@ view! {
 
 impl<'a> KeyValue<'a> {
     /// The key.
+    #[inline]
     pub fn key(&self) -> &'a [u8] {
-        bytes(self.0, key_value::KEY)
+        match split_plain(self.0) {
+            Some((key, _)) => key,
+            None => bytes(self.0, key_value::KEY),
+        }
     }
+}
+
+/// The key and the value of a pair that is written as everybody writes it: a short key, then a value, and nothing else. Keys are
+/// what is looked at most, and this takes no walk.
+#[inline]
+pub(super) fn split_plain(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    /// The tags of the two fields.
+    const KEY: u8 = (key_value::KEY << 3) as u8 | LEN;
+    const VALUE: u8 = (key_value::VALUE << 3) as u8 | LEN;
+    let [KEY, length @ 0..0x80, rest @ ..] = pair else { return None };
+    let (key, rest) = rest.split_at_checked(usize::from(*length))?;
+    let (length, value) = match rest {
+        [VALUE, length @ 0..0x80, value @ ..] => (usize::from(*length), value),
+        [VALUE, low, high @ 1..0x80, value @ ..] => (usize::from(*low & 0x7f) | usize::from(*high) << 7, value),
+        _ => return None,
+    };
+    (value.len() == length).then_some((key, value))
 }
 
 /// The attributes of something, in the order in which they were sent.

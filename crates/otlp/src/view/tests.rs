@@ -96,3 +96,29 @@ fn values_that_lie_too_deep_are_not_read() {
     let text = AnyValue::new(&deep.encoded()).to_text().into_owned();
     assert_eq!(text, format!("{}null{}", "[".repeat(64), "]".repeat(64)).into_bytes());
 }
+
+#[test]
+fn a_pair_reads_the_same_however_it_is_written() {
+    let (key, value) = (field(1, b"key"), field(2, &field(1, b"v")));
+    let long = field(2, &field(1, &[b'v'; 300]));
+    let overlong = [&[0x0a, 0x83, 0x00][..], b"key", &value].concat();
+    let mut unknown = [key.clone(), value.clone()].concat();
+    put_uint(&mut unknown, 77, 1);
+    for (pair, length) in [
+        ([key.clone(), value.clone()].concat(), 1),
+        ([value.clone(), key.clone()].concat(), 1),
+        ([field(1, b"other"), key.clone(), value.clone()].concat(), 1),
+        ([key.clone(), field(2, &field(1, b"old")), value.clone()].concat(), 1),
+        ([key.clone(), value.clone(), field(1, b"key")].concat(), 1),
+        ([key.clone(), long].concat(), 300),
+        ([key.clone(), field(2, &field(1, &[b'v'; 20_000]))].concat(), 20_000),
+        (overlong, 1),
+        (unknown, 1),
+    ] {
+        let pair = KeyValue::new(&pair);
+        assert_eq!(pair.key(), b"key");
+        assert_eq!(pair.value().as_text().map(<[u8]>::len), Some(length));
+    }
+    assert_eq!(KeyValue::new(&key).key(), b"key");
+    assert_eq!(KeyValue::new(&value).key(), b"");
+}

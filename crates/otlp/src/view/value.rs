@@ -1,5 +1,6 @@
 //! Values of attributes and bodies.
 
+use super::common::split_plain;
 use super::message::Repeated;
 use super::{KeyValue, View};
 use crate::numbers::any_value;
@@ -63,6 +64,9 @@ impl<'a> KeyValue<'a> {
 
     /// The content of the `AnyValue` message, as it was sent.
     pub fn raw_value(&self) -> &'a [u8] {
-        super::message::bytes(self.as_bytes(), crate::numbers::key_value::VALUE)
+        match split_plain(self.as_bytes()) {
+            Some((_, value)) => value,
+            None => super::message::bytes(self.as_bytes(), crate::numbers::key_value::VALUE),
+        }
     }
 }

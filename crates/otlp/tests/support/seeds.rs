@@ -45,14 +45,17 @@ fn metric(kind: u32, attributes: u32) -> Vec<u8> {
     [field(1, b"cpu"), field(3, b"s"), field(kind, &data)].concat()
 }
 
+/// Inputs by name.
+pub type Seeds = Vec<(String, Vec<u8>)>;
+
 /// The seeds of each target.
-pub fn all() -> Vec<(&'static str, Vec<(String, Vec<u8>)>)> {
+pub fn all() -> Vec<(&'static str, Seeds)> {
     let targets = ["scan", "split", "retain", "rewrite"].map(|target| (target, seeds()));
     targets.into_iter().chain([("opencensus", opencensus())]).collect()
 }
 
 /// Requests of OpenCensus: 0 and protobuf, or 1 and JSON.
-fn opencensus() -> Vec<(String, Vec<u8>)> {
+fn opencensus() -> Seeds {
     let text = |number, text: &str| field(number, &field(1, text.as_bytes()));
     let entry = |key: &str, value: &[u8]| field(1, &[field(1, key.as_bytes()), field(2, value)].concat());
     let node = field(1, &[field(1, &field(1, b"host")), field(3, &field(1, b"shop"))].concat());
@@ -77,7 +80,7 @@ fn opencensus() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Inputs as the targets read them: a byte that chooses, and a request. A choice is the signal and three times the rest.
-fn seeds() -> Vec<(String, Vec<u8>)> {
+fn seeds() -> Seeds {
     let traces = request(&[span(1), span(2), span(0), span(1)]);
     let logs = request(&[log(1), log(0)]);
     let metrics = request(&[metric(5, 7), metric(7, 7), metric(9, 9), metric(10, 1), metric(11, 7)]);

@@ -68,8 +68,10 @@ impl Webhook {
         caller: Option<&SpanContext>,
         arrived: SystemTime,
     ) {
-        self.counters.troubled(trouble);
-        tracing::warn!(error = message(error), "a call was let through unchanged");
+        let times = self.counters.troubled(trouble);
+        if is_told(times) {
+            tracing::warn!(times, error = message(error), "a call was let through unchanged");
+        }
         let mut span = self.span("stamp".into(), caller, Vec::new(), arrived);
         fail(&mut span, trouble, error);
     }
@@ -78,7 +80,10 @@ impl Webhook {
         let decision = if is_stampable(review) { self.decide(review) } else { Ok(None) };
         let (parent, mut links) = relations(decision.as_ref().ok().and_then(Option::as_ref), caller);
         links.extend(self.unbelieved(review));
-        let mut span = self.span(format!("stamp {}", review.kind.kind), parent.as_ref(), links, arrived);
+        if !self.believes(review) {
+            links.iter_mut().for_each(|link| link.attributes = vec![KeyValue::new(UNTRUSTED, true)]);
+        }
+        let mut span = self.span(format!("stamp {}", shown(&review.kind.kind)), parent.as_ref(), links, arrived);
         describe(&mut span, review);
         let own = Some(span.span_context()).filter(|own| own.is_valid()).cloned();
         // Where nothing is recorded, the API server's own context is passed on.
@@ -94,9 +99,19 @@ impl Webhook {
                 plan.operations
             }
             Err(failure) => {
-                self.counters.troubled(failure.trouble());
-                let (kind, namespace, name) = (&review.kind.kind, &review.namespace, review.shown_name());
-                tracing::warn!(kind, namespace, name, error = message(&failure), "an object was let through unchanged");
+                let times = self.counters.troubled(failure.trouble());
+                if is_told(times) {
+                    let (kind, namespace, name) =
+                        (shown(&review.kind.kind), shown(&review.namespace), shown(review.shown_name()));
+                    tracing::warn!(
+                        kind,
+                        namespace,
+                        name,
+                        times,
+                        error = message(&failure),
+                        "an object was let through unchanged"
+                    );
+                }
                 fail(&mut span, failure.trouble(), &failure);
                 Vec::new()
             }
@@ -120,7 +135,7 @@ impl Webhook {
         let new = wanted.then(|| stamp::annotations(&review.object).ok().flatten()).flatten()?;
         let old = stamp::annotations(&review.old_object).ok().flatten().unwrap_or_default();
         let found = stamp::own_context(&new, &old, &self.options.keys)?;
-        Some(Link::new(found.context, vec![KeyValue::new(UNTRUSTED, true)], 0))
+        Some(Link::with_context(found.context))
     }
 
     fn plan(&self, review: &Review, decision: &Decision, own: Option<&SpanContext>) -> Result<Plan, Failure> {
@@ -181,7 +196,7 @@ fn is_stampable(review: &Review) -> bool {
 ///
 /// It is the API server's call; but where the writer set a context in another trace, that one's, and the API server's is a link.
 fn relations(decision: Option<&Decision>, caller: Option<&SpanContext>) -> (Option<SpanContext>, Vec<Link>) {
-    let link = |context: &SpanContext| Link::new(context.clone(), Vec::new(), 0);
+    let link = |context: &SpanContext| Link::with_context(context.clone());
     let mut links: Vec<Link> = decision.and_then(Decision::previous).map(link).into_iter().collect();
     let parent = match (decision, caller) {
         (Some(Decision::Keep { context, .. }), Some(caller)) if context.trace_id() != caller.trace_id() => {
@@ -192,6 +207,19 @@ fn relations(decision: Option<&Decision>, caller: Option<&SpanContext>) -> (Opti
         (_, caller) => caller,
     };
     (parent.cloned(), links)
+}
+
+/// The longest name that anything has in Kubernetes.
+const LONGEST_NAME: usize = 253;
+
+/// A name as it is told. It came with the call, and who calls may be a stranger.
+fn shown(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default()
+}
+
+/// Whether trouble is logged that comes for this time: less and less often, so that nobody can fill the log.
+fn is_told(times: u64) -> bool {
+    times.is_power_of_two()
 }
 
 fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
@@ -214,7 +242,7 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
         ("UID", &review.uid),
     ] {
         if !value.is_empty() {
-            span.set_attribute(KeyValue::new(key, value.to_owned()));
+            span.set_attribute(KeyValue::new(key, shown(value).to_owned()));
         }
     }
     if review.dry_run {

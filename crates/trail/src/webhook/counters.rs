@@ -94,10 +94,9 @@ impl Row {
         self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    fn add(&self, place: usize) {
-        if let Some(count) = self.0.get(place) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Gives how many there are now.
+    fn add(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn page<L: Label>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
@@ -122,10 +121,10 @@ impl Counters {
         self.calls.add(outcome as usize);
     }
 
-    /// Counts a call that was let through because something was wrong.
-    pub fn troubled(&self, trouble: Trouble) {
+    /// Counts a call that was let through because something was wrong, and says how many there are now.
+    pub fn troubled(&self, trouble: Trouble) -> u64 {
         self.called(Outcome::Failed);
-        self.troubles.add(trouble as usize);
+        self.troubles.add(trouble as usize)
     }
 
     /// Counts what the upkeep did.

@@ -22,7 +22,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 
 use super::{Webhook, counters::Trouble};
@@ -65,13 +65,13 @@ impl Webhook {
     pub fn router(self: &Arc<Self>, ready: Arc<AtomicBool>) -> Router {
         let budget = Arc::new(Semaphore::new(BUDGET));
         let shared = Arc::new(Shared { webhook: Arc::clone(self), budget, ready });
-        Router::new()
-            .route(PATH, post(stamp))
-            .route("/healthz", get(async || "ok"))
-            .route("/readyz", get(readyz))
-            .route("/metrics", get(metrics))
-            .with_state(shared)
+        routes(shared)
     }
+}
+
+fn routes(shared: Arc<Shared>) -> Router {
+    let router = Router::new().route(PATH, post(stamp)).route("/healthz", get(async || "ok"));
+    router.route("/readyz", get(readyz)).route("/metrics", get(metrics)).with_state(shared)
 }
 
 async fn stamp(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response {
@@ -97,9 +97,10 @@ async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<(Bytes
         return Err(Unread::Long);
     }
     let kibibytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
-    let room = timeout(READ, Arc::clone(&shared.budget).acquire_many_owned(kibibytes));
+    let end = Instant::now() + READ;
+    let room = timeout_at(end, Arc::clone(&shared.budget).acquire_many_owned(kibibytes));
     let room = room.await.map_err(|_| Unread::Busy)?.map_err(|_| Unread::Busy)?;
-    let read = timeout(READ, Limited::new(body, MOST_BYTES).collect()).await.map_err(|_| Unread::Slow)?;
+    let read = timeout_at(end, Limited::new(body, MOST_BYTES).collect()).await.map_err(|_| Unread::Slow)?;
     match read {
         // Only now, since over HTTP/2 an answer to what was not read may get lost.
         Ok(_) if !is_json(headers) => Err(Unread::Media),

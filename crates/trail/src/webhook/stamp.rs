@@ -92,8 +92,9 @@ pub fn decide(question: Question<'_>, keys: &Keys) -> Result<Decision, BadObject
     Ok(match (own, last) {
         (Some(own), last) => {
             // Whoever writes the hash, too, knows what it does, and would write it again and again if it were changed here.
-            let is_whole = own.spec.is_some() && last.as_ref().and_then(|last| last.spec.as_ref()) != own.spec.as_ref();
-            let beside = Beside { foreign: own.source != Source::Own, spec, generation };
+            let (foreign, known) = (own.source != Source::Own, last.as_ref().and_then(|last| last.spec.as_ref()));
+            let is_whole = !foreign && own.spec.is_some() && own.spec.as_ref() != known;
+            let beside = Beside { foreign, spec, generation };
             let previous = last.map(|last| last.context).filter(|context| !same(context, &own.context));
             Decision::Keep { context: own.context, previous, beside: (!is_whole).then_some(beside) }
         }

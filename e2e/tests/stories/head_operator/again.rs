@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubewake_e2e::{eventually, process::Process};
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, operator_command, stop, wait_ready};
+use super::{OURS, TRUSTED, cluster, head, operator, operator_command, stop, wait_ready, webhook};
 
 /// How many times each of two objects is looked at again.
 const RESYNCS: usize = 100;
@@ -12,7 +12,7 @@ const RESYNCS: usize = 100;
 #[test]
 fn a_restart_and_a_hundred_resyncs_add_no_span() {
     let Some(traced) = cluster(&TRUSTED) else { return };
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     let first = operator(&traced, &[]);
     traced.kubectl.ok_with("apply -f -", &head("again", "first"));
     wait_ready(&traced, "again");

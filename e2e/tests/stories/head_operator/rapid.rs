@@ -1,24 +1,140 @@
-//! Somebody changes their mind at once.
+//! Somebody changes their mind.
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, stop, wait_ready};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook, whole::CONVERGENCE};
+
+/// What came of the first change until the second.
+const FIRST: &str = "
+POST DEMO/heads [apiserver] server x1
+  stamp Head [kubewake-webhook] server x1
+    reconcile Head [head-operator] consumer
+      apply ChildA [head-operator] producer
+        PATCH DEMO/childas/{:name} [head-operator] client
+          PATCH DEMO/childas/{:name} [apiserver] server
+            stamp ChildA [kubewake-webhook] server
+        reconcile ChildA [head-operator] consumer
+          apply Deployment [head-operator] producer
+            PATCH APPS/deployments/{:name} [head-operator] client
+              PATCH APPS/deployments/{:name} [apiserver] server
+          status ChildA [head-operator] internal
+            PATCH DEMO/childas/{:name}/status [head-operator] client
+              PATCH DEMO/childas/{:name}/status [apiserver] server
+          POST EVENTS/events [head-operator] client
+            POST EVENTS/events [apiserver] server
+          ? PATCH EVENTS/events/{:name} [head-operator] client
+            ? PATCH EVENTS/events/{:name} [apiserver] server
+      GET DEMO/childas [head-operator] client
+        GET DEMO/childas [apiserver] server
+      status Head [head-operator] internal
+        PATCH DEMO/heads/{:name}/status [head-operator] client
+          PATCH DEMO/heads/{:name}/status [apiserver] server
+      POST EVENTS/events [head-operator] client
+        POST EVENTS/events [apiserver] server
+      ? PATCH EVENTS/events/{:name} [head-operator] client
+        ? PATCH EVENTS/events/{:name} [apiserver] server
+";
+
+/// What came of the second. Whatever takes over from the first trace links to it.
+const SECOND: &str = "
+PATCH DEMO/heads/{:name} [apiserver] server x1
+  stamp Head [kubewake-webhook] server ~> stamp Head x1
+    converge Head [head-operator] internal ~> stamp Head x1
+    reconcile Head [head-operator] consumer ~> stamp Head x1
+      apply ChildA [head-operator] producer x1
+        PATCH DEMO/childas/{:name} [head-operator] client x1
+          PATCH DEMO/childas/{:name} [apiserver] server x1
+            stamp ChildA [kubewake-webhook] server ~> apply ChildA x1
+        converge ChildA [head-operator] internal ~> apply ChildA x1
+        reconcile ChildA [head-operator] consumer ~> apply ChildA x1
+          apply Deployment [head-operator] producer
+            PATCH APPS/deployments/{:name} [head-operator] client
+              PATCH APPS/deployments/{:name} [apiserver] server
+          status ChildA [head-operator] internal
+            PATCH DEMO/childas/{:name}/status [head-operator] client
+              PATCH DEMO/childas/{:name}/status [apiserver] server
+          ? PATCH EVENTS/events/{:name} [head-operator] client
+            ? PATCH EVENTS/events/{:name} [apiserver] server
+        reconcile ChildA [head-operator] consumer
+          ? apply Deployment [head-operator] producer
+            ? PATCH APPS/deployments/{:name} [head-operator] client
+              ? PATCH APPS/deployments/{:name} [apiserver] server
+          status ChildA [head-operator] internal
+            PATCH DEMO/childas/{:name}/status [head-operator] client
+              PATCH DEMO/childas/{:name}/status [apiserver] server
+          POST EVENTS/events [head-operator] client
+            POST EVENTS/events [apiserver] server
+          ? PATCH EVENTS/events/{:name} [head-operator] client
+            ? PATCH EVENTS/events/{:name} [apiserver] server
+      GET DEMO/childas [head-operator] client
+        GET DEMO/childas [apiserver] server
+      status Head [head-operator] internal
+        PATCH DEMO/heads/{:name}/status [head-operator] client
+          PATCH DEMO/heads/{:name}/status [apiserver] server
+      ? PATCH EVENTS/events/{:name} [head-operator] client
+        ? PATCH EVENTS/events/{:name} [apiserver] server
+    reconcile Head [head-operator] consumer
+      # An answer that is newer than anything seen counts as a change, whoever made it.
+      ? apply ChildA [head-operator] producer
+        ? PATCH DEMO/childas/{:name} [head-operator] client
+      GET DEMO/childas [head-operator] client
+        GET DEMO/childas [apiserver] server
+      status Head [head-operator] internal
+        PATCH DEMO/heads/{:name}/status [head-operator] client
+          PATCH DEMO/heads/{:name}/status [apiserver] server
+      POST EVENTS/events [head-operator] client
+        POST EVENTS/events [apiserver] server
+      ? PATCH EVENTS/events/{:name} [head-operator] client
+        ? PATCH EVENTS/events/{:name} [apiserver] server
+";
 
 #[test]
-fn two_changes_are_two_traces_that_know_each_other() {
+fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
+    // No pod can start, so that the first is never ready.
+    kubectl.ok("cordon node-1");
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
+    let first = traced.traces.span("stamp Head", is_real);
+    traced.traces.becomes(&first.id.trace, &paths(FIRST));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
+    kubectl.ok("uncordon node-1");
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
     let traces = traced.end();
-    let first = traces.span("stamp Head", |span| span.links.is_empty());
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    assert_ne!(first.id.trace, second.id.trace);
-    traces.is(&second.id.trace, "");
-    traces.is(&first.id.trace, "");
+    traces.is(&first.id.trace, &paths(FIRST));
+    traces.is(&second.id.trace, &paths(SECOND));
+    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+}
+
+#[test]
+fn two_changes_at_once_are_two_traces_that_know_each_other() {
+    let Some(traced) = cluster(&TRUSTED) else { return };
+    let kubectl = &traced.kubectl;
+    let webhook = webhook(&traced);
+    kubectl.ok_with("apply -f -", &head("one", "first"));
+    kubectl.ok_with("apply -f -", &head("one", "second"));
+    let operator = operator(&traced, &[]);
+    wait_ready(&traced, "one");
+    stop(operator);
+    stop(webhook);
+    let traces = traced.end();
+    let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
+    let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
+    // Nobody saw the first, so that nobody has anything to take over from it: the second is as if it were the only one.
+    let instead = [
+        ("POST DEMO/heads [apiserver]", "PATCH DEMO/heads/{:name} [apiserver]"),
+        ("stamp Head [kubewake-webhook] server", "stamp Head [kubewake-webhook] server ~> stamp Head"),
+        ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
+    ];
+    let second_alone = instead.iter().fold(CONVERGENCE.to_owned(), |text, (from, to)| text.replace(from, to));
+    traces.is(&second.id.trace, &paths(&second_alone));
+    traces.is(
+        &first.id.trace,
+        &paths("POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1"),
+    );
     traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
 }

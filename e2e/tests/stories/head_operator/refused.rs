@@ -1,6 +1,6 @@
 //! A Deployment is refused, and later it is not.
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, paths, stop, wait_ready};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook};
 
 /// The rules of a cluster that take no such Deployment.
 const POLICY: &str = r#"
@@ -70,7 +70,7 @@ POST DEMO/heads [apiserver] server x1
 fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     kubectl.ok_with("apply -f -", POLICY);
     kubewake_e2e::eventually("the policy is in force", || {
         kubectl.run("create deployment x --image busybox --dry-run=server -- unwanted", "").code != 0
@@ -87,7 +87,7 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     stop(operator);
     stop(webhook);
     let traces = traced.end();
-    let trace = traces.span("stamp Head", |_| true).id.trace;
+    let trace = traces.span("stamp Head", is_real).id.trace;
     traces.is(&trace, &paths(TRACE));
     traces.tell_only(&OURS, &[&trace]);
     let failed = traces.span("reconcile ChildA", |span| span.error.is_some());

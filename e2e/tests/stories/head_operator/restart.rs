@@ -1,12 +1,12 @@
 //! The operator ends in the middle of its work.
 
-use super::{KINDS, OURS, TRUSTED, cluster, head, operator, paths, stop, wait_ready, whole::CONVERGENCE};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook, whole::CONVERGENCE};
 
 #[test]
 fn a_new_operator_goes_on_with_the_trace() {
     let Some(traced) = cluster(&TRUSTED) else { return };
     let kubectl = &traced.kubectl;
-    let webhook = traced.webhook(&KINDS, &[]);
+    let webhook = webhook(&traced);
     // No pod can start, so that nothing becomes ready.
     kubectl.ok("cordon node-1");
     let first = operator(&traced, &[]);
@@ -21,7 +21,7 @@ fn a_new_operator_goes_on_with_the_trace() {
     stop(second);
     stop(webhook);
     let traces = traced.end();
-    let trace = traces.span("stamp Head", |_| true).id.trace;
+    let trace = traces.span("stamp Head", is_real).id.trace;
     traces.is(&trace, &paths(CONVERGENCE));
     traces.tell_only(&OURS, &[&trace]);
 }

@@ -39,6 +39,8 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
                   plugin: TaintToleration [demo-scheduler] internal
               PATCH /api/v1/namespaces/{:namespace}/pods/{:name}/status [demo-scheduler] client
                 PATCH /api/v1/namespaces/{:namespace}/pods/{:name}/status [apiserver] server
+              POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [demo-scheduler] client
+                POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [apiserver] server
             SchedulePod [demo-scheduler] consumer ~> takeConfiguration x1
               schedulingCycle [demo-scheduler] internal
                 preFilter [demo-scheduler] internal
@@ -54,6 +56,8 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
                 bind [demo-scheduler] internal
                   POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding [demo-scheduler] client
                     POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding [apiserver] server
+              POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [demo-scheduler] client
+                POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [apiserver] server
         ",
     );
 }

@@ -1,5 +1,7 @@
 //! A configuration that is no good is refused, and the scheduler goes on with the old one.
 
+use kubewake_e2e::eventually;
+
 use super::{FIRST, OURS, SCHEDULER, Scene};
 
 #[test]
@@ -37,4 +39,19 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
         ",
     );
     traces.tell_only(&OURS, &[first, second, &attempt.id.trace]);
+}
+
+#[test]
+fn what_somebody_writes_past_the_operator_is_put_back_and_never_decides() {
+    let Some(scene) = Scene::start() else { return };
+    let kubectl = &scene.traced.kubectl;
+    let good = scene.configure(false, FIRST);
+    let config_map = "configmap demo-configuration --namespace scheduler-system";
+    let before = kubectl.field(config_map, ".data");
+    kubectl.ok(&format!("patch {config_map} --type=merge --patch {{\"data\":{{\"configuration.json\":\"{{}}\"}}}}"));
+    eventually("it is put back", || kubectl.field(config_map, ".data") == before);
+    eventually("all is well", || scene.field(".status.running.refused").is_empty());
+    assert_eq!(scene.field(".status.running.revision"), good);
+    scene.pod("still", "1m", "");
+    scene.node("still");
 }

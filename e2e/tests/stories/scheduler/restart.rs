@@ -16,13 +16,18 @@ fn a_new_scheduler_goes_on_with_the_same_configuration() {
     kubectl.ok(&format!("delete pod {before} --namespace scheduler-system --grace-period=0 --force"));
     scene.pod("waiting", "1m", "");
     assert_eq!(scene.node("waiting"), "node-3");
-    eventually("the new one says who it is", || ![String::new(), before.clone()].contains(&scene.field(".status.running.pod")));
+    eventually("the new one says who it is", || {
+        ![String::new(), before.clone()].contains(&scene.field(".status.running.pod"))
+    });
     assert_eq!(scene.field(".status.running.revision"), revision);
 
     let attempt = scene.attempt("waiting", "scheduled");
     let traces = &scene.traced.traces;
     let taken = traces.until("the span in which it took it", |spans| spans.get(&attempt.links[0]).cloned());
-    assert_eq!((taken.name.as_str(), taken.attribute("scheduler.configuration.revision")), ("takeConfiguration", &*revision));
+    assert_eq!(
+        (taken.name.as_str(), taken.attribute("scheduler.configuration.revision")),
+        ("takeConfiguration", &*revision)
+    );
     // Both took it in the trace of the one change.
     let all = traces.spans();
     let same = all.named("takeConfiguration").filter(|span| span.id.trace == taken.id.trace).count();

@@ -18,6 +18,33 @@ fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
 }
 
 #[test]
+fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
+    let Some(scene) = Scene::start_with(&[]) else { return };
+    scene.traced.kubectl.ok("label node node-3 disk=ssd");
+    scene.configure(true, FIRST);
+    let revision = scene.configure(true, SECOND);
+    let traces = scene.end();
+    let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
+    // The webhook believes the writer's own context more than the trace that the API server began, and links that. And the API server
+    // asks nobody whether a request is worth a trace.
+    let mut expected = shown(0);
+    for (of_friends, of_others) in [
+        (
+            "            stamp Pod [kubewake-webhook] server\n",
+            "        stamp Pod [kubewake-webhook] server ~> HTTP POST\n",
+        ),
+        (
+            "/pods [scheduler-operator] client\n      create",
+            "/pods [scheduler-operator] client\n        GET /api/v1/namespaces/{:namespace}/pods [apiserver] server\n      create",
+        ),
+    ] {
+        assert!(expected.contains(of_friends), "{expected}");
+        expected = expected.replace(of_friends, of_others);
+    }
+    traces.is(&taken.id.trace, &expected);
+}
+
+#[test]
 fn a_pod_that_brings_the_context_of_the_change_is_in_its_trace() {
     let Some(scene) = Scene::start() else { return };
     scene.configure(false, FIRST);

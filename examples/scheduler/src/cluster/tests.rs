@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn node(name: &str, cpu: &str) -> Node {
-    serde_json::from_value(json!({ "metadata": { "name": name }, "status": { "allocatable": { "cpu": cpu } } })).unwrap()
+    serde_json::from_value(json!({ "metadata": { "name": name }, "status": { "allocatable": { "cpu": cpu } } }))
+        .unwrap()
 }
 
 fn pod(name: &str, uid: &str, node: Option<&str>, phase: &str) -> Pod {

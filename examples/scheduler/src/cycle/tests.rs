@@ -1,5 +1,6 @@
 use std::{cell::Cell, time::Duration};
 
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,7 +15,7 @@ fn place(name: &str, labels: Value, spec: Value) -> Place {
     let node = json!({
         "metadata": { "name": name, "labels": labels }, "spec": spec, "status": { "allocatable": allocatable },
     });
-    Place::new(serde_json::from_value(node).unwrap())
+    Place::new(serde_json::from_value::<Node>(node).unwrap())
 }
 
 fn pod(cpu: &str, more: Value) -> Pod {

@@ -6,8 +6,8 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
         core::v1::{
-            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec, PodTemplateSpec,
-            ResourceRequirements, SecurityContext,
+            Capabilities, ConfigMap, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec,
+            PodTemplateSpec, ResourceRequirements, SecurityContext,
         },
     },
     apimachinery::pkg::{
@@ -138,7 +138,9 @@ fn container(scheduler: &Scheduler, operand: &Operand) -> Container {
     let args = own.map(str::to_owned).into_iter().chain(configuration).chain(operand.args.iter().cloned());
     let args = operand.command.iter().cloned().chain(args).collect();
     let env = [("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"), ("NODE_NAME", "spec.nodeName")];
-    let env = env.map(|(name, path)| from_field(name, path)).into_iter().chain(operand.telemetry.iter().cloned());
+    let mut env: Vec<EnvVar> = env.map(|(name, path)| from_field(name, path)).into();
+    let more = operand.telemetry.iter().filter(|more| env.iter().all(|own| own.name != more.name));
+    env.extend(more.cloned().collect::<Vec<_>>());
     let amounts = |amounts: &[(&str, &str)]| {
         Some(amounts.iter().map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned()))).collect())
     };
@@ -146,7 +148,7 @@ fn container(scheduler: &Scheduler, operand: &Operand) -> Container {
         name: "scheduler".to_owned(),
         image: Some(scheduler.spec.image.clone().unwrap_or_else(|| operand.image.clone())),
         args: Some(args),
-        env: Some(env.collect()),
+        env: Some(env),
         resources: Some(ResourceRequirements {
             requests: amounts(&[("cpu", "10m"), ("memory", "32Mi")]),
             limits: amounts(&[("memory", "128Mi")]),

@@ -71,6 +71,7 @@ async fn delete(pods: &Api<Pod>, name: &str) -> kube::Result<()> {
 /// Why it has no node, if its scheduler said so.
 fn nowhere(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let scheduled = conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    let scheduled =
+        conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     scheduled?.message.clone()
 }

@@ -18,8 +18,7 @@ impl Filter for NodeAffinity {
         let selected = wanted.all(|(label, value)| place.node.labels().get(label) == Some(value));
         let required =
             affinity(ask.spec).and_then(|all| all.required_during_scheduling_ignored_during_execution.as_ref());
-        let required =
-            required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches(term, &place.node)));
+        let required = required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches(term, &place.node)));
         let against = !(selected && required);
         against.then(|| "node(s) didn't match Pod's node affinity/selector".to_owned()).into_iter().collect()
     }

@@ -83,10 +83,7 @@ fn a_node_must_have_what_the_pod_needs() {
     let mut one = place("one", json!({}), json!({}));
     let asks = |cpu: &str, memory: &str| pod(json!({ "requests": { "cpu": cpu, "memory": memory } }));
     assert!(against("NodeResourcesFit", &asks("1", "1Gi"), &one).is_empty());
-    assert_eq!(
-        against("NodeResourcesFit", &asks("1001m", "2Gi"), &one),
-        ["Insufficient cpu", "Insufficient memory"]
-    );
+    assert_eq!(against("NodeResourcesFit", &asks("1001m", "2Gi"), &one), ["Insufficient cpu", "Insufficient memory"]);
     one.put(&Resources::of_pod(&asks("600m", "0")));
     assert_eq!(against("NodeResourcesFit", &asks("500m", "0"), &one), ["Insufficient cpu"]);
     one.put(&Resources::of_pod(&asks("0", "0")));

@@ -25,7 +25,9 @@ fn amounts_are_read_as_kubernetes_does() {
 
 #[test]
 fn what_is_no_amount_is_none() {
-    for text in ["", "m", "1.2.3", "1 Gi", "1x", "--1", "1e", "1e99", "Ki", "1Kii", "99999999999999999999999999999999Ei"] {
+    for text in
+        ["", "m", "1.2.3", "1 Gi", "1x", "--1", "1e", "1e99", "Ki", "1Kii", "99999999999999999999999999999999Ei"]
+    {
         assert_eq!(thousandths(text), None, "{text}");
     }
 }

@@ -9,7 +9,10 @@ fn pod(name: &str, priority: i32, created: u32) -> Arc<Pod> {
         "name": name, "namespace": "default", "uid": format!("uid-{name}"),
         "creationTimestamp": format!("2026-01-01T00:00:{created:02}Z"),
     });
-    Arc::new(serde_json::from_value(json!({ "metadata": metadata, "spec": { "containers": [], "priority": priority } })).unwrap())
+    Arc::new(
+        serde_json::from_value(json!({ "metadata": metadata, "spec": { "containers": [], "priority": priority } }))
+            .unwrap(),
+    )
 }
 
 fn after(start: Instant, seconds: u64) -> Instant {

@@ -11,27 +11,25 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
     core::Status,
-    runtime::events::{Event, EventType, Recorder, Reporter},
+    runtime::events::{Event, EventType, Reporter},
 };
+use kubewake_trail::{Trail, events::Events};
 use serde_json::json;
 
 use super::MANAGER;
-
-/// The API server takes no longer note.
-const LONGEST_NOTE: usize = 1024;
 
 /// Writes about pods.
 #[derive(Clone)]
 pub struct Pods {
     client: Client,
-    events: Recorder,
+    events: Events,
 }
 
 impl Pods {
     /// In the name of a scheduler and of the pod that it is.
-    pub fn new(client: Client, name: &str, pod: &str) -> Self {
+    pub fn new(client: Client, trail: &Trail, name: &str, pod: &str) -> Self {
         let reporter = Reporter { controller: name.to_owned(), instance: Some(pod.to_owned()) };
-        Self { events: Recorder::new(client.clone(), reporter), client }
+        Self { events: trail.events(client.clone(), reporter), client }
     }
 
     /// Gives a pod its node. What is to be known about that stays with the pod, as annotations.
@@ -69,16 +67,20 @@ impl Pods {
         Ok(())
     }
 
-    /// Tells in an event that a pod has its node, or why it has none. Nothing depends on it.
+    /// Tells in an event that a pod has its node, or why it has none. Nothing depends on it. The event names the trace that is current.
     pub async fn tell(&self, pod: &Pod, what: Result<&str, &str>) {
         let (type_, reason, note) = match what {
             Ok(node) => {
-                let note = format!("Successfully assigned {}/{} to {node}", pod.namespace().unwrap_or_default(), pod.name_any());
+                let note = format!(
+                    "Successfully assigned {}/{} to {node}",
+                    pod.namespace().unwrap_or_default(),
+                    pod.name_any()
+                );
                 (EventType::Normal, "Scheduled", note)
             }
             Err(why) => (EventType::Warning, "FailedScheduling", why.to_owned()),
         };
-        let note = Some(note.chars().take(LONGEST_NOTE).collect());
+        let note = Some(note);
         let event = Event { type_, reason: reason.to_owned(), note, action: "Scheduling".to_owned(), secondary: None };
         if let Err(error) = self.events.publish(&event, &pod.object_ref(&())).await {
             tracing::debug!(kind = "Pod", namespace = pod.namespace(), name = pod.name_any(), %error, "an event is lost");

@@ -18,7 +18,10 @@
 //! An attempt is over before its spans are made, of what it tells of itself: whether a pod that fits nowhere for the same reason as before is worth
 //! a trace is known only then.
 
-use std::{borrow::Cow, time::{Duration, SystemTime}};
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime},
+};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
@@ -146,24 +149,33 @@ impl Spans {
             KeyValue::new(key::ATTEMPT, i64::from(turn.attempt)),
             KeyValue::new(key::WAIT, wait),
         ]);
-        let builder = SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
+        let builder =
+            SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
         let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
         // Not when it begins: whether a pod's trace is sampled is not for the configuration to say.
         open.0.span().add_link(taken.clone(), Vec::new());
-        let attempt = self.open("schedulingCycle", &open.0, cycle.span.start, [KeyValue::new(key::PHASE, "scheduling")]);
-        self.phase("preFilter", &attempt, &cycle.before, &[], of_requests);
-        let nodes = &[KeyValue::new(key::NODES, number(cycle.nodes)), KeyValue::new(key::FEASIBLE, number(cycle.feasible()))];
-        self.phase("filter", &attempt, &cycle.filter, nodes, of_rejections);
-        let totals = cycle.outcome.as_ref().map(|chosen| chosen.totals.as_slice()).unwrap_or_default();
-        if let Some(score) = &cycle.score {
-            self.phase("score", &attempt, score, &[KeyValue::new(key::TOTALS, points(totals))], of_scores);
-        }
         match &cycle.outcome {
             Ok(chosen) => open.set(key::NODE, chosen.node.clone()),
             Err(_) => open.set(key::RESULT, "unschedulable"),
         }
-        attempt.span().end_with_timestamp(cycle.span.end);
+        if open.0.span().is_recording() {
+            self.cycle(&open.0, cycle);
+        }
         open
+    }
+
+    fn cycle(&self, attempt: &Context, cycle: &Cycle) {
+        let Span { start, end } = cycle.span;
+        let span = self.open("schedulingCycle", attempt, start, [KeyValue::new(key::PHASE, "scheduling")]);
+        self.phase("preFilter", &span, &cycle.before, &[], of_requests);
+        let (all, feasible) = (number(cycle.nodes), number(cycle.feasible()));
+        let nodes = [KeyValue::new(key::NODES, all), KeyValue::new(key::FEASIBLE, feasible)];
+        self.phase("filter", &span, &cycle.filter, &nodes, of_rejections);
+        let totals = cycle.outcome.as_ref().map(|chosen| chosen.totals.as_slice()).unwrap_or_default();
+        if let Some(score) = &cycle.score {
+            self.phase("score", &span, score, &[KeyValue::new(key::TOTALS, points(totals))], of_scores);
+        }
+        span.span().end_with_timestamp(end);
     }
 
     /// The pod gets its node, in a span within that of its attempt.
@@ -181,10 +193,9 @@ impl Spans {
     }
 
     /// The first pod that a configuration decided, told in the trace of the configuration: from there one finds the pod's, as from the pod's one
-    /// finds that. Where both are one, nothing needs to be found, and after a long time it would only make an old trace grow.
+    /// finds that. After a long time it would only make an old trace grow.
     pub fn first(&self, taken: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
-        let late = at.elapsed().is_ok_and(|passed| passed > FIRST_WITHIN);
-        if late || !attempt.is_valid() || attempt.trace_id() == taken.trace_id() {
+        if !taken.is_valid() || at.elapsed().is_ok_and(|passed| passed > FIRST_WITHIN) {
             return;
         }
         let builder = SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.of_pod(pod));

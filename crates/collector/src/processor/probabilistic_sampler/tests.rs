@@ -59,12 +59,15 @@ fn attributes(settings: &Settings, record: &str) -> Option<Vec<(String, String)>
 const HALF: &str = "fefefefefefefefefe80000000000000";
 const RARE: &str = "111111111111111111ffffffffffffff";
 
+/// Modes, percentage, precision, trace id and trace state, and the trace state of what is kept.
+type Case<'a> = (&'a [SamplerMode], f32, u8, &'a str, &'a str, Option<&'a str>);
+
 #[test]
 fn consistent_modes_follow_the_specification() {
     use SamplerMode::{Equalizing, Proportional};
     let both = [Equalizing, Proportional];
     let (one, other) = ([Equalizing], [Proportional]);
-    let cases: &[(&[SamplerMode], f32, u8, &str, &str, Option<&str>)] = &[
+    let cases: &[Case<'_>] = &[
         (&both, 100.0, 4, HALF, "", Some("ot=th:0")),
         (&both, 200.0, 4, HALF, "", Some("ot=th:0")),
         (&both, 50.0, 4, HALF, "", Some("ot=th:8")),
@@ -225,13 +228,13 @@ fn the_same_records_are_kept_as_by_the_collector() {
         let id = [[0; 8], [n; 8]].concat();
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut attributes = vec![format!(r#"{{"key": "rando", "value": {{"intValue": {}}}}}"#, hash::fnv1a(123, &id))];
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             let bytes = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, &id);
             attributes.push(format!(r#"{{"key": "foo", "value": {{"bytesValue": "{bytes}"}}}}"#));
             let text = if n == 0 { "" } else { &hex };
             attributes.push(format!(r#"{{"key": "bar", "value": {{"stringValue": "{text}"}}}}"#));
         }
-        if n % 4 == 0 {
+        if n.is_multiple_of(4) {
             attributes.push(r#"{"key": "priority", "value": {"doubleValue": 100}}"#.to_owned());
         }
         format!(r#"{{"traceId": "{hex}", "attributes": [{}]}}"#, attributes.join(","))

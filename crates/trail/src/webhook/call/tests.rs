@@ -195,6 +195,14 @@ fn garbage_is_ignored_and_counted() {
 }
 
 #[test]
+fn names_that_are_too_long_are_cut() {
+    let mut review = review(json!(null), object("1", json!({})));
+    review["request"]["kind"]["kind"] = json!("é".repeat(1 << 20));
+    let (_, span) = stage().call(&review, None);
+    assert!(span.name.len() <= 6 + LONGEST_NAME && attribute(&span, "k8s.object.kind").len() <= LONGEST_NAME);
+}
+
+#[test]
 fn a_dry_run_is_answered_alike_and_says_so() {
     let mut review = review(json!(null), object("1", json!({})));
     review["request"]["dryRun"] = json!(true);

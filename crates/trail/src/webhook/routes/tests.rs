@@ -64,13 +64,16 @@ async fn what_is_too_long_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn all_calls_together_hold_a_bounded_number_of_bytes() {
     let webhook = webhook();
-    let router = webhook.router(Arc::default());
-    let most = BUDGET * 1024 / MOST_BYTES;
-    // Those that have room are read for two seconds; the others come at the same moment and wait as long.
-    let all = (0..=most).map(|_| send(&router, Body::new(Never(Some(MOST_BYTES as u64)))));
-    let all = futures_util::future::join_all(all).await;
-    assert_eq!(all.iter().filter(|status| **status == StatusCode::SERVICE_UNAVAILABLE).count(), 1, "{all:?}");
-    assert_eq!(all.iter().filter(|status| **status == StatusCode::REQUEST_TIMEOUT).count(), most);
+    let budget = Arc::new(Semaphore::new(BUDGET));
+    let shared = Arc::new(Shared { webhook: Arc::clone(&webhook), budget: Arc::clone(&budget), ready: Arc::default() });
+    let router = routes(shared);
+    let others = budget.acquire_many(u32::try_from(BUDGET).unwrap()).await.unwrap();
+    let small = || Body::from("{}");
+    assert_eq!(send(&router, small()).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(webhook.counters().troubles(Trouble::Busy), 1);
+    drop(others);
+    assert_eq!(send(&router, small()).await, StatusCode::BAD_REQUEST);
+    assert_eq!(budget.available_permits(), BUDGET, "what is answered holds nothing");
 }
 
 #[tokio::test]

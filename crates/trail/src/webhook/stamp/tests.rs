@@ -229,7 +229,7 @@ fn any_annotations() -> impl proptest::strategy::Strategy<Value = BTreeMap<Strin
     let keys =
         [PARENT, SPEC, PREVIOUS, "tracing.k8s.io/tracestate", "traceparent", "trail.kubewake.io/changed", "mine"];
     let values = [A, B, C, "", "x", "a=b", "1970-01-01T00:00:00Z", "{}"];
-    let pair = (proptest::sample::select(&keys[..]), proptest::sample::select(&values[..]));
+    let pair = (proptest::sample::select(keys.to_vec()), proptest::sample::select(values.to_vec()));
     proptest::collection::btree_map(pair.0.prop_map(str::to_owned), pair.1.prop_map(str::to_owned), 0..5)
 }
 

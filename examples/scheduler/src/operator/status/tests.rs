@@ -6,7 +6,8 @@ use crate::api::Refused;
 fn scheduler(running: Option<Running>) -> Scheduler {
     let mut scheduler = Scheduler::new("demo", serde_json::from_value(json!({})).unwrap());
     scheduler.metadata.generation = Some(2);
-    scheduler.status = Some(SchedulerStatus { running, revision: Some("old".to_owned()), ..SchedulerStatus::default() });
+    scheduler.status =
+        Some(SchedulerStatus { running, revision: Some("old".to_owned()), ..SchedulerStatus::default() });
     scheduler
 }
 

@@ -1,0 +1,425 @@
+//! `tail_sampling`: keeps whole traces, decided on when their spans are there.
+//!
+//! A request is read once, without a lock: each span's trace, what it says to the policies, and which shard it goes to. A shard copies its
+//! spans into segments and adds what they say to their traces. When it is time, a trace is judged by what was noted of it, so that
+//! only the spans of kept traces are ever touched again.
+//!
+//! *Guarantees.*
+//! - What was acknowledged is held: its bytes, and the places of its traces in the table, are charged to the pipeline's memory until it is handed on or
+//!   dropped by a decision. Decisions that are remembered are beside that, and bounded by `num_traces` and the sizes of the caches. A request for which there is no memory is refused as a whole. The next step's refusal is waited out, as for anything
+//!   that was acknowledged.
+//! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it: decisions take the shard's lock for a few
+//!   hundred traces at a time, and what is kept is written and handed on without it. Shards share counters and limits, and no lock.
+//! - Spans that come late follow the decision on their trace as long as it is remembered: in the table, up to `num_traces` traces, or in
+//!   the decision caches.
+//! - A trace for which there is no room is decided on early, never dropped for that reason alone; only `maximum_trace_size_bytes` does so.
+//! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and kept spans say at which
+//!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again.
+//! - New policies are in force for what waits already; limits of policies that did not change keep what they have used.
+//!
+//! *Assumes* that all spans of a trace come to this process; see the `loadbalancing` exporter.
+//!
+//! *Does not* keep the order of spans or their requests together, nor know who sent them. Does not survive the process. Does not
+//! change the number of shards while it runs. Decisions that are pushed out of a cache are forgotten, and late spans are a new trace then.
+
+mod arrival;
+mod cache;
+mod id;
+mod outbox;
+mod output;
+mod policy;
+mod shard;
+mod store;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod write;
+
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use futures_util::FutureExt;
+use kubewake_config::model::TailSampling as Settings;
+use tokio::time::Instant;
+
+use self::{
+    arrival::Arrival,
+    id::IdHash,
+    outbox::Outbox,
+    output::Marks,
+    policy::{Policies, Stamp},
+    shard::{Moment, Rules, Shard, Step, TICK},
+};
+use crate::core::{
+    Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, TailStats,
+};
+
+/// New traces do not wait any more when so much of the memory for new requests is in use, in percent, and wait again at so much.
+const OVERLOAD: (u64, u64) = (85, 60);
+
+/// With fewer traces in a shard than that its share of a limit would be far from the limit.
+const TRACES_PER_SHARD: usize = 1024;
+
+/// The processor, in one pipeline.
+pub struct TailSampler {
+    rules: ArcSwap<Rules>,
+    hash: IdHash,
+    lanes: Vec<Lane>,
+    next: Link,
+    start: Instant,
+    stats: Arc<ProcessorStats>,
+    sampling: Arc<TailStats>,
+    /// A charge for nothing, to reserve memory for what is written.
+    account: ArcSwapOption<Charge>,
+    overloaded: AtomicBool,
+    retired: AtomicBool,
+}
+
+/// A shard with what leaves it.
+struct Lane {
+    shard: Shard,
+    outbox: Arc<Outbox>,
+}
+
+/// A request that was read.
+struct Request {
+    part: Part,
+    arrival: Arrival,
+    /// For what was read.
+    _charge: Charge,
+}
+
+impl TailSampler {
+    /// A sampler that leads nowhere yet.
+    pub fn new(settings: Settings, stats: Arc<ProcessorStats>, sampling: Arc<TailStats>) -> Arc<Self> {
+        let shards = number_of_shards(&settings);
+        let rules = Rules::new(settings, shards, &sampling, None);
+        let hash = IdHash::new();
+        let lane = |_| Lane { shard: Shard::new(hash, &rules, shards, &sampling), outbox: Arc::default() };
+        Arc::new(Self {
+            lanes: (0..shards).map(lane).collect(),
+            rules: ArcSwap::from_pointee(rules),
+            hash,
+            next: Link::default(),
+            start: Instant::now(),
+            stats,
+            sampling,
+            account: ArcSwapOption::empty(),
+            overloaded: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+        })
+    }
+
+    /// Puts new settings in force; what waits still waits, and is decided on by the new policies.
+    pub fn reconfigure(&self, settings: Settings) {
+        let old = self.rules.load_full();
+        let sizes = |settings: &Settings| (settings.sampled_cache_size, settings.non_sampled_cache_size);
+        let new = Arc::new(Rules::new(settings, self.lanes.len(), &self.sampling, Some(&old.policies)));
+        self.rules.store(new.clone());
+        for lane in self.lanes.iter().filter(|_| sizes(&old.settings) != sizes(&new.settings)) {
+            lane.shard.state().make_caches(&new.settings, self.lanes.len());
+        }
+    }
+
+    /// Reads all requests of a batch, if there is memory for what is noted of them.
+    fn read(&self, batch: Batch, rules: &Rules) -> Result<Vec<Request>, Refusal> {
+        let read = |part: Part| {
+            let _charge = part.charge.another(Arrival::cost(part.items)).ok_or_else(Refusal::memory)?;
+            let bytes = part.bytes.clone();
+            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, self.lanes.len());
+            let arrival = arrival.ok_or_else(|| Refusal::invalid("the request is too long to be sampled"))?;
+            Ok(Request { part, arrival, _charge })
+        };
+        batch.into_parts().into_iter().map(read).collect()
+    }
+
+    /// Reserves memory for all of it, or for nothing.
+    fn reserve(&self, requests: &[Request]) -> Option<Vec<Charge>> {
+        let mut charges = Vec::new();
+        for request in requests {
+            for share in (0..self.lanes.len()).filter_map(|lane| request.arrival.share(lane)) {
+                charges.push(request.part.charge.to_hold(share.cost())?);
+            }
+        }
+        Some(charges)
+    }
+
+    /// Whether a shard that gets some of it has as many traces as may wait.
+    fn is_full(&self, requests: &[Request], rules: &Rules) -> bool {
+        let gets_some = |lane: usize| requests.iter().any(|request| request.arrival.share(lane).is_some());
+        let mut full = self.lanes.iter().enumerate().filter(|(at, _)| gets_some(*at));
+        // One that went decides at once, so that nobody need wait.
+        !self.retired() && full.any(|(_, lane)| lane.shard.state().is_full(rules))
+    }
+
+    /// Takes requests for which memory was reserved.
+    fn accept(self: &Arc<Self>, requests: Vec<Request>, charges: Vec<Charge>) {
+        let rules = self.rules.load_full();
+        let mut charges = charges.into_iter();
+        for Request { part, arrival, .. } in requests {
+            self.open_account(&part.charge);
+            self.stats.incoming.fetch_add(arrival.records.len() as u64, Ordering::Relaxed);
+            let moment = self.moment();
+            for (at, lane) in self.lanes.iter().enumerate() {
+                if arrival.share(at).is_none() {
+                    continue;
+                }
+                let charge = charges.next().unwrap_or_else(Charge::free);
+                let (at_once, attend) = lane.add(&arrival, at, charge, &rules, moment, self.retired());
+                if attend {
+                    tokio::spawn(self.clone().look_after(at));
+                }
+                self.forward(lane, &part, &arrival, &at_once, &rules);
+            }
+        }
+    }
+
+    /// Looks after a shard until it holds nothing. A panic there would be a mistake of ours, and costs what was being written, not the shard.
+    async fn look_after(self: Arc<Self>, at: usize) {
+        while AssertUnwindSafe(self.clone().attend(at)).catch_unwind().await.is_err() {
+            tracing::error!(shard = at, "a decision broke; the shard goes on");
+        }
+    }
+
+    /// Decides on what a shard holds when it is time, until it holds nothing.
+    async fn attend(self: Arc<Self>, at: usize) {
+        let Some(lane) = self.lanes.get(at) else { return };
+        loop {
+            let rules = self.rules.load_full();
+            let (moment, began) = (self.moment(), Instant::now());
+            let step = lane.shard.state().step(&rules, moment);
+            if !matches!(step, Step::Until(_)) {
+                self.sampling.decision_time.record(began.elapsed().as_millis() as u64);
+            }
+            lane.shard.room.notify_waiters();
+            match step {
+                Step::Write(work, pages) => {
+                    let segments = self.write(lane, work, pages, &rules).await;
+                    lane.shard.state().written(&segments);
+                    tokio::task::yield_now().await;
+                }
+                Step::Again => tokio::task::yield_now().await,
+                Step::Until(tick) => {
+                    let time = TICK.saturating_mul(u32::try_from(tick).unwrap_or(u32::MAX));
+                    // Whichever is first; then it is looked at again.
+                    let _ = tokio::time::timeout_at(self.start + time, lane.shard.news.notified()).await;
+                }
+                Step::Nothing => return,
+            }
+        }
+    }
+
+    /// Where memory for what is written comes from: the account of the pipeline that requests come through.
+    fn open_account(&self, charge: &Charge) {
+        let known = self.account.load();
+        if !known.as_ref().is_some_and(|account| account.is_of_the_same(charge)) {
+            self.account.store(charge.another(0).map(Arc::new));
+        }
+    }
+
+    fn retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// This moment, with a look at the memory.
+    fn moment(&self) -> Moment {
+        let fill = self.account.load().as_ref().and_then(|account| account.fill());
+        let (used, limit) = fill.unwrap_or((0, u64::MAX));
+        let was = self.overloaded.load(Ordering::Relaxed);
+        let percent = u128::from(used) * 100 / u128::from(limit.max(1));
+        let overloaded = percent >= u128::from(if was { OVERLOAD.1 } else { OVERLOAD.0 });
+        if overloaded != was && self.overloaded.swap(overloaded, Ordering::Relaxed) != overloaded {
+            self.tell(overloaded);
+        }
+        // One trace never takes more than an eighth of what there is. One that went lets nothing wait, and need not look on.
+        Moment { now: self.start.elapsed(), overloaded: overloaded && !self.retired(), largest: limit / 8 }
+    }
+
+    fn tell(&self, overloaded: bool) {
+        self.sampling.overloaded.store(overloaded, Ordering::Relaxed);
+        if overloaded {
+            self.sampling.overloads.fetch_add(1, Ordering::Relaxed);
+            let percentage = self.rules.load().settings.overload_percentage;
+            tracing::warn!(percentage, "memory runs short: new traces do not wait, a share of them is kept at random");
+        } else {
+            tracing::info!("there is memory again: new traces wait for their decision");
+        }
+    }
+}
+
+impl Lane {
+    /// Hands a shard its part. Says which spans need not wait, and whether somebody must look after the shard.
+    fn add(
+        &self,
+        arrival: &Arrival,
+        at: usize,
+        charge: Charge,
+        rules: &Rules,
+        moment: Moment,
+        retired: bool,
+    ) -> (Vec<(usize, Stamp)>, bool) {
+        let mut state = self.shard.state();
+        let at_once = state.add(arrival, at, charge, rules, moment);
+        state.flushing |= retired;
+        let attend = state.wants_attention();
+        let news = state.has_news() || retired;
+        drop(state);
+        if news {
+            self.shard.news.notify_one();
+        }
+        (at_once, attend)
+    }
+
+    /// Ends when nothing waits, and everything was handed on.
+    async fn flushed(&self) {
+        loop {
+            let (room, sent) = (self.shard.room.notified(), self.outbox.sent.notified());
+            tokio::pin!(room, sent);
+            // Registered before the look, so that nothing that happens in between is missed.
+            room.as_mut().enable();
+            sent.as_mut().enable();
+            if self.shard.state().is_idle() && self.outbox.is_empty() {
+                return;
+            }
+            tokio::select! {
+                () = room => {}
+                () = sent => {}
+            }
+        }
+    }
+}
+
+impl Rules {
+    fn new(settings: Settings, shards: usize, stats: &TailStats, old: Option<&Policies>) -> Self {
+        let policies = Policies::new(&settings, stats, old);
+        Self { traces: settings.num_traces.div_ceil(shards), policies, settings }
+    }
+
+    fn marks(&self, late: bool) -> Marks<'_> {
+        Marks { stamps: &self.policies.stamps, record: self.settings.record_policy, late }
+    }
+}
+
+impl AsRef<Link> for TailSampler {
+    fn as_ref(&self) -> &Link {
+        &self.next
+    }
+}
+
+impl Consumer for TailSampler {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+        let items = batch.items() as u64;
+        if pressure == Pressure::Wait {
+            return Answer::later(async move { self.accept_when_there_is_memory(batch).await });
+        }
+        let rules = self.rules.load_full();
+        let requests = match self.read(batch, &rules) {
+            Ok(requests) => requests,
+            Err(refusal) => return self.refuse(items, refusal),
+        };
+        if rules.settings.block_on_overflow && self.is_full(&requests, &rules) {
+            return Answer::later(async move { self.accept_when_there_is_room(requests).await });
+        }
+        match self.reserve(&requests) {
+            Some(charges) => {
+                self.accept(requests, charges);
+                Answer::Now(Ok(()))
+            }
+            None => self.refuse(items, Refusal::memory()),
+        }
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, _: &Batch, _: DropReason) {}
+}
+
+impl TailSampler {
+    /// It is time for everything that waits.
+    fn hurry(&self) {
+        for lane in &self.lanes {
+            let mut state = lane.shard.state();
+            state.flushing |= !state.is_idle();
+            drop(state);
+            lane.shard.news.notify_one();
+        }
+    }
+
+    fn refuse(&self, items: u64, refusal: Refusal) -> Answer {
+        self.stats.refused.fetch_add(items, Ordering::Relaxed);
+        Answer::Now(Err(refusal))
+    }
+
+    /// Takes what was acknowledged before: waits until there is memory to read it, and to hold it.
+    async fn accept_when_there_is_memory(self: Arc<Self>, batch: Batch) -> Result<(), Refusal> {
+        loop {
+            match self.read(batch.clone(), &self.rules.load_full()) {
+                Ok(requests) => return self.accept_when_there_is_room(requests).await,
+                Err(refusal) if !refusal.is_retryable() => return Err(refusal),
+                Err(_) => tokio::time::sleep(TICK / 2).await,
+            }
+        }
+    }
+
+    /// Waits until there are fewer traces, where that is wanted, and memory.
+    async fn accept_when_there_is_room(self: Arc<Self>, requests: Vec<Request>) -> Result<(), Refusal> {
+        loop {
+            let rules = self.rules.load_full();
+            let full = rules.settings.block_on_overflow && self.is_full(&requests, &rules);
+            match if full { None } else { self.reserve(&requests) } {
+                Some(charges) => {
+                    self.accept(requests, charges);
+                    return Ok(());
+                }
+                // Room comes with decisions, which come tick by tick; memory comes from anywhere.
+                None => tokio::time::sleep(TICK / 2).await,
+            }
+        }
+    }
+}
+
+impl Processor for TailSampler {
+    fn next(&self) -> &Link {
+        &self.next
+    }
+
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+        self.hurry();
+    }
+
+    fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            self.hurry();
+            for lane in &self.lanes {
+                lane.flushed().await;
+            }
+        })
+    }
+}
+
+impl Drop for TailSampler {
+    fn drop(&mut self) {
+        // Counters outlive whoever counts, and this is a state.
+        self.sampling.overloaded.store(false, Ordering::Relaxed);
+    }
+}
+
+/// One for each core, but no more than leave each of them enough of what is limited.
+fn number_of_shards(settings: &Settings) -> usize {
+    if settings.num_shards > 0 {
+        return settings.num_shards;
+    }
+    let limits = [settings.num_traces, settings.sampled_cache_size, settings.non_sampled_cache_size];
+    let least = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.min(least / TRACES_PER_SHARD).clamp(1, 256)
+}

@@ -1,0 +1,212 @@
+//! Spans that were kept, written as a request.
+//!
+//! *Guarantees.* Spans of one resource and scope that are written together share one entry, so that what is written is not larger than
+//! what came, whoever chose the size of a resource. Spans are copied as they are, but for a `th` in their trace state. *Assumes*
+//! that equal headers are the same bytes in memory, as they are for spans that came together.
+
+use std::borrow::Cow;
+
+use kubewake_otlp::{
+    TraceState,
+    probability::Threshold,
+    view::{KeyValue, View},
+    wire::{Fields, len_field_size, put_bool, put_bytes, put_header},
+};
+
+use super::{
+    policy::{Stamp, Stamps},
+    wire,
+};
+
+/// A span to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    /// The fields of its resource entry, without scopes.
+    pub(super) resource: &'a [u8],
+    /// The fields of its scope entry, without spans.
+    pub(super) scope: &'a [u8],
+    /// The content of the span.
+    pub(super) span: &'a [u8],
+    pub(super) stamp: Stamp,
+}
+
+/// How decisions are written down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks<'a> {
+    pub(super) stamps: &'a Stamps,
+    /// Scopes say which policy kept their spans.
+    pub(super) record: bool,
+    /// The decision was there before the spans.
+    pub(super) late: bool,
+}
+
+/// A request whose size is known.
+pub(super) struct Draft<'a> {
+    resources: Vec<Resource<'a>>,
+    items: usize,
+    unreadable: u64,
+    size: usize,
+}
+
+struct Resource<'a> {
+    fields: &'a [u8],
+    scopes: Vec<Scope<'a>>,
+    size: usize,
+}
+
+struct Scope<'a> {
+    fields: Cow<'a, [u8]>,
+    spans: Vec<Cow<'a, [u8]>>,
+    size: usize,
+}
+
+impl<'a> Draft<'a> {
+    /// Puts spans in order.
+    pub(super) fn new(mut pieces: Vec<Piece<'a>>, marks: &Marks<'_>) -> Self {
+        // Empty headers of different entries may be at one place, so that both count.
+        pieces.sort_by_key(|piece| {
+            (piece.resource.as_ptr(), piece.resource.len(), piece.scope.as_ptr(), piece.stamp, piece.span.as_ptr())
+        });
+        let mut draft = Self { resources: Vec::new(), items: pieces.len(), unreadable: 0, size: 0 };
+        let mut scopes: Vec<(&[u8], Scope<'_>)> = Vec::new();
+        let same = |a: &Piece<'_>, b: &Piece<'_>| {
+            std::ptr::eq(a.resource, b.resource) && std::ptr::eq(a.scope, b.scope) && a.stamp == b.stamp
+        };
+        for group in pieces.chunk_by(same) {
+            let Some(first) = group.first() else { continue };
+            scopes.push((first.resource, draft.scope(first, group, marks)));
+        }
+        for (fields, scope) in scopes {
+            draft.add(fields, scope);
+        }
+        let sizes = draft.resources.iter().map(|resource| len_field_size(wire::RESOURCE_ENTRY, resource.size));
+        draft.size = sizes.sum();
+        draft
+    }
+
+    fn scope(&mut self, first: &Piece<'a>, group: &[Piece<'a>], marks: &Marks<'_>) -> Scope<'a> {
+        let fields = match marks.record {
+            true => Cow::Owned(recorded(first.scope, first.stamp, marks)),
+            false => Cow::Borrowed(first.scope),
+        };
+        let threshold = marks.stamps.threshold(first.stamp);
+        let spans: Vec<_> = group.iter().map(|piece| self.span(piece.span, threshold)).collect();
+        let size = fields.len() + spans.iter().map(|span| len_field_size(wire::SPAN, span.len())).sum::<usize>();
+        Scope { fields, spans, size }
+    }
+
+    fn span(&mut self, span: &'a [u8], threshold: Option<Threshold>) -> Cow<'a, [u8]> {
+        let Some(threshold) = threshold else { return Cow::Borrowed(span) };
+        match with_threshold(span, threshold) {
+            Ok(written) => written.map_or(Cow::Borrowed(span), Cow::Owned),
+            Err(()) => {
+                self.unreadable += 1;
+                Cow::Borrowed(span)
+            }
+        }
+    }
+
+    fn add(&mut self, fields: &'a [u8], scope: Scope<'a>) {
+        let size = len_field_size(wire::SCOPE_ENTRY, scope.size);
+        match self.resources.last_mut().filter(|last| std::ptr::eq(last.fields, fields)) {
+            Some(last) => {
+                last.size += size;
+                last.scopes.push(scope);
+            }
+            None => self.resources.push(Resource { fields, size: fields.len() + size, scopes: vec![scope] }),
+        }
+    }
+
+    /// How long the request will be.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many spans are in it.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// How many of them have a trace state that nobody can read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Writes it.
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.size);
+        for resource in &self.resources {
+            put_header(&mut out, wire::RESOURCE_ENTRY, resource.size);
+            out.extend_from_slice(resource.fields);
+            for scope in &resource.scopes {
+                put_header(&mut out, wire::SCOPE_ENTRY, scope.size);
+                out.extend_from_slice(&scope.fields);
+                for span in &scope.spans {
+                    put_bytes(&mut out, wire::SPAN, span);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The span with the threshold in its trace state; `None` if it was sampled at a higher one before, which it keeps.
+fn with_threshold(span: &[u8], threshold: Threshold) -> Result<Option<Vec<u8>>, ()> {
+    let old = Fields::new(span).last_of(wire::span::TRACE_STATE).and_then(|field| field.as_len()).unwrap_or_default();
+    let state = TraceState::parse(old).map_err(drop)?;
+    if state.threshold().is_some_and(|before| before >= threshold) {
+        return Ok(None);
+    }
+    let mut new = Vec::new();
+    state.write(Some(threshold), None, &mut new);
+    let mut out = Vec::with_capacity(span.len() + new.len() + 4);
+    for field in Fields::new(span).filter(|field| !field.is_len(wire::span::TRACE_STATE)) {
+        out.extend_from_slice(field.raw);
+    }
+    put_bytes(&mut out, wire::span::TRACE_STATE, &new);
+    Ok(Some(out))
+}
+
+const POLICY: &str = "tailsampling.policy";
+const COMPOSITE: &str = "tailsampling.composite_policy";
+const CACHED: &str = "tailsampling.cached_decision";
+
+/// The fields of a scope entry, with attributes that say who decided. Attributes of these names that were there go.
+fn recorded(fields: &[u8], stamp: Stamp, marks: &Marks<'_>) -> Vec<u8> {
+    let (mut others, mut scope) = (Vec::new(), Vec::new());
+    let is_ours = |attribute: &[u8]| {
+        [POLICY, COMPOSITE, CACHED].iter().any(|key| KeyValue::new(attribute).key() == key.as_bytes())
+    };
+    for field in Fields::new(fields) {
+        if !field.is_len(wire::SCOPE) {
+            others.extend_from_slice(field.raw);
+            continue;
+        }
+        for field in Fields::new(field.value) {
+            if !(field.is_len(wire::SCOPE_ATTRIBUTE) && is_ours(field.value)) {
+                scope.extend_from_slice(field.raw);
+            }
+        }
+    }
+    if let Some(policy) = marks.stamps.policy(stamp) {
+        put_attribute(&mut scope, POLICY, |value| put_bytes(value, 1, policy.name.as_bytes()));
+        if let Some(part) = &policy.part {
+            put_attribute(&mut scope, COMPOSITE, |value| put_bytes(value, 1, part.as_bytes()));
+        }
+    }
+    if marks.late {
+        put_attribute(&mut scope, CACHED, |value| put_bool(value, 2, true));
+    }
+    let mut out = Vec::with_capacity(scope.len() + others.len() + 8);
+    put_bytes(&mut out, wire::SCOPE, &scope);
+    out.extend_from_slice(&others);
+    out
+}
+
+fn put_attribute(scope: &mut Vec<u8>, key: &str, put_value: impl FnOnce(&mut Vec<u8>)) {
+    let (mut value, mut attribute) = (Vec::new(), Vec::new());
+    put_value(&mut value);
+    put_bytes(&mut attribute, 1, key.as_bytes());
+    put_bytes(&mut attribute, 2, &value);
+    put_bytes(scope, wire::SCOPE_ATTRIBUTE, &attribute);
+}

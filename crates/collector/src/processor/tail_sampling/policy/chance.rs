@@ -1,0 +1,109 @@
+//! Probabilities: the Collector's hash where a trace says nothing of its randomness, consistent sampling where it does.
+
+use kubewake_otlp::probability::{Randomness, Threshold};
+
+/// What the Collector hashes in front of the id unless it is told otherwise.
+const SALT: &str = "default-hash-seed";
+
+/// A policy that keeps a share of the traces.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Chance {
+    /// The state of the hash after the salt.
+    salted: u64,
+    /// The highest hash that is kept.
+    highest: u64,
+    threshold: Threshold,
+}
+
+impl Chance {
+    pub(super) fn new(salt: &str, percentage: f64) -> Self {
+        let salt = if salt.is_empty() { SALT } else { salt };
+        let ratio = percentage / 100.0;
+        Self { salted: fnv1a(FNV_START, salt.as_bytes()), highest: highest(ratio), threshold: threshold(percentage) }
+    }
+
+    /// Whether the trace is kept. `randomness` is there if its spans carry `rv` or `th`.
+    pub(super) fn keeps(&self, id: u128, randomness: Option<Randomness>) -> bool {
+        match randomness {
+            Some(randomness) => self.threshold.keeps(randomness),
+            None => fnv1a(self.salted, &id.to_be_bytes()) <= self.highest,
+        }
+    }
+
+    pub(super) fn threshold(&self) -> Threshold {
+        self.threshold
+    }
+}
+
+/// The threshold of a percentage: beyond both ends it keeps all or nothing.
+pub(in super::super) fn threshold(percentage: f64) -> Threshold {
+    let ratio = percentage / 100.0;
+    let beyond = if ratio >= 1.0 { Threshold::ALWAYS } else { Threshold::NEVER };
+    Threshold::from_probability(ratio, 0).unwrap_or(beyond)
+}
+
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv1a(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// That share of all hashes, with the rounding of the Collector: the product has 64 significant bits, the nearest even
+/// ones, and what is behind the point is cut off.
+fn highest(ratio: f64) -> u64 {
+    if ratio <= 0.0 || ratio.is_nan() {
+        return 0;
+    }
+    if ratio >= 1.0 {
+        return u64::MAX;
+    }
+    let bits = ratio.to_bits();
+    let exponent = (bits >> 52) as i32;
+    let mantissa = if exponent == 0 { bits << 1 } else { bits & ((1 << 52) - 1) | 1 << 52 };
+    // The ratio is the mantissa times two to this, which is below zero.
+    let power = exponent - 1075;
+    let product = u128::from(u64::MAX) * u128::from(mantissa);
+    let surplus = (128 - product.leading_zeros()).saturating_sub(64);
+    let (kept, cut) = (product >> surplus, product & ((1 << surplus) - 1));
+    let half = (1_u128 << surplus) >> 1;
+    let up = surplus > 0 && (cut > half || (cut == half && kept & 1 == 1));
+    let rounded = kept + u128::from(up);
+    match power + surplus as i32 {
+        left @ 0.. => u64::try_from(rounded << left.min(63)).unwrap_or(u64::MAX),
+        right => u64::try_from(rounded >> right.unsigned_abs().min(127)).unwrap_or(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_all_hashes_are_the_collectors() {
+        assert_eq!(highest(0.5), u64::MAX / 2);
+        assert_eq!(highest(0.25), u64::MAX / 4);
+        assert_eq!(highest(1.0), u64::MAX);
+        assert_eq!(highest(1.5), u64::MAX);
+        assert_eq!(highest(-0.05), 0);
+        assert_eq!(highest(f64::MIN_POSITIVE), 0);
+        // A tenth is 0x1999999999999a × 2⁻⁵⁶.
+        assert_eq!(highest(0.1), 0x1999_9999_9999_9a00 - 1);
+    }
+
+    #[test]
+    fn about_that_share_is_kept_and_the_salt_says_which() {
+        let (tenth, salted) = (Chance::new("", 10.0), Chance::new("pepper", 10.0));
+        let kept = |chance: &Chance| (0..10_000_u128).filter(|id| chance.keeps(id * 7919, None)).collect::<Vec<_>>();
+        assert!((900..1100).contains(&kept(&tenth).len()));
+        assert_ne!(kept(&tenth), kept(&salted));
+        assert!(kept(&Chance::new("", 0.0)).is_empty());
+        assert_eq!(kept(&Chance::new("", 100.0)).len(), 10_000);
+    }
+
+    #[test]
+    fn a_trace_with_randomness_is_decided_by_it() {
+        let half = Chance::new("", 50.0);
+        assert!(half.keeps(1, Some(Randomness::MAX)));
+        assert!(!half.keeps(1, Some(Randomness::from_bits(0))));
+    }
+}

@@ -1,0 +1,96 @@
+//! Limits of rates, shared by all shards without a lock.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use kubewake_config::model::Allowed;
+
+/// A bucket of tokens that fills at a steady rate.
+///
+/// It holds the moment at which it will be full, which is all that one needs to know of it.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    /// Nanoseconds that a token takes to come.
+    token: f64,
+    burst: f64,
+    /// Nanoseconds since the start, as the bits of a float.
+    full_at: AtomicU64,
+}
+
+impl Bucket {
+    /// A full one.
+    pub(super) fn new(allowed: Allowed) -> Self {
+        // Without a rate no token ever comes, but what is there may be used.
+        let token = if allowed.per_second > 0 { 1e9 / allowed.per_second as f64 } else { 1e100 };
+        Self { token, burst: allowed.burst.max(0) as f64, full_at: AtomicU64::new(0_f64.to_bits()) }
+    }
+
+    /// Takes so many tokens, if they are there.
+    pub(super) fn take(&self, tokens: u64, now: Duration) -> bool {
+        let now = now.as_nanos() as f64;
+        let tokens = tokens as f64;
+        // Sums of fractions are a little off.
+        let most = (self.burst + 1e-6) * self.token;
+        let full_after = |full_at: f64| full_at.max(now) + tokens * self.token;
+        let fits = |bits: u64| {
+            let full_at = full_after(f64::from_bits(bits));
+            (tokens <= self.burst && full_at - now <= most).then(|| full_at.to_bits())
+        };
+        self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+}
+
+/// So many spans in each second of the clock: the second above, the spans below.
+#[derive(Debug, Default)]
+pub(super) struct PerSecond(AtomicU64);
+
+impl PerSecond {
+    /// Takes so many, if they are not more than `most` in this second.
+    pub(super) fn take(&self, spans: u64, most: i64, now: Duration) -> bool {
+        let second = u64::from(now.as_secs() as u32) << 32;
+        let fits = |state: u64| {
+            let used = if state & !u64::from(u32::MAX) == second { state & u64::from(u32::MAX) } else { 0 };
+            let sum = used.saturating_add(spans);
+            let fits = i64::try_from(sum).is_ok_and(|sum| sum <= most) && sum <= u64::from(u32::MAX);
+            fits.then_some(second | sum)
+        };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::from_secs(1000);
+
+    #[test]
+    fn a_bucket_gives_its_burst_at_once_and_its_rate_over_time() {
+        let bucket = Bucket::new(Allowed { per_second: 3, burst: 7 });
+        assert!(!bucket.take(8, START), "more than it ever holds");
+        assert!(bucket.take(7, START));
+        assert!(!bucket.take(1, START));
+        assert!(!bucket.take(1, START + Duration::from_millis(333)));
+        assert!(bucket.take(1, START + Duration::from_millis(334)));
+        let later = START + Duration::from_secs(60);
+        assert!(bucket.take(4, later) && bucket.take(3, later) && !bucket.take(1, later));
+    }
+
+    #[test]
+    fn without_a_rate_only_the_burst_is_there() {
+        let bucket = Bucket::new(Allowed { per_second: 0, burst: 2 });
+        assert!(bucket.take(2, START));
+        assert!(!bucket.take(1, START + Duration::from_secs(1 << 30)));
+        assert!(!Bucket::new(Allowed { per_second: 0, burst: 0 }).take(1, START));
+    }
+
+    #[test]
+    fn a_share_begins_anew_each_second() {
+        let share = PerSecond::default();
+        assert!(share.take(6, 10, START) && !share.take(5, 10, START) && share.take(4, 10, START));
+        assert!(share.take(10, 10, START + Duration::from_secs(1)));
+        assert!(!share.take(1, 0, START + Duration::from_secs(2)));
+    }
+}

@@ -1,0 +1,120 @@
+//! What the policies mean, said plainly on decoded spans.
+
+use std::collections::BTreeMap;
+
+use kubewake_config::model::{SamplingPolicy, SamplingRule, TextValues};
+use kubewake_otlp::probability::{Randomness, Threshold};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::Span,
+};
+
+/// A trace: spans with the attributes of their resources, as they came.
+pub(super) type Trace = Vec<(Vec<KeyValue>, Span)>;
+
+/// The traces of requests.
+pub(super) fn traces(requests: &[ExportTraceServiceRequest]) -> BTreeMap<u128, Trace> {
+    let mut traces: BTreeMap<u128, Trace> = BTreeMap::new();
+    for resource in requests.iter().flat_map(|request| &request.resource_spans) {
+        let attributes = resource.resource.as_ref().map(|resource| resource.attributes.clone()).unwrap_or_default();
+        for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
+            let id = span.trace_id.clone().try_into().map_or(0, u128::from_be_bytes);
+            traces.entry(id).or_default().push((attributes.clone(), span.clone()));
+        }
+    }
+    traces
+}
+
+/// Whether the trace is kept.
+pub(super) fn keeps(policies: &[SamplingPolicy], id: u128, trace: &Trace) -> bool {
+    let (drops, others): (Vec<_>, Vec<_>) =
+        policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
+    !drops.iter().any(|policy| says_yes(&policy.rule, id, trace))
+        && others.iter().any(|policy| says_yes(&policy.rule, id, trace))
+}
+
+fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace) -> bool {
+    let any_value = |key: &str, is: &dyn Fn(Option<&Value>, bool) -> bool| {
+        let find = |attributes: &[KeyValue], on_resource: bool| {
+            let found = attributes.iter().find(|attribute| attribute.key == key);
+            found.is_some_and(|found| is(found.value.as_ref().and_then(|value| value.value.as_ref()), on_resource))
+        };
+        trace.iter().any(|(resource, span)| find(resource, true) || find(&span.attributes, false))
+    };
+    match rule {
+        SamplingRule::Always => true,
+        SamplingRule::Latency { threshold, upper } => latency(trace, *threshold, *upper),
+        SamplingRule::Numeric { key, min, max, invert } => {
+            let is = |value: Option<&Value>, _| {
+                let number = if let Some(Value::IntValue(number)) = value { *number } else { 0 };
+                number >= *min && number <= *max
+            };
+            any_value(key, &is) != *invert
+        }
+        SamplingRule::Boolean { key, value: wanted, invert } => {
+            let is = |value: Option<&Value>, _| matches!(value, Some(Value::BoolValue(true))) == *wanted;
+            any_value(key, &is) != *invert
+        }
+        SamplingRule::Text { key, values, invert } => {
+            let is = |value: Option<&Value>, on_resource| {
+                let text = if let Some(Value::StringValue(text)) = value { text.as_str() } else { "" };
+                match values {
+                    TextValues::Exact(values) => !text.is_empty() && values.iter().any(|value| value == text),
+                    TextValues::Patterns(patterns) => {
+                        (on_resource || !text.is_empty()) && patterns.iter().any(|p| p.is_match(text.as_bytes()))
+                    }
+                }
+            };
+            any_value(key, &is) != *invert
+        }
+        SamplingRule::Probabilistic { percentage, salt } => chance(*percentage, salt, id, trace),
+        SamplingRule::Status { codes } => {
+            trace.iter().any(|(_, span)| codes.contains(&span.status.as_ref().map_or(0, |status| status.code)))
+        }
+        SamplingRule::SpanCount { min, max } => {
+            let count = trace.len() as i64;
+            count >= *min && (*max == 0 || count <= *max)
+        }
+        SamplingRule::TraceState { key, values } => trace.iter().any(|(_, span)| {
+            let mut members = span.trace_state.split(',').filter_map(|member| member.split_once('='));
+            members.any(|(name, value)| name == key && values.iter().any(|wanted| wanted == value))
+        }),
+        SamplingRule::TraceFlags => trace.iter().any(|(_, span)| span.flags % 2 == 1),
+        SamplingRule::And(parts) | SamplingRule::Drop(parts) => {
+            parts.iter().all(|part| says_yes(&part.rule, id, trace))
+        }
+        SamplingRule::Not(part) => !says_yes(&part.rule, id, trace),
+        SamplingRule::Composite { parts, .. } => parts.iter().any(|(part, _)| says_yes(&part.rule, id, trace)),
+        SamplingRule::RateLimiting(_) | SamplingRule::BytesLimiting(_) => panic!("depends on other traces"),
+    }
+}
+
+/// From the first start to the last end of the spans so far: once within the bounds is enough.
+fn latency(trace: &Trace, threshold: i64, upper: i64) -> bool {
+    (1..=trace.len()).any(|count| {
+        let spans = || trace[..count].iter().map(|(_, span)| span);
+        let start = spans().map(|span| span.start_time_unix_nano).min().unwrap();
+        let end = spans().map(|span| span.end_time_unix_nano).max().unwrap();
+        let milliseconds = (i128::from(end) - i128::from(start)) / 1_000_000;
+        match upper {
+            0 => milliseconds >= i128::from(threshold),
+            upper => i128::from(threshold) < milliseconds && milliseconds <= i128::from(upper),
+        }
+    })
+}
+
+fn chance(percentage: f64, salt: &str, id: u128, trace: &Trace) -> bool {
+    let ot: Vec<&str> = trace.iter().filter_map(|(_, span)| span.trace_state.strip_prefix("ot=")).collect();
+    if let Some(last) = ot.last() {
+        let randomness = last.strip_prefix("rv:").map(|digits| Randomness::parse(digits.as_bytes()).unwrap());
+        let randomness = randomness.unwrap_or_else(|| Randomness::from_bits(id as u64));
+        return Threshold::from_probability(percentage / 100.0, 0).is_some_and(|threshold| threshold.keeps(randomness));
+    }
+    let salt = if salt.is_empty() { "default-hash-seed" } else { salt };
+    let hash = salt
+        .bytes()
+        .chain(id.to_be_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (hash as f64) < percentage / 100.0 * 2_f64.powi(64)
+}

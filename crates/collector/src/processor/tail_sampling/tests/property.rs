@@ -1,0 +1,157 @@
+//! Whatever the policies, the traces and the way in which they arrive: what is kept are the traces that the model keeps, whole.
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    resource::v1::Resource,
+    trace::v1::{ResourceSpans, ScopeSpans, Span, Status},
+};
+use proptest::prelude::*;
+
+use super::{
+    model,
+    support::{START, Setup, attribute, settings, span},
+};
+use crate::core::Processor;
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        prop::sample::select(vec!["", "a", "ab", "b"]).prop_map(|text| Value::StringValue(text.into())),
+        (-2..4_i64).prop_map(Value::IntValue),
+        any::<bool>().prop_map(Value::BoolValue),
+        Just(Value::DoubleValue(1.5)),
+    ]
+}
+
+fn attributes() -> impl Strategy<Value = Vec<KeyValue>> {
+    // Twice the same key now and then: the first counts.
+    let one = (prop::sample::select(vec!["k", "n", "other"]), value()).prop_map(|(key, value)| attribute(key, value));
+    prop::collection::vec(one, 0..3)
+}
+
+fn any_span() -> impl Strategy<Value = Span> {
+    let ids = prop::sample::select(vec![0, 1, 2, 3, 7 << 64 | 9, u128::MAX]);
+    let states = prop::sample::select(vec!["", "", "", "v=1", "w=2,v=1", "ot=th:8", "ot=rv:40000000000000"]);
+    let times = (0..4_u64, 0..4_u64);
+    (ids, states, times, 0..3_i32, 0..4_u32, attributes()).prop_map(
+        |(id, state, (start, end), code, flags, attributes)| Span {
+            trace_state: state.into(),
+            start_time_unix_nano: START + start * 100_000_000,
+            end_time_unix_nano: START + end * 100_000_000,
+            status: (code > 0).then(|| Status { code, ..Status::default() }),
+            flags,
+            attributes,
+            ..span(id)
+        },
+    )
+}
+
+fn any_request() -> impl Strategy<Value = ExportTraceServiceRequest> {
+    let scope = prop::collection::vec(any_span(), 0..4).prop_map(|spans| ScopeSpans { spans, ..ScopeSpans::default() });
+    let resource =
+        (attributes(), prop::collection::vec(scope, 1..3)).prop_map(|(attributes, scope_spans)| ResourceSpans {
+            resource: Some(Resource { attributes, ..Resource::default() }),
+            scope_spans,
+            ..ResourceSpans::default()
+        });
+    prop::collection::vec(resource, 0..3).prop_map(|resource_spans| ExportTraceServiceRequest { resource_spans })
+}
+
+fn leaf() -> impl Strategy<Value = String> {
+    let key = || prop::sample::select(vec!["k", "n"]);
+    prop_oneof![
+        Just("type: always_sample".to_owned()),
+        Just("type: trace_flags".to_owned()),
+        (0..400_i64, prop_oneof![Just(0), 1..500_i64])
+            .prop_map(|(low, high)| format!("type: latency, latency: {{threshold_ms: {low}, upper_threshold_ms: {high}}}")),
+        (key(), -2..3_i64, -2..3_i64, any::<bool>()).prop_map(|(key, min, max, invert)| format!(
+            "type: numeric_attribute, numeric_attribute: {{key: {key}, min_value: {min}, max_value: {max}, invert_match: {invert}}}"
+        )),
+        (key(), any::<bool>(), any::<bool>()).prop_map(|(key, value, invert)| format!(
+            "type: boolean_attribute, boolean_attribute: {{key: {key}, value: {value}, invert_match: {invert}}}"
+        )),
+        (key(), prop::sample::select(vec!["a", "ab", "^a", "b$", "''"]), any::<bool>(), any::<bool>()).prop_map(
+            |(key, value, regex, invert)| format!(
+                "type: string_attribute, string_attribute: {{key: {key}, values: [{value}], enabled_regex_matching: {regex}, \
+                 invert_match: {invert}}}"
+            )
+        ),
+        (prop::sample::select(vec![0, 10, 50, 90, 100]), prop::sample::select(vec!["''", "salt"])).prop_map(
+            |(percent, salt)| format!("type: probabilistic, probabilistic: {{sampling_percentage: {percent}, hash_salt: {salt}}}")
+        ),
+        prop::sample::select(vec!["OK", "ERROR", "UNSET", "OK, ERROR"])
+            .prop_map(|codes| format!("type: status_code, status_code: {{status_codes: [{codes}]}}")),
+        (0..6, 0..6).prop_map(|(min, max)| format!("type: span_count, span_count: {{min_spans: {min}, max_spans: {max}}}")),
+        prop::sample::select(vec!["'1'", "'2'"])
+            .prop_map(|value| format!("type: trace_state, trace_state: {{key: v, values: [{value}]}}")),
+    ]
+}
+
+/// A sub-policy, maybe the opposite of one.
+fn part() -> impl Strategy<Value = String> {
+    let not = leaf().prop_map(|leaf| format!("type: not, not: {{not_sub_policy: {{name: inner, {leaf}}}}}"));
+    prop_oneof![3 => leaf(), 1 => not]
+}
+
+fn list(parts: Vec<String>) -> String {
+    let named = parts.iter().enumerate().map(|(at, part)| format!("{{name: p{at}, {part}}}"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn policy() -> impl Strategy<Value = String> {
+    let several = |part| prop::collection::vec(part, 1..4);
+    prop_oneof![
+        4 => part(),
+        1 => several(part().boxed()).prop_map(|parts| format!("type: and, and: {{and_sub_policy: [{}]}}", list(parts))),
+        1 => several(part().boxed()).prop_map(|parts| format!("type: drop, drop: {{drop_sub_policy: [{}]}}", list(parts))),
+        1 => several(leaf().boxed()).prop_map(|parts| {
+            let shares: Vec<String> = (0..parts.len()).map(|at| format!("{{policy: p{at}, percent: 0}}")).collect();
+            format!(
+                "type: composite, composite: {{max_total_spans_per_second: 1000000, composite_sub_policy: [{}], \
+                 rate_allocation: [{}]}}",
+                list(parts),
+                shares.join(", ")
+            )
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_kept_are_whole_traces_that_the_model_keeps(
+        policies in prop::collection::vec(policy(), 1..4),
+        requests in prop::collection::vec(any_request(), 0..6),
+        first_match in any::<bool>(),
+        reload in any::<bool>(),
+        shards in 1..4,
+    ) {
+        let head = format!("decision_wait: 5s\nnum_shards: {shards}\nsample_on_first_match: {first_match}\n");
+        let text = format!("{head}policies: [{}]", list(policies));
+        let settings_now = settings(&text);
+        let expected: std::collections::BTreeMap<u128, usize> = model::traces(&requests)
+            .into_iter()
+            .filter(|(id, trace)| model::keeps(&settings_now.policies, *id, trace))
+            .map(|(id, trace)| (id, trace.len()))
+            .collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let kept = runtime.block_on(async {
+            // Policies that came while traces waited must say the same as those that were there.
+            let before = format!("decision_wait: 5s\nnum_shards: {shards}\npolicies: [{{name: none, type: span_count, span_count: {{min_spans: 9999}}}}]");
+            let setup = Setup::new(if reload { &before } else { &text });
+            for (at, request) in requests.iter().enumerate() {
+                setup.try_send(request).await.unwrap();
+                if reload && at == 1 {
+                    setup.sampler.reconfigure(settings_now.clone());
+                }
+                setup.pass(100).await;
+            }
+            setup.sampler.reconfigure(settings_now.clone());
+            setup.pass(6000).await;
+            setup.sampler.flush().await;
+            setup.kept()
+        });
+        prop_assert_eq!(kept, expected, "{}", text);
+    }
+}

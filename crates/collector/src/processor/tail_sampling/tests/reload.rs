@@ -1,0 +1,56 @@
+//! New settings while traces wait.
+
+use std::sync::atomic::Ordering;
+
+use super::support::*;
+
+const ERRORS: &str =
+    "decision_wait: 5s\npolicies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
+
+#[tokio::test(start_paused = true)]
+async fn new_policies_decide_on_what_waits() {
+    let setup = Setup::new(ERRORS);
+    let slow = |trace| opentelemetry_proto::tonic::trace::v1::Span {
+        end_time_unix_nano: START + 2_000_000_000,
+        ..span(trace)
+    };
+    setup.send(vec![error(1), slow(2), span(3)]).await;
+    setup.pass(2000).await;
+    let text = "decision_wait: 5s\npolicies: [{name: slow, type: latency, latency: {threshold_ms: 1000}}]";
+    setup.sampler.reconfigure(settings(text));
+    setup.send(vec![span(2), error(3), slow(4)]).await;
+    setup.pass(6000).await;
+    assert_eq!(setup.kept(), [(2, 2), (4, 1)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_and_stamps_stay_valid() {
+    let setup = Setup::new(&format!("record_policy: true\n{ERRORS}"));
+    setup.send(vec![error(1), span(2)]).await;
+    setup.pass(6000).await;
+    setup.sampler.reconfigure(settings("record_policy: true\npolicies: [{name: all, type: always_sample}]"));
+    setup.send(vec![span(1), span(2)]).await;
+    setup.pass(100).await;
+    assert_eq!(setup.kept(), [(1, 2)].into(), "late spans follow the old decision");
+    for request in setup.backend.requests() {
+        let scope = request.resource_spans[0].scope_spans[0].scope.clone().unwrap();
+        assert_eq!(scope.attributes[0], text("tailsampling.policy", "errors"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_did_not_change_keeps_what_it_has_used() {
+    let limited = "{name: limited, type: rate_limiting, rate_limiting: {spans_per_second: 1, burst_capacity: 5}}";
+    let policies = |more: &str| format!("decision_wait: 1s\npolicies: [{limited}{more}]");
+    let setup = Setup::new(&policies(""));
+    setup.send((1..=10).map(span).collect()).await;
+    setup.pass(1200).await;
+    assert_eq!(setup.kept().len(), 5);
+    setup.backend.forget();
+    let more = ", {name: errors, type: status_code, status_code: {status_codes: [ERROR]}}";
+    setup.sampler.reconfigure(settings(&policies(more)));
+    setup.send((11..=20).map(span).collect()).await;
+    setup.pass(1200).await;
+    assert!(setup.kept().len() <= 2, "only what came since: {:?}", setup.kept());
+    assert_eq!(setup.stats.overloads.load(Ordering::Relaxed), 0);
+}

@@ -1,0 +1,89 @@
+//! `tail_sampling`.
+
+mod policy;
+
+use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
+use crate::model::{Processor, SamplingStrategy, TailSampling};
+
+/// More shards than that are a mistake.
+const MAX_SHARDS: i64 = 256;
+
+const STRATEGIES: [(&str, SamplingStrategy); 2] =
+    [("trace-complete", SamplingStrategy::TraceComplete), ("span-ingest", SamplingStrategy::SpanIngest)];
+
+/// `tail_sampling`
+pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
+    let default = TailSampling::default();
+    let mut fields = Fields::of(at, report);
+    fields.idle(&["expected_new_traces_per_sec"], count);
+    fields.unsupported(&["tail_storage"]);
+    let (sampled_cache_size, non_sampled_cache_size) = fields.get("decision_cache", caches).unwrap_or_default();
+    let settings = TailSampling {
+        decision_wait: fields.get_or("decision_wait", default.decision_wait, scalar::duration),
+        decision_wait_after_root: fields.get_or(
+            "decision_wait_after_root_received",
+            default.decision_wait_after_root,
+            scalar::duration,
+        ),
+        num_traces: fields.get_or("num_traces", default.num_traces, count),
+        block_on_overflow: fields.flag("block_on_overflow"),
+        sampled_cache_size,
+        non_sampled_cache_size,
+        sample_on_first_match: fields.flag("sample_on_first_match"),
+        strategy: fields
+            .get_or("sampling_strategy", default.strategy, |at, report| scalar::keyword(at, report, &STRATEGIES)),
+        drop_pending_on_shutdown: fields.flag("drop_pending_traces_on_shutdown"),
+        maximum_trace_size: fields.get_or("maximum_trace_size_bytes", 0, |at, report| {
+            scalar::within(at, report, 0, i64::MAX).map(i64::unsigned_abs)
+        }),
+        num_shards: fields.get_or("num_shards", default.num_shards, |at, report| {
+            scalar::within(at, report, 0, MAX_SHARDS).and_then(|value| value.try_into().ok())
+        }),
+        record_policy: fields.flag("record_policy"),
+        late_error_wait: fields.get_or("late_error_wait", default.late_error_wait, scalar::duration),
+        overload_percentage: fields.get_or("overload_sampling_percentage", default.overload_percentage, percentage),
+        policies: fields.get("policies", policy::policies).unwrap_or_default(),
+    };
+    if settings.policies.is_empty() && !fields.failed("policies") {
+        let place = fields.place("policies");
+        let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
+        report.warning(&place, "there are no policies", Some(help.into()));
+    }
+    if settings.strategy == SamplingStrategy::SpanIngest {
+        stateless(&fields, &settings);
+    }
+    fields.finish();
+    Some(Processor::TailSampling(Box::new(settings)))
+}
+
+/// What is decided part by part cannot be decided by what a part does not say.
+fn stateless(fields: &Fields<'_, '_>, settings: &TailSampling) {
+    for policy in settings.policies.iter().filter(|policy| policy.rule.is_stateful()) {
+        let place = fields.place("sampling_strategy");
+        let message = format!("`span-ingest` needs stateless policies, and {} is not", place.quote(&policy.name));
+        let help = "limits of rates, and upper bounds of latency and of spans, need whole traces: use trace-complete";
+        fields.report.error(&place, message, Some(help.into()));
+    }
+}
+
+fn caches(at: &Cursor<'_>, report: &Report) -> Option<(usize, usize)> {
+    let mut fields = Fields::of(at, report);
+    // The Collector takes anything below one for none.
+    let size = |at: &Cursor<'_>, report: &Report| scalar::integer(at, report).map(|n| usize::try_from(n).unwrap_or(0));
+    let sizes = (fields.get_or("sampled_cache_size", 0, size), fields.get_or("non_sampled_cache_size", 0, size));
+    fields.finish();
+    Some(sizes)
+}
+
+fn count(at: &Cursor<'_>, report: &Report) -> Option<usize> {
+    scalar::within(at, report, 0, i64::MAX).and_then(|value| value.try_into().ok())
+}
+
+fn percentage(at: &Cursor<'_>, report: &Report) -> Option<f64> {
+    let value = scalar::float(at, report)?;
+    if (0.0..=100.0).contains(&value) {
+        return Some(value);
+    }
+    report.error(at, format!("`{}` must be between 0 and 100", at.name()), None);
+    None
+}

@@ -1,0 +1,156 @@
+//! `tail_sampling`: the Collector's documented examples, its defaults, and what is refused.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::time::Duration;
+
+use kubewake_config::{
+    FixedSources, load,
+    model::{Allowed, Processor, SamplingRule, SamplingStrategy, TailSampling},
+};
+
+/// A document around an example that has processors, or the settings of one.
+fn document(example: &str) -> String {
+    let lines = || example.lines();
+    let processors: String = match lines().any(|line| line == "processors:") {
+        true => lines().map(|line| format!("{line}\n")).collect(),
+        false => format!("processors:\n{}", lines().map(|line| format!("  {line}\n")).collect::<String>()),
+    };
+    format!(
+        "receivers:\n  otlp: {{protocols: {{grpc: }}}}\n{processors}exporters:\n  nop:\nservice:\n  pipelines:\n    \
+         traces: {{receivers: [otlp], processors: [tail_sampling], exporters: [nop]}}\n"
+    )
+}
+
+fn settings(example: &str) -> TailSampling {
+    let loaded = load(&document(example), &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
+    match loaded.document.processors.into_values().next().unwrap() {
+        Processor::TailSampling(settings) => *settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Settings that stand in one line, beside one good policy.
+fn with(settings: &str) -> String {
+    document(&format!("tail_sampling: {{policies: [{{name: all, type: always_sample}}], {settings}}}"))
+}
+
+fn policy(policy: &str) -> String {
+    document(&format!("tail_sampling: {{policies: [{policy}]}}"))
+}
+
+#[test]
+fn the_documented_examples_load_unchanged() {
+    let practical = settings(include_str!("tail_sampling/practical.yaml"));
+    assert_eq!(practical.policies.len(), 7);
+    let volume = settings(include_str!("tail_sampling/volume.yaml"));
+    let limit = Allowed { per_second: 1_048_576, burst: 5_242_880 };
+    assert_eq!(volume.policies[0].rule, SamplingRule::BytesLimiting(limit));
+}
+
+#[test]
+fn of_the_documented_policies_only_those_in_ottl_are_refused() {
+    for (example, policies, in_ottl) in
+        [(include_str!("tail_sampling/policies.yaml"), 18, 2), (include_str!("tail_sampling/detailed.yaml"), 15, 1)]
+    {
+        let errors = load(&document(example), &FixedSources::new()).unwrap_err();
+        assert_eq!(errors.problems().len(), in_ottl, "{errors}");
+        for problem in errors.problems() {
+            assert!(problem.to_string().contains("`ottl_condition` is not supported by this build"), "{problem}");
+        }
+        // The rest of it, with something else in their place.
+        let other = example.replace("type: ottl_condition", "type: always_sample");
+        assert_eq!(settings(&other).policies.len(), policies);
+    }
+}
+
+#[test]
+fn defaults_are_the_collectors() {
+    let settings = settings("tail_sampling: {policies: [{name: all, type: always_sample}]}");
+    assert_eq!(settings.decision_wait, Duration::from_secs(30));
+    assert_eq!((settings.num_traces, settings.sampled_cache_size, settings.non_sampled_cache_size), (50_000, 0, 0));
+    assert_eq!(settings.strategy, SamplingStrategy::TraceComplete);
+    assert!(settings.decision_wait_after_root.is_zero() && settings.maximum_trace_size == 0);
+    assert!(!settings.sample_on_first_match && !settings.block_on_overflow && !settings.drop_pending_on_shutdown);
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_its_place() {
+    let at = |rest: &str| format!("processors::tail_sampling::{rest}");
+    for (text, path, words) in [
+        (with("decision_wait: soon"), at("decision_wait"), "is not a duration"),
+        (with("num_traces: -1"), at("num_traces"), "must not be negative"),
+        (with("num_shards: 257"), at("num_shards"), "must be at most 256"),
+        (with("sampling_strategy: later"), at("sampling_strategy"), "unknown `sampling_strategy` \"later\""),
+        (with("tail_storage: pebble"), at("tail_storage"), "not supported by this build"),
+        (with("overload_sampling_percentage: 101"), at("overload_sampling_percentage"), "between 0 and 100"),
+        (with("decision_cache: {size: 5}"), at("decision_cache::size"), "unknown field"),
+        (policy("{name: a, type: sometimes}"), at("policies::0::type"), "unknown sampling policy type \"sometimes\""),
+        (policy("{type: always_sample}"), at("policies::0::name"), "must have a `name`"),
+        (policy("{name: a}"), at("policies::0::type"), "must have a `type`"),
+        (
+            policy("{name: a, type: always_sample}, {name: a, type: trace_flags}"),
+            at("policies::1::name"),
+            "duplicate policy name \"a\"",
+        ),
+        (
+            policy("{name: a, type: status_code, status_code: {status_codes: [error]}}"),
+            at("policies::0::status_code::status_codes"),
+            "unknown status code \"error\"",
+        ),
+        (
+            policy(
+                "{name: a, type: string_attribute, string_attribute: {key: k, values: ['('], enabled_regex_matching: true}}",
+            ),
+            at("policies::0::string_attribute::values"),
+            "invalid regular expression \"(\"",
+        ),
+        (
+            policy("{name: a, type: and, and: {and_sub_policy: [{name: d, type: drop}]}}"),
+            at("policies::0::and::and_sub_policy::0::type"),
+            "it cannot be part of another policy",
+        ),
+        (policy("{name: a, type: and}"), at("policies::0::and::and_sub_policy"), "must hold at least one policy"),
+        (
+            policy("{name: a, type: latency, latency: {threshold: 5}}"),
+            at("policies::0::latency::threshold"),
+            "unknown field `threshold`",
+        ),
+        (
+            document(
+                "tail_sampling: {sampling_strategy: span-ingest, policies: [{name: slow, type: rate_limiting, \
+                 rate_limiting: {spans_per_second: 1}}]}",
+            ),
+            at("sampling_strategy"),
+            "needs stateless policies, and \"slow\" is not",
+        ),
+    ] {
+        let errors = load(&text, &FixedSources::new()).err().unwrap_or_else(|| panic!("taken: {text}"));
+        let problems = errors.problems();
+        assert_eq!(problems.len(), 1, "{text}\n{errors}");
+        assert_eq!(problems[0].path, path, "{errors}");
+        assert!(problems[0].to_string().contains(words), "lacks {words:?}\n{errors}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_said() {
+    for (text, words) in [
+        (policy("{name: a, type: always_sample, latency: {threshold_ms: 1}}"), "the policy is of another type"),
+        (policy("{name: a, type: always_sample, extra: {x: 1}}"), "no such policy type is known"),
+        (policy("{name: a, type: numeric_attribute, numeric_attribute: {key: k}}"), "any number matches"),
+        (policy("{name: a, type: probabilistic, probabilistic: {sampling_percentage: 150}}"), "not between 0 and 100"),
+        (
+            policy(
+                "{name: a, type: composite, composite: {max_total_spans_per_second: 10, policy_order: [x], \
+                 composite_sub_policy: [{name: y, type: always_sample}], rate_allocation: [{policy: y, percent: 50}]}}",
+            ),
+            "`policy_order` has no effect",
+        ),
+        (document("tail_sampling: {decision_wait: 1s}"), "there are no policies"),
+    ] {
+        let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+        let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        assert!(warnings.iter().any(|warning| warning.contains(words)), "{text}\n{warnings:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Whole traces wait for their decision.
+
+use kubewake_e2e::{Collector, Config, Load, Sink, curl, eventually};
+use kubewake_otlp::Signal;
+use serde_json::Value;
+
+const ERRORS: &str = "{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}";
+
+fn sampling(sink: &Sink, settings: &str) -> Config {
+    let config = Config::new().processor("tail_sampling", settings);
+    let retry = format!(
+        "{{endpoint: \"{}\", tls: {{insecure: true}}, timeout: 1s, retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms}}}}",
+        sink.address()
+    );
+    config.exporter("otlp", retry).pipeline("traces", "tail_sampling", "otlp")
+}
+
+/// A request of spans, each of a trace and with a status code.
+fn send(collector: &Collector, spans: &[(u32, u32)]) {
+    let span = |(trace, code): &(u32, u32)| {
+        format!(r#"{{"traceId": "{trace:032x}", "spanId": "{trace:016x}", "status": {{"code": {code}}}}}"#)
+    };
+    let spans: Vec<String> = spans.iter().map(span).collect();
+    let body = format!(r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{}]}}]}}]}}"#, spans.join(","));
+    let url = format!("http://{}/v1/traces", collector.http());
+    let args = ["-H", "content-type: application/json", "--data-binary", "@-", &url];
+    assert_eq!(curl(args, body.as_bytes()).unwrap().status, 200);
+}
+
+/// The traces that arrived, a number for each span.
+fn arrived(sink: &Sink) -> Vec<u32> {
+    let requests = sink.received(Signal::Traces);
+    let each = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let resources = requests.iter().flat_map(|request| each(request, "resourceSpans"));
+    let scopes = resources.flat_map(|resource| each(&resource, "scopeSpans"));
+    let spans = scopes.flat_map(|scope| each(&scope, "spans"));
+    let mut traces: Vec<u32> =
+        spans.map(|span| u32::from_str_radix(&span["traceId"].as_str().unwrap()[24..], 16).unwrap()).collect();
+    traces.sort();
+    traces
+}
+
+#[test]
+fn a_trace_with_an_error_arrives_whole_and_the_rest_does_not() {
+    let sink = Sink::start();
+    let collector = Collector::with(sampling(&sink, &format!("{{decision_wait: 1s, policies: [{ERRORS}]}}"))).start();
+    send(&collector, &[(1, 0), (2, 0), (1, 2), (3, 1), (1, 0)]);
+    let sampler = || collector.status()["samplers"]["tail_sampling"].clone();
+    assert_eq!((&sampler()["state"], &sampler()["traces"]), (&"ok".into(), &3.into()), "{}", sampler());
+    sink.await_items(3);
+    assert_eq!(arrived(&sink), [1, 1, 1]);
+    eventually("nothing waits any more", || sampler()["waiting_bytes"] == 0);
+    send(&collector, &[(1, 0)]);
+    sink.await_items(4);
+    for (name, labels, value) in [
+        ("count_traces_sampled", &[r#"policy="errors""#, r#"decision="sampled""#][..], 1.0),
+        ("count_spans_sampled", &[r#"policy="errors""#, r#"decision="sampled""#], 3.0),
+        ("count_traces_sampled", &[r#"policy="errors""#, r#"decision="not_sampled""#], 2.0),
+        ("global_count_traces_sampled", &[r#"sampled="true""#], 1.0),
+        ("new_trace_id_received", &[], 3.0),
+        ("sampling_traces_on_memory", &[], 3.0),
+        ("sampling_late_span_age_count", &[], 1.0),
+    ] {
+        let name = format!("otelcol_processor_tail_sampling_{name}");
+        assert_eq!(collector.metric(&name, labels), value, "{name} {labels:?}\n{}", collector.metrics_page());
+    }
+}
+
+#[test]
+fn policies_change_while_traces_wait() {
+    let sink = Sink::start();
+    let settings = |policy: &str| format!("{{decision_wait: 10m, policies: [{policy}]}}");
+    let mut collector = Collector::with(sampling(&sink, &settings(ERRORS))).start();
+    send(&collector, &[(1, 2), (2, 0)]);
+    let fine = "{name: fine, type: status_code, status_code: {status_codes: [UNSET]}}";
+    collector.reload(sampling(&sink, &settings(fine)));
+    assert_eq!(collector.status()["samplers"]["tail_sampling"]["traces"], 2, "they wait on");
+    // The end makes it time for all that waits.
+    assert!(collector.stop().success());
+    assert_eq!(arrived(&sink), [2]);
+}
+
+#[test]
+fn a_backend_that_is_down_costs_no_trace_that_was_taken() {
+    let sink = Sink::hanging();
+    let config = sampling(&sink, "{decision_wait: 1s, policies: [{name: all, type: always_sample}]}");
+    let collector = Collector::with(config).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "100"]);
+    eventually("they were decided on", || {
+        collector.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", &[r#"sampled="true""#]) == 500.0
+    });
+    sink.recover();
+    sink.await_all(&report.acknowledged);
+    assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
+}
+
+#[test]
+fn what_waits_is_decided_on_when_the_collector_stops() {
+    let sink = Sink::start();
+    let config = sampling(&sink, &format!("{{decision_wait: 10m, policies: [{ERRORS}]}}"));
+    let mut collector = Collector::with(config).start();
+    send(&collector, &[(1, 2), (2, 0)]);
+    assert!(collector.stop().success());
+    assert_eq!(arrived(&sink), [1]);
+}
+
+#[test]
+fn a_condition_in_ottl_is_refused_when_it_is_loaded() {
+    let sink = Sink::start();
+    let policy = r#"{name: o, type: ottl_condition, ottl_condition: {span: ['name == "x"']}}"#;
+    let config = sampling(&sink, &format!("{{policies: [{policy}]}}"));
+    let output = Collector::with(config).validate();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("`ottl_condition` is not supported by this build"), "{said}");
+}
