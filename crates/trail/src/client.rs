@@ -30,7 +30,10 @@ use opentelemetry::{
 };
 use tower::{BoxError, Layer, Service};
 
-use self::{answer::Answer, target::Target};
+use self::{
+    answer::{Answer, Before},
+    target::Target,
+};
 use crate::{
     attributes, context,
     run::Run,
@@ -169,16 +172,14 @@ impl Call {
         // In memory already: kube's requests are.
         let body = body.collect_bytes().await?;
         context::inject(&self.sent_context(&body), &mut parts.headers);
-        let newest = Target::parse(self.uri.path())
-            .map(|target| self.shared.known.newest(target.group, target.resource))
-            .unwrap_or_default();
+        let before = self.before(&body);
         let request = Request::from_parts(parts, Body::from(body.clone()));
         let answer = send(inner, request).with_context(self.context.clone()).await;
         let answer = match answer {
-            Ok(response) => self.read(response, newest).await,
+            Ok(response) => self.read(response, &body, before).await,
             Err(error) => Err(error),
         };
-        self.finish(&body, &answer);
+        self.finish(&answer);
         answer
     }
 
@@ -189,7 +190,7 @@ impl Call {
         let news = match self.method {
             _ if !self.is_write => run.will_be_kept(),
             Method::POST | Method::DELETE => true,
-            _ => !run.is_quiet() && !self.shared.known.repeats(&self.path(), body),
+            _ => !run.is_quiet() && self.shared.known.repeats(&self.path(), body).is_none(),
         };
         if news {
             run.note_exposed();
@@ -199,12 +200,19 @@ impl Call {
         SpanContext::new(span.trace_id(), span.span_id(), flags, false, span.trace_state().clone())
     }
 
+    fn before(&self, body: &[u8]) -> Before {
+        let Some(target) = Target::parse(self.uri.path()).filter(|_| self.is_write) else { return Before::default() };
+        let known = &self.shared.known;
+        let shown = target.name.and_then(|name| known.shown(target.group, target.resource, target.namespace, name));
+        Before { newest: known.newest(target.group, target.resource), shown, last: known.repeats(&self.path(), body) }
+    }
+
     fn path(&self) -> String {
         format!("{} {}", self.method, self.uri)
     }
 
     /// Looks into the answer to a write. kube reads it as a whole anyway.
-    async fn read<B>(&self, response: Response<B>, newest: u64) -> Result<Response<Answered>, BoxError>
+    async fn read<B>(&self, response: Response<B>, sent: &[u8], before: Before) -> Result<Response<Answered>, BoxError>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
@@ -217,16 +225,19 @@ impl Call {
         if let Some(target) = Target::parse(self.uri.path()) {
             let answer = Answer::read(&bytes);
             if let Some(run) = &self.run {
-                run.note_write(answer.is_change(&self.method, &target, parts.status, newest));
+                run.note_write(answer.is_change(&self.method, &target, parts.status, before));
             }
             if parts.status.is_success() {
-                self.shared.known.saw(target.group, target.resource, answer.revision());
+                let known = &self.shared.known;
+                known.saw(target.group, target.resource, answer.revision());
+                let revision = answer.revision().and_then(|text| text.parse().ok()).unwrap_or_default();
+                known.answered(&self.path(), sent, answer.content(&target), revision);
             }
         }
         Ok(Response::from_parts(parts, whole(Full::new(bytes))))
     }
 
-    fn finish(&self, body: &[u8], answer: &Result<Response<Answered>, BoxError>) {
+    fn finish(&self, answer: &Result<Response<Answered>, BoxError>) {
         let span = self.context.span();
         let failed = match answer {
             Ok(response) => {
@@ -244,8 +255,8 @@ impl Call {
                 true
             }
         };
-        if self.is_write {
-            self.shared.known.answered(&self.path(), body, !failed);
+        if failed {
+            self.shared.known.refused(&self.path());
         }
         if let Some(run) = &self.run {
             // A write that changed nothing is not worth a span; a read is, in a run that is.

@@ -5,7 +5,8 @@
 //! by resource, as resources may live in different stores; one of which nothing was seen is compared with all others, which is right
 //! wherever there is one store.
 //!
-//! *Bodies.* A request that is the same as the last one to the same path will probably change nothing.
+//! *Bodies.* A request that is the same as the last one to the same path will probably change nothing. If its answer holds the same as the last one, too, then a newer revision is
+//! the work of somebody else who was faster than our watch; unless the watch had shown that work before: then the request has undone it.
 
 use std::{
     collections::HashMap,
@@ -17,8 +18,8 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Paths whose last body is remembered, 16 bytes each.
-const MAX_BODIES: usize = 100_000;
+/// Paths whose last exchange is remembered, and objects whose revision is; some 40 bytes each.
+const MAX_ENTRIES: usize = 100_000;
 /// Resources; no cluster has as many.
 const MAX_RESOURCES: usize = 10_000;
 
@@ -26,11 +27,41 @@ const MAX_RESOURCES: usize = 10_000;
 pub(crate) struct Known {
     newest: AtomicU64,
     by_resource: Mutex<HashMap<(String, String), u64>>,
-    bodies: Mutex<HashMap<u64, u64>>,
+    /// Revisions that watches showed.
+    watched: Mutex<HashMap<u64, u64>>,
+    exchanges: Mutex<HashMap<u64, Exchange>>,
+}
+
+/// The last request to a path that was answered well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    body: u64,
+    /// The answer, without what the API server counts.
+    pub(crate) content: u64,
+    pub(crate) revision: u64,
 }
 
 impl Known {
-    /// An object, or an answer, of this revision was seen.
+    /// A watch showed an object.
+    pub(crate) fn watched(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: Option<&str>,
+        name: &str,
+        revision: Option<&str>,
+    ) {
+        self.saw(group, resource, revision);
+        let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else { return };
+        insert(&mut lock(&self.watched), object(group, resource, namespace, name), revision);
+    }
+
+    /// The revision of an object that a watch showed last.
+    pub(crate) fn shown(&self, group: &str, resource: &str, namespace: Option<&str>, name: &str) -> Option<u64> {
+        lock(&self.watched).get(&object(group, resource, namespace, name)).copied()
+    }
+
+    /// Something of this revision was seen.
     pub(crate) fn saw(&self, group: &str, resource: &str, revision: Option<&str>) {
         let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else { return };
         let mut resources = lock(&self.by_resource);
@@ -54,27 +85,37 @@ impl Known {
         own.unwrap_or_else(|| self.newest.load(Ordering::Relaxed))
     }
 
-    /// Whether the last request to this path that was answered well had the same body.
-    pub(crate) fn repeats(&self, path: &str, body: &[u8]) -> bool {
-        lock(&self.bodies).get(&xxh3_64(path.as_bytes())) == Some(&xxh3_64(body))
+    /// The last exchange at this path, if the request had the same body.
+    pub(crate) fn repeats(&self, path: &str, body: &[u8]) -> Option<Exchange> {
+        let last = lock(&self.exchanges).get(&xxh3_64(path.as_bytes())).copied();
+        last.filter(|last| last.body == xxh3_64(body))
     }
 
-    /// A request was answered, well or not.
-    pub(crate) fn answered(&self, path: &str, body: &[u8], well: bool) {
-        let path = xxh3_64(path.as_bytes());
-        let mut bodies = lock(&self.bodies);
-        if !well {
-            bodies.remove(&path);
-            return;
-        }
-        if bodies.len() >= MAX_BODIES
-            && !bodies.contains_key(&path)
-            && let Some(any) = bodies.keys().next().copied()
-        {
-            bodies.remove(&any);
-        }
-        bodies.insert(path, xxh3_64(body));
+    /// A request was answered well.
+    pub(crate) fn answered(&self, path: &str, body: &[u8], content: u64, revision: u64) {
+        let exchange = Exchange { body: xxh3_64(body), content, revision };
+        insert(&mut lock(&self.exchanges), xxh3_64(path.as_bytes()), exchange);
     }
+
+    /// A request was refused.
+    pub(crate) fn refused(&self, path: &str) {
+        lock(&self.exchanges).remove(&xxh3_64(path.as_bytes()));
+    }
+}
+
+fn object(group: &str, resource: &str, namespace: Option<&str>, name: &str) -> u64 {
+    // No part of it can hold a slash.
+    xxh3_64(format!("{group}/{resource}/{}/{name}", namespace.unwrap_or_default()).as_bytes())
+}
+
+fn insert<V>(map: &mut HashMap<u64, V>, key: u64, value: V) {
+    if map.len() >= MAX_ENTRIES
+        && !map.contains_key(&key)
+        && let Some(any) = map.keys().next().copied()
+    {
+        map.remove(&any);
+    }
+    map.insert(key, value);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,12 +140,22 @@ mod tests {
     }
 
     #[test]
-    fn a_body_repeats_until_a_request_fails() {
+    fn a_body_repeats_until_a_request_is_refused() {
         let known = Known::default();
-        assert!(!known.repeats("/a", b"x"));
-        known.answered("/a", b"x", true);
-        assert!(known.repeats("/a", b"x") && !known.repeats("/a", b"y") && !known.repeats("/b", b"x"));
-        known.answered("/a", b"x", false);
-        assert!(!known.repeats("/a", b"x"));
+        assert_eq!(known.repeats("/a", b"x"), None);
+        known.answered("/a", b"x", 1, 7);
+        assert!(known.repeats("/a", b"x").is_some_and(|last| last.revision == 7));
+        assert!(known.repeats("/a", b"y").is_none() && known.repeats("/b", b"x").is_none());
+        known.refused("/a");
+        assert!(known.repeats("/a", b"x").is_none());
+    }
+
+    #[test]
+    fn what_watches_show_is_known_by_object() {
+        let known = Known::default();
+        known.watched("apps", "deployments", Some("n"), "a", Some("5"));
+        assert_eq!(known.shown("apps", "deployments", Some("n"), "a"), Some(5));
+        assert_eq!(known.shown("apps", "deployments", None, "a"), None);
+        assert_eq!(known.newest("apps", "deployments"), 5);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub(super) struct Target<'a> {
     pub(super) group: &'a str,
     pub(super) version: &'a str,
-    pub(super) namespaced: bool,
+    pub(super) namespace: Option<&'a str>,
     pub(super) resource: &'a str,
     pub(super) name: Option<&'a str>,
     pub(super) subresource: Option<&'a str>,
@@ -26,14 +26,14 @@ impl<'a> Target<'a> {
         let group = if core { "" } else { parts.next()? };
         let version = parts.next()?;
         let (mut resource, mut name, mut rest) = (parts.next()?, parts.next(), parts.next());
-        let mut namespaced = false;
+        let mut namespace = None;
         if resource == "namespaces"
             && name.is_some()
             && let Some(inner) = rest.filter(|inner| !matches!(*inner, "status" | "finalize"))
         {
-            (resource, name, rest, namespaced) = (inner, parts.next(), parts.next(), true);
+            (namespace, resource, name, rest) = (name, inner, parts.next(), parts.next());
         }
-        Some(Self { group, version, namespaced, resource, name, subresource: rest })
+        Some(Self { group, version, namespace, resource, name, subresource: rest })
     }
 
     /// The path as kube-apiserver's own spans have it, without what is different for every object.
@@ -42,7 +42,7 @@ impl<'a> Target<'a> {
             "" => format!("/api/{}", self.version),
             group => format!("/apis/{group}/{}", self.version),
         };
-        if self.namespaced {
+        if self.namespace.is_some() {
             pattern.push_str("/namespaces/{:namespace}");
         }
         // Writing to a string cannot fail.

@@ -94,9 +94,11 @@ impl Watching {
         }
     }
 
-    fn saw_revision(&self, kind: &Kind, revision: Option<&str>) {
-        if let Some(shared) = self.trail.get().and_then(Trail::shared) {
-            shared.known.saw(&kind.group, &kind.plural, revision);
+    fn saw_revision<O: Resource>(&self, kind: &Kind, object: &O) {
+        let meta = object.meta();
+        if let (Some(shared), Some(name)) = (self.trail.get().and_then(Trail::shared), &meta.name) {
+            let revision = meta.resource_version.as_deref();
+            shared.known.watched(&kind.group, &kind.plural, meta.namespace.as_deref(), name, revision);
         }
     }
 
@@ -191,7 +193,7 @@ where
             Event::Init | Event::InitDone => (None, Reason::Unknown),
         };
         let request = object.map(|object| {
-            watching.saw_revision(&names, object.meta().resource_version.as_deref());
+            watching.saw_revision(&names, &object);
             watching.note(key_of(&object), reason, None, None);
             let obj_ref = ObjectRef::from_obj_with(&object, kind.clone());
             ReconcileRequest { obj_ref, reason: ReconcileReason::ObjectUpdated }
@@ -299,7 +301,7 @@ where
             return Vec::new();
         }
     };
-    watching.saw_revision(&watched.kind, object.meta().resource_version.as_deref());
+    watching.saw_revision(&watched.kind, object);
     let objects = mapper(object);
     if !objects.is_empty()
         && let Some(shown) = shown
