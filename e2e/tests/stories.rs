@@ -22,6 +22,7 @@ mod stories {
     mod head_operator;
     mod isolation;
     mod kubectl;
+    mod kubernetes_metadata;
     mod observe;
     mod opencensus;
     mod poison;
@@ -36,6 +37,7 @@ mod stories {
     mod scheduler;
     mod shaping;
     mod signals;
+    mod sticky_tier;
     mod tail_sampling;
     mod tls_auth;
     mod up;

@@ -7,8 +7,10 @@ mod apiserver;
 mod beside;
 mod check;
 mod cluster;
+mod cluster_stub;
 mod config;
 mod document;
+mod enrich;
 mod http;
 mod idle;
 mod isolation;
@@ -22,6 +24,7 @@ mod shaping;
 mod sink;
 mod tail;
 mod throughput;
+mod tier;
 mod trail;
 
 use std::{path::PathBuf, time::Duration};
@@ -77,6 +80,10 @@ pub(crate) enum Scenario {
     Isolation,
     /// The configuration changes under load
     Reload,
+    /// `k8s_attributes` and a filter, beside the relay
+    Enrich,
+    /// A sticky tier of three peers, one of which is killed while another one comes
+    Tier,
     /// The API server: start, memory, CPU for each request, watchers
     Apiserver,
     /// The embedded cluster: time to ready, memory, what a Service costs
@@ -159,6 +166,8 @@ impl Scenario {
             Scenario::Overload => overload::run(plan),
             Scenario::Isolation => isolation::run(plan),
             Scenario::Reload => reload::run(plan),
+            Scenario::Enrich => enrich::run(plan),
+            Scenario::Tier => tier::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),
             Scenario::Trail => trail::run(plan),

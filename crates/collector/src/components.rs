@@ -4,6 +4,7 @@
 //! cargo features; a document that asks for another one is refused with the name of the feature.
 
 mod files;
+mod sink;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,10 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-pub use self::files::{exporter_files, extension_files, receiver_files};
+pub use self::{
+    files::{exporter_files, extension_files, receiver_files},
+    sink::{Built, Sink},
+};
 use crate::{
     core::{Destination, Exporter, Intake, Processor, ProcessorStats, Registry},
     extension::{ClientAuth, ServerAuth},
@@ -63,6 +67,7 @@ pub fn listing() -> String {
                 ("redaction", cfg!(feature = "processor-redaction")),
                 ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
                 ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
+                ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
             ],
         ),
         (
@@ -73,6 +78,7 @@ pub fn listing() -> String {
                 ("debug", cfg!(feature = "exporter-debug")),
                 ("file", cfg!(feature = "exporter-file")),
                 ("nop", cfg!(feature = "exporter-nop")),
+                ("load_balancing (loadbalancing)", cfg!(feature = "exporter-loadbalancing")),
             ],
         ),
         (
@@ -105,9 +111,14 @@ pub fn build_exporter(
     settings: &model::Exporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
+) -> Result<Built, BuildError> {
     let _ = &auth;
-    match settings {
+    let one = match settings {
+        #[cfg(feature = "exporter-loadbalancing")]
+        model::Exporter::LoadBalancing(settings) => {
+            let prepared = crate::exporter::loadbalancing::prepare(settings, signal, auth)?;
+            return Ok(Built::Many(Box::new(prepared)));
+        }
         #[cfg(feature = "exporter-otlp")]
         model::Exporter::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
         #[cfg(feature = "exporter-otlphttp")]
@@ -120,7 +131,8 @@ pub fn build_exporter(
         model::Exporter::Nop => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
         _ => Err(left_out("this exporter", "exporter-…")),
-    }
+    };
+    one.map(|built| Built::One(Box::new(built)))
 }
 
 /// The extension that an exporter takes its credentials from.
@@ -128,6 +140,7 @@ pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
     match settings {
         model::Exporter::OtlpGrpc(settings) => settings.auth.as_ref(),
         model::Exporter::OtlpHttp(settings) => settings.auth.as_ref(),
+        model::Exporter::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
         model::Exporter::Debug(_) | model::Exporter::File(_) | model::Exporter::Nop => None,
     }
 }
@@ -191,6 +204,10 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
         model::Processor::TailSampling(_) => {
             (cfg!(feature = "processor-tail-sampling"), "the tail sampling processor", "processor-tail-sampling")
         }
+        #[cfg(feature = "processor-k8sattributes")]
+        model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
+        #[cfg(not(feature = "processor-k8sattributes"))]
+        model::Processor::KubernetesAttributes(_) => (false, "the k8s_attributes processor", "processor-k8sattributes"),
     };
     if here { Ok(()) } else { Err(left_out(what, feature)) }
 }
@@ -234,6 +251,9 @@ pub enum Step {
     /// `tail_sampling`
     #[cfg(feature = "processor-tail-sampling")]
     TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
+    /// `k8s_attributes`
+    #[cfg(feature = "processor-k8sattributes")]
+    Enrich(Arc<crate::processor::k8s_attributes::Enricher>),
 }
 
 impl Step {
@@ -259,6 +279,12 @@ impl Step {
                 let settings = model::TailSampling::clone(settings);
                 Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(settings, stats, sampling)))
             }
+            #[cfg(feature = "processor-k8sattributes")]
+            model::Processor::KubernetesAttributes(settings) => {
+                let stats = (registry.processor(id, signal), registry.cluster(id));
+                let shared = &registry.shared;
+                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(signal, settings, shared, stats)))
+            }
             _ => Err(left_out("this processor", "processor-…")),
         }
     }
@@ -282,6 +308,12 @@ impl Step {
                     sampler.reconfigure(model::TailSampling::clone(settings));
                 }
             }
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => {
+                if let model::Processor::KubernetesAttributes(settings) = settings {
+                    enricher.reconfigure(settings);
+                }
+            }
         }
     }
 
@@ -293,6 +325,8 @@ impl Step {
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
             #[cfg(feature = "processor-tail-sampling")]
             Self::TailSampling(sampler) => Arc::strong_count(sampler) > 1,
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => Arc::strong_count(enricher) > 1,
         }
     }
 
@@ -304,6 +338,8 @@ impl Step {
             Self::Batch(batcher) => batcher.clone(),
             #[cfg(feature = "processor-tail-sampling")]
             Self::TailSampling(sampler) => sampler.clone(),
+            #[cfg(feature = "processor-k8sattributes")]
+            Self::Enrich(enricher) => enricher.clone(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What flows through a pipeline, and what is owed for it.
 
+mod balancing;
 mod batch;
 mod budget;
 mod calls;
+mod cluster;
 mod code;
 mod decisions;
 mod exporter;
@@ -13,15 +15,19 @@ mod pipeline;
 mod progress;
 mod queue;
 mod refusal;
+mod rescue;
 mod retry;
 mod sampling;
+mod shared;
 mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
+pub use cluster::ClusterStats;
 pub use code::Code;
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
@@ -31,7 +37,9 @@ pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
+pub use rescue::{HandOver, Next, Rescue};
 pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
+pub use shared::Shared;
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
     ReceiverStats, Registry, Transport, TurnedAway,

@@ -4,6 +4,8 @@
 pub(crate) mod debug;
 #[cfg(feature = "exporter-file")]
 pub(crate) mod file;
+#[cfg(feature = "exporter-loadbalancing")]
+pub mod loadbalancing;
 #[cfg(feature = "exporter-nop")]
 pub(crate) mod nop;
 #[cfg(feature = "exporter-otlp")]

@@ -15,6 +15,8 @@ pub mod core;
 pub mod engine;
 pub mod exporter;
 pub mod extension;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 pub mod net;
 pub mod processor;
 pub mod receiver;

@@ -8,6 +8,8 @@ pub mod batch;
 pub mod filter;
 #[cfg(any(feature = "processor-attributes", feature = "processor-redaction"))]
 mod hex;
+#[cfg(feature = "processor-k8sattributes")]
+pub mod k8s_attributes;
 pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;

@@ -11,6 +11,7 @@ mod extension;
 mod fields;
 mod filter;
 mod id;
+mod kubernetes;
 mod matching;
 mod network;
 mod pipeline;

@@ -19,6 +19,7 @@
 mod decode;
 mod expand;
 mod id;
+mod kubeconfig;
 mod load;
 pub mod model;
 mod mounted;
@@ -29,6 +30,7 @@ mod sources;
 mod yaml;
 
 pub use id::{ComponentId, PipelineId};
+pub use kubeconfig::{Kubeconfig, KubeconfigError, Material};
 pub use load::{Loaded, load};
 pub use model::Document;
 pub use mounted::mounted;

@@ -4,9 +4,11 @@
 //! in code (by the operator) is checked by the same rules.
 
 mod attributes;
+mod balancing;
 mod exporter;
 mod extension;
 mod filter;
+mod kubernetes;
 mod matching;
 mod network;
 mod processor;
@@ -19,6 +21,7 @@ mod tail_sampling;
 use std::collections::BTreeMap;
 
 pub use attributes::{Action, Attributes, Context, ConvertedType, Keys, Resource, Source};
+pub use balancing::{DnsResolver, LoadBalancingExporter, Resolver, RoutingKey, ServiceResolver};
 pub use exporter::{
     DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
     QueueBatch, Retry, Rotation, Sizer, Verbosity,
@@ -28,6 +31,9 @@ pub use extension::{
     PipelineCheck,
 };
 pub use filter::{Filter, Selection};
+pub use kubernetes::{
+    ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, Owner, PodFilter, Source as KubernetesSource,
+};
 pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,

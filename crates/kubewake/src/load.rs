@@ -71,6 +71,9 @@ pub(crate) struct Args {
     /// Traces that the items of a request belong to
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     traces: u64,
+    /// Requests in a row that the items of each trace come in
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    spread: u64,
     /// Attributes of each item
     #[arg(long, value_name = "N", default_value_t = 10)]
     attributes: usize,
@@ -224,6 +227,7 @@ impl Args {
         Run {
             seed: Seed::new(self.seed.unwrap_or_else(|| fastrand::u64(..))),
             shape,
+            spread: self.spread,
             template: Template::new(&shape, self.format()),
             schedule: Schedule::new(interval, self.requests, self.seconds().map(Duration::from_secs_f64)),
             retry: self.retry.then(|| Duration::from_secs_f64(self.grace.max(0.0))),

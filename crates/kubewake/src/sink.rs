@@ -1,6 +1,6 @@
 //! `kubewake sink`: receives OTLP, counts it, and misbehaves when asked to.
 //!
-//! gRPC and HTTP share one port, and so does the control over HTTP: `GET /stats`, `GET /missing`, `POST /mode`,
+//! gRPC and HTTP share one port, and so does the control over HTTP: `GET /stats`, `GET /missing`, `GET /traces`, `POST /mode`,
 //! `POST /reset`. What it counts as received is exactly what it answered with success.
 
 mod control;
@@ -76,6 +76,9 @@ pub(crate) struct Args {
     /// Append each request to this file: a byte for the signal (t, m, l), its length (u32, big endian), its protobuf
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Count the items of each trace, for GET /traces
+    #[arg(long)]
+    traces: bool,
 }
 
 /// Messages of tens of megabytes should not wait for window updates in the middle.
@@ -150,7 +153,7 @@ async fn answer(sink: Arc<Sink>, request: Request<Incoming>) -> Result<Response<
 impl Sink {
     fn new(args: &Args) -> anyhow::Result<Self> {
         Ok(Self {
-            counters: Counters::new(args.out.as_deref())?,
+            counters: Counters::new(args.out.as_deref(), args.traces)?,
             mode: watch::Sender::new(args.mode()),
             connections_open: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),

@@ -90,7 +90,8 @@ async fn client(args: &Args) -> anyhow::Result<Client> {
 fn keep(args: &Args, client: &Client) -> Keep {
     match &args.certificate_secret {
         Some(secret) => {
-            Keep::Secret { api: Api::namespaced(client.clone(), &secret.namespace), name: secret.name.clone() }
+            let api = Box::new(Api::namespaced(client.clone(), &secret.namespace));
+            Keep::Secret { api, name: secret.name.clone() }
         }
         None => Keep::Memory,
     }

@@ -11,6 +11,9 @@ use crate::wire::{Field, Fields};
 /// What may be changed on the way. A method that returns true has put another message into the plan; false leaves the
 /// plan as it was, and the message is copied as it stands.
 pub(crate) trait Walk {
+    /// Whether records are looked at; if not, they are passed over as a whole.
+    const RECORDS: bool = true;
+
     /// The resource of an entry. Another one is written as a whole field.
     fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
         let _ = (plan, entry);
@@ -67,16 +70,20 @@ pub(crate) fn copy(plan: &mut Plan, source: &[u8], field: &Field<'_>) -> bool {
     false
 }
 
-fn edit_resource_entry(plan: &mut Plan, source: &[u8], content: &[u8], walk: &mut impl Walk) -> bool {
+fn edit_resource_entry<W: Walk>(plan: &mut Plan, source: &[u8], content: &[u8], walk: &mut W) -> bool {
     let resource = ResourceEntry::new(content);
     let replaced = walk.resource(plan, &resource);
+    if !W::RECORDS && !replaced {
+        return false;
+    }
     let mut changed = replaced;
     let mut fields = Fields::new(content);
     for field in fields.by_ref() {
         if replaced && field.is_len(resource_entry::RESOURCE) {
             continue;
         }
-        changed |= is_child(1, &field)
+        changed |= W::RECORDS
+            && is_child(1, &field)
             && replace(plan, &field, |plan| edit_scope_entry(plan, source, &resource, field.value, walk))
             || copy(plan, source, &field);
     }

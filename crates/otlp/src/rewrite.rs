@@ -28,6 +28,9 @@ use apply::{Target, Workspace};
 /// Who says what to change. Each method is asked once for each of its things, in order, and adds what it wants done to
 /// `edits`; it sees everything as it was before any change.
 pub trait Editor {
+    /// Whether it is asked about records and points. One that is not costs no walk over them.
+    const RECORDS: bool = true;
+
     /// A resource. An entry that has none is asked for too, as an empty one, and gets one if an attribute is set.
     fn resource(&mut self, resource: Resource<'_>, edits: &mut Edits) {
         let _ = (resource, edits);
@@ -100,6 +103,8 @@ impl Bench {
 }
 
 impl<E: Editor> Walk for Rewriter<'_, E> {
+    const RECORDS: bool = E::RECORDS;
+
     fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
         let resource = entry.resource();
         self.edits.clear();

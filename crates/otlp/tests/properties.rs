@@ -16,7 +16,8 @@ use std::num::NonZeroUsize;
 use bytes::Bytes;
 use kubewake_otlp::view::RecordRef;
 use kubewake_otlp::{
-    Edit, Limit, Rules, Signal, clear_zero_ids, group_by_trace, index, join, retain, rewrite, scan, select, split,
+    Edit, Grain, Limit, Rules, Signal, clear_zero_ids, group_by_trace, index, join, partition, retain, rewrite, scan,
+    select, split,
 };
 use model::{Decoded, Record};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
@@ -108,6 +109,36 @@ fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: Limit) {
             let set = |markers: Vec<u64>| markers.into_iter().collect::<BTreeSet<_>>();
             assert_eq!(set(after), set(before), "what is cut is repeated");
         }
+    }
+}
+
+fn a_partition_has_every_item_once<R: Record>(bytes: &Bytes, destinations: usize) {
+    let decoded = Decoded::<R>::of(bytes);
+    let mut asked = 0;
+    // Neighbours mostly go different ways, and sometimes the same.
+    let destination = |item: usize| item * 7 / 3 % destinations;
+    let shares: Vec<_> = partition(R::SIGNAL, bytes, Grain::Items, |_, _| {
+        asked += 1;
+        destination(asked - 1)
+    })
+    .collect();
+    assert_eq!(asked, decoded.flat().len());
+    for share in &shares {
+        let (part, mut item) = (Decoded::<R>::of(&share.bytes), 0);
+        let mut expected = decoded.flat();
+        expected.retain(|_| {
+            item += 1;
+            destination(item - 1) == share.to
+        });
+        assert_eq!(part.flat(), expected);
+        assert_eq!((share.items, scan(R::SIGNAL, &share.bytes).unwrap().items), (part.items(), part.items()));
+        assert!(shares.len() == 1 || part.empty_entries() == (0, 0));
+    }
+    assert!(shares.is_sorted_by_key(|share| share.to));
+    assert_eq!(shares.iter().map(|share| share.items).sum::<usize>(), decoded.items());
+    let survived = |level| shares.iter().flat_map(|share| markers(R::SIGNAL, level, &share.bytes)).collect::<Vec<_>>();
+    if !shares.is_empty() {
+        assert_eq!(survived(0), markers(R::SIGNAL, 0, bytes));
     }
 }
 
@@ -334,6 +365,11 @@ macro_rules! properties {
                 #[test]
                 fn retain_keeps(request in requests::$signal(), choices: u64, salt in 0usize..2) {
                     retain_keeps_what_was_chosen::<$record>(&encode::<$record>(&request, choices), salt);
+                }
+
+                #[test]
+                fn partition_assigns(request in requests::$signal(), choices: u64, destinations in 1usize..5) {
+                    a_partition_has_every_item_once::<$record>(&encode::<$record>(&request, choices), destinations);
                 }
 
                 #[test]

@@ -242,3 +242,13 @@ fn every_command_of_the_webhook_document_works() {
     }
     assert_eq!(running.len(), 2, "an API server and a webhook");
 }
+
+#[test]
+fn the_documents_about_kubernetes_are_valid() {
+    let yamls = blocks("docs/kubernetes.md", "yaml");
+    assert_eq!(yamls.len(), 2);
+    for yaml in yamls {
+        let output = kubewake_e2e::Collector::with(yaml).env("NODE_NAME", "node-1".into()).validate();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -17,7 +17,7 @@ use crate::{
 
 /// Brings one ChildA nearer to what it asks for.
 pub async fn reconcile(child: Arc<ChildA>, context: Arc<Context>) -> Result<Action, Error> {
-    if child.metadata.deletion_timestamp.is_some() {
+    if child.metadata.deletion_timestamp.is_some() || context.written.is_newer_than(&*child) {
         return Ok(Action::await_change());
     }
     let api = context.beside::<Deployment>(&*child);

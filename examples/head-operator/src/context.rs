@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::{
     api::{ChildA, ChildAStatus, Head, HeadStatus},
     labels, ready,
+    written::Written,
 };
 
 #[cfg(test)]
@@ -77,6 +78,8 @@ pub struct Context {
     client: Client,
     trail: Trail,
     events: Events,
+    /// What was written and not seen yet.
+    pub(crate) written: Written,
     /// How long an object is left alone when nothing happens to it.
     pub(crate) resync: Duration,
 }
@@ -85,7 +88,7 @@ impl Context {
     /// With this client, whose calls the trail sees.
     pub fn new(client: Client, trail: Trail, resync: Duration) -> Self {
         let events = trail.events(client.clone(), labels::MANAGER);
-        Self { client, trail, events, resync }
+        Self { client, trail, events, written: Written::default(), resync }
     }
 
     /// Objects of a kind where another one lives.
@@ -116,7 +119,8 @@ impl Context {
             return Ok(());
         }
         let (api, patch) = (self.beside::<K>(object), Patch::Merge(json!({"status": status})));
-        self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await.map_err(Error::Status)?;
+        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        self.written.note(&answer.map_err(Error::Status)?);
         self.tell(object, &status).await;
         Ok(())
     }

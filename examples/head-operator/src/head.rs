@@ -24,7 +24,7 @@ use crate::{
 
 /// Brings one Head nearer to what it asks for.
 pub async fn reconcile(head: Arc<Head>, context: Arc<Context>) -> Result<Action, Error> {
-    if head.metadata.deletion_timestamp.is_some() {
+    if head.metadata.deletion_timestamp.is_some() || context.written.is_newer_than(&*head) {
         return Ok(Action::await_change());
     }
     let api = context.beside::<ChildA>(&*head);

@@ -11,3 +11,4 @@ pub mod labels;
 pub mod manifests;
 pub mod operator;
 pub mod ready;
+pub mod written;

@@ -1,6 +1,7 @@
 //! The backend of every scenario: `kubewake sink`.
 
 use std::{
+    collections::HashMap,
     path::Path,
     process::Command,
     time::{Duration, Instant},
@@ -15,16 +16,37 @@ use super::{http, process::Process, program};
 #[derive(Debug)]
 pub(crate) struct Sink {
     // Kept so that it lives as long as this.
-    _process: Process,
+    process: Process,
     pub address: String,
 }
 
 impl Sink {
     /// Starts one on any free port.
     pub(crate) fn start(name: &str) -> anyhow::Result<Self> {
+        Self::start_with(name, &[])
+    }
+
+    /// One that counts the spans of each trace.
+    pub(crate) fn counting_traces(name: &str) -> anyhow::Result<Self> {
+        Self::start_with(name, &["--traces"])
+    }
+
+    fn start_with(name: &str, args: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(program("kubewake"));
-        let process = Process::start(name, command.args(["sink", "--listen", "127.0.0.1:0"]))?;
-        Ok(Self { address: process.address()?, _process: process })
+        let process = Process::start(name, command.args(["sink", "--listen", "127.0.0.1:0"]).args(args))?;
+        Ok(Self { address: process.address()?, process })
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&self) -> anyhow::Result<()> {
+        self.process.signal("KILL")
+    }
+
+    /// The spans of each trace that it has, if it counts them.
+    pub(crate) fn traces(&self) -> anyhow::Result<HashMap<String, u64>> {
+        let traces = http::get(&self.address, "/traces")?;
+        let traces = traces.as_object().context("the sink counts no traces")?;
+        Ok(traces.iter().map(|(id, count)| (id.clone(), count.as_u64().unwrap_or(0))).collect())
     }
 
     /// Changes how it behaves, as in `hang=true`.

@@ -45,7 +45,11 @@ pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
     for Row { object, plain_ns, traced_ns, more_bytes } in &report.rows {
         let more = traced_ns.saturating_sub(*plain_ns);
         section.check(format!("{object}: at most 5 µs more a run"), format!("{more} ns"), more <= MAX_NANOSECONDS);
-        section.check(format!("{object}: at most 2 KiB more a run"), format!("{more_bytes} B"), *more_bytes <= MAX_BYTES);
+        section.check(
+            format!("{object}: at most 2 KiB more a run"),
+            format!("{more_bytes} B"),
+            *more_bytes <= MAX_BYTES,
+        );
     }
     let Requests { plain, traced } = report.requests;
     section.check_none("requests more than without it", traced.abs_diff(plain));

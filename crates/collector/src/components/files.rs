@@ -9,6 +9,7 @@ pub fn exporter_files(exporter: &Exporter) -> Vec<PathBuf> {
     match exporter {
         Exporter::OtlpGrpc(settings) => client_tls(&settings.tls),
         Exporter::OtlpHttp(settings) => client_tls(&settings.tls),
+        Exporter::LoadBalancing(settings) => client_tls(&settings.otlp.tls),
         Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => Vec::new(),
     }
 }

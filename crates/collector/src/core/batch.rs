@@ -4,6 +4,7 @@ use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
 use kubewake_otlp::{Limit, Piece, Signal};
+use tokio::time::Instant;
 
 use super::Charge;
 
@@ -43,18 +44,20 @@ pub struct Batch {
     parts: Vec<Part>,
     items: usize,
     bytes: usize,
+    /// When an attempt to deliver it first failed. It goes with the batch to whoever tries next.
+    failing_since: Option<Instant>,
 }
 
 impl Batch {
     /// A batch of nothing.
     pub fn empty(signal: Signal) -> Self {
-        Self { signal, parts: Vec::new(), items: 0, bytes: 0 }
+        Self { signal, parts: Vec::new(), items: 0, bytes: 0, failing_since: None }
     }
 
     /// A batch of one request.
     pub fn single(signal: Signal, part: Part) -> Self {
         let (items, bytes) = (part.items, part.bytes.len());
-        Self { signal, parts: vec![part], items, bytes }
+        Self { signal, parts: vec![part], items, bytes, failing_since: None }
     }
 
     /// What kind of data it holds.
@@ -89,7 +92,18 @@ impl Batch {
 
     /// Its size without its parts, to count by after the batch itself was handed on.
     pub fn clone_tally(&self) -> Batch {
-        Batch { signal: self.signal, parts: Vec::new(), items: self.items, bytes: self.bytes }
+        Batch { parts: Vec::new(), ..*self }
+    }
+
+    /// When an attempt to deliver it first failed, if one did.
+    pub fn failing_since(&self) -> Option<Instant> {
+        self.failing_since
+    }
+
+    /// The same batch, which has been failing since then.
+    #[must_use]
+    pub fn failed_at(self, since: Option<Instant>) -> Self {
+        Self { failing_since: self.failing_since.into_iter().chain(since).min(), ..self }
     }
 
     /// Adds one more request.
@@ -104,6 +118,7 @@ impl Batch {
         debug_assert_eq!(self.signal, other.signal);
         self.items += other.items;
         self.bytes += other.bytes;
+        self.failing_since = self.failing_since.into_iter().chain(other.failing_since).min();
         if self.parts.is_empty() {
             self.parts = other.parts;
         } else {

@@ -47,6 +47,16 @@ impl Calls {
         durations.count.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Adds what another one counted.
+    pub(super) fn absorb(&self, other: &Self) {
+        for (durations, more) in self.0.iter().zip(&other.0) {
+            let cells = durations.buckets.iter().chain([&durations.nanoseconds, &durations.count]);
+            for (cell, more) in cells.zip(more.buckets.iter().chain([&more.nanoseconds, &more.count])) {
+                cell.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// What was counted, for each code that there was.
     pub fn snapshot(&self) -> impl Iterator<Item = CallsOf> {
         let counted = Code::ALL.iter().zip(&self.0).map(|(code, durations)| durations.snapshot(*code));

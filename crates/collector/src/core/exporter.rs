@@ -77,6 +77,16 @@ impl SendError {
         if error.is_panic() { Self::panicked() } else { Self::local(error.to_string()) }
     }
 
+    /// Nobody is there to be tried.
+    pub(super) fn unattended() -> Self {
+        Self::connection("the destination does not answer")
+    }
+
+    /// Whether nothing came back: nobody knows whether the destination took it.
+    pub fn is_silence(&self) -> bool {
+        matches!(self.class, ErrorClass::Connection | ErrorClass::Timeout)
+    }
+
     /// The time for draining is over.
     pub(super) fn halted() -> Self {
         Self { class: ErrorClass::Local, ..Self::connection("shutting down") }

@@ -8,6 +8,7 @@
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
 use std::{
+    borrow::Cow,
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -23,12 +24,15 @@ use tokio::{
     time::Instant,
 };
 
+use self::guest::{Guest, UnderWay};
 use super::{
-    Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, PipelineStats, Pressure,
-    Refusal, SendError,
+    Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, Next, PipelineStats,
+    Pressure, Refusal, Rescue, SendError,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
 };
+
+mod guest;
 
 #[cfg(test)]
 mod tests;
@@ -72,6 +76,7 @@ pub struct Outlet {
     progress: Arc<PipelineStats>,
     queue: Queue,
     control: watch::Sender<Control>,
+    rescue: Option<Arc<dyn Rescue>>,
 }
 
 impl Outlet {
@@ -82,9 +87,51 @@ impl Outlet {
         progress: Arc<PipelineStats>,
         settings: OutletSettings,
     ) -> Arc<Self> {
+        Self::with_rescue(id, pipeline, progress, settings, None)
+    }
+
+    /// An outlet that hands over what its destination does not take.
+    pub fn with_rescue(
+        id: ComponentId,
+        pipeline: PipelineId,
+        progress: Arc<PipelineStats>,
+        settings: OutletSettings,
+        rescue: Option<Arc<dyn Rescue>>,
+    ) -> Arc<Self> {
         show_capacity(&settings);
         let control = Control { settings: Arc::new(settings), phase: Phase::Running };
-        Arc::new(Self { id, pipeline, progress, queue: Queue::default(), control: watch::Sender::new(control) })
+        let control = watch::Sender::new(control);
+        Arc::new(Self { id, pipeline, progress, queue: Queue::default(), control, rescue })
+    }
+
+    /// Whether a batch would find room now. `oversize`: one that is larger than the whole queue may go in when nothing
+    /// else is there.
+    pub fn has_room(&self, batch: &Batch, oversize: bool) -> bool {
+        match &self.settings().queue {
+            None => true,
+            Some(queue) => (oversize || Queue::could_ever_take(queue, batch)) && self.queue.has_room(batch, queue),
+        }
+    }
+
+    /// Whether such a batch has room when nothing else is there.
+    pub fn could_ever_take(&self, batch: &Batch) -> bool {
+        self.settings().queue.as_ref().is_none_or(|queue| Queue::could_ever_take(queue, batch))
+    }
+
+    /// Whether nothing is held here.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
+    /// Waits until everything was delivered or handed over, however long that takes.
+    pub async fn empty(&self) {
+        self.queue.drain();
+        self.queue.idle().await;
+    }
+
+    /// Cuts pauses between attempts short: whoever is behind this has news.
+    pub fn stir(&self) {
+        self.control.send_modify(|_| {});
     }
 
     /// Puts new settings in force; the buffer and what is in it stay.
@@ -222,6 +269,9 @@ impl Outlet {
             let settings = self.settings();
             let sizer = settings.queue.as_ref().map(|queue| queue.sizer).unwrap_or_default();
             self.queue.done(size, sizer, &settings.stats.queue_size);
+            if let Some(rescue) = &self.rescue {
+                rescue.room();
+            }
         }
     }
 
@@ -234,23 +284,55 @@ impl Outlet {
     }
 
     async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let error = match self.attempt_until_settled(batch, told).await {
+        let apart =
+            |error: &SendError, batch: &Batch| !error.retryable && error.code.blames_data() && batch.parts().len() > 1;
+        let (batch, error) = match self.attempt_here_or_elsewhere(batch, told).await {
             Ok(()) => return Ok(()),
-            Err(error) => error,
+            Err((batch, error)) if apart(&error, &batch) => (batch, error),
+            Err((batch, error)) => {
+                self.give_up(&batch, &error, told);
+                return Err(error);
+            }
         };
-        if error.retryable || !error.code.blames_data() || batch.parts().len() < 2 {
-            self.give_up(batch, &error, told);
-            return Err(error);
-        }
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
             "a batch was refused for good; its requests are sent one by one");
         for part in batch.parts() {
             let single = Batch::single(batch.signal(), part.clone());
-            if let Err(error) = self.attempt_until_settled(&single, false).await {
+            if let Err((single, error)) = self.attempt_here_or_elsewhere(&single, false).await {
                 self.give_up(&single, &error, false);
             }
         }
         Ok(())
+    }
+
+    /// Tries until a batch is settled, here or with whoever stands behind this outlet. An error comes with what is left.
+    async fn attempt_here_or_elsewhere(&self, batch: &Batch, told: bool) -> Result<(), (Batch, SendError)> {
+        let mut batch = Cow::Borrowed(batch);
+        loop {
+            let error = match self.attempt_until_settled(&batch, told).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            match self.hand_over(&batch, error).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(rest)) => batch = Cow::Owned(rest),
+                Err(error) => return Err((batch.into_owned(), error)),
+            }
+        }
+    }
+
+    /// Leaves a batch to whoever stands behind this outlet, if somebody does and another destination may take it.
+    async fn hand_over(&self, batch: &Batch, error: SendError) -> Result<Option<Batch>, SendError> {
+        let Some(rescue) = self.rescue.as_ref().filter(|_| error.retryable && !self.halted()) else {
+            return Err(error);
+        };
+        let mut control = self.control.subscribe();
+        let batch = batch.clone().failed_at(Some(Instant::now()));
+        tokio::select! {
+            biased;
+            result = rescue.hand_over(batch, error) => result,
+            _ = control.wait_for(|c| c.phase == Phase::Halted) => Err(SendError::halted()),
+        }
     }
 
     fn give_up(&self, batch: &Batch, error: &SendError, told: bool) {
@@ -275,9 +357,12 @@ impl Outlet {
 
     async fn attempt_until_settled(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
         let mut control = self.control.subscribe();
-        let mut backoff = None;
+        let (mut backoff, mut silences) = (None, 0);
         loop {
             let settings = control.borrow_and_update().settings.clone();
+            if self.rescue.as_ref().is_some_and(|rescue| !rescue.is_open()) {
+                return Err(SendError::unattended());
+            }
             let error = match self.attempt(&settings, batch, &control).await {
                 Ok(delivered) => {
                     self.count_success(&settings, batch, &delivered);
@@ -287,13 +372,22 @@ impl Outlet {
             };
             self.progress.failed(error.class);
             settings.stats.progress.failed(error.class);
+            let rescue = self.rescue.as_ref().filter(|_| error.retryable && !self.halted());
+            match rescue.map(|rescue| rescue.failed(&error, silences)) {
+                Some(Next::HandOver) => return Err(error),
+                Some(Next::AtOnce) => {
+                    silences += 1;
+                    continue;
+                }
+                Some(Next::Retry) | None => silences = 0,
+            }
             // A full disk is for the sender to know: it can go elsewhere, and a person must look here.
             let known = told && error.class == ErrorClass::Local;
             let Some(retry) = settings.retry.as_ref().filter(|_| error.retryable && !known && !self.halted()) else {
                 return Err(error);
             };
-            let Some(pause) = backoff.get_or_insert_with(|| Backoff::start(retry)).pause(retry, error.retry_after)
-            else {
+            let started = backoff.get_or_insert_with(|| Backoff::start(retry, batch.failing_since()));
+            let Some(pause) = started.pause(retry, error.retry_after) else {
                 return Err(error);
             };
             tracing::info!(exporter = %self.id, pipeline = %self.pipeline, pause = ?pause, error = %error,
@@ -332,7 +426,11 @@ impl Outlet {
             result = limited => result,
             _ = control.wait_for(|c| c.phase == Phase::Halted) => return Err(SendError::halted()),
         };
-        settings.stats.calls.record(result.as_ref().map_or_else(|error| error.code, |_| Code::Ok), began.elapsed());
+        let took = began.elapsed();
+        settings.stats.calls.record(result.as_ref().map_or_else(|error| error.code, |_| Code::Ok), took);
+        if let Some(rescue) = &self.rescue {
+            rescue.attempted(result.is_ok(), took);
+        }
         result
     }
 
@@ -374,38 +472,6 @@ impl Consumer for Outlet {
 
     fn lost(&self, batch: &Batch, reason: DropReason) {
         self.progress.dropped(reason, batch.items() as u64);
-    }
-}
-
-/// A batch that is on its way into the queue or past it, and that draining waits for.
-struct Guest(Arc<Outlet>);
-
-impl Guest {
-    fn new(of: &Arc<Outlet>) -> Self {
-        of.queue.enter();
-        Self(of.clone())
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.0.queue.leave();
-    }
-}
-
-/// A request that is counted as under way, until it ends or whoever waits for it goes away.
-struct UnderWay<'a>(&'a ExporterStats);
-
-impl<'a> UnderWay<'a> {
-    fn new(stats: &'a ExporterStats) -> Self {
-        stats.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(stats)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -205,6 +205,11 @@ impl Queue {
         self.news.notify_waiters();
     }
 
+    /// Whether nothing is held and nobody works.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().is_idle()
+    }
+
     /// Ends when nothing is held and nobody works.
     pub(super) async fn idle(&self) {
         while !self.state().is_idle() {

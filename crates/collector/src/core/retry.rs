@@ -13,8 +13,10 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn start(retry: &Retry) -> Self {
-        Self { next: retry.initial_interval, elapsed_at_start: tokio::time::Instant::now() }
+    /// Begins after the first failure, which may have been somewhere else.
+    pub(super) fn start(retry: &Retry, failing_since: Option<tokio::time::Instant>) -> Self {
+        let since = failing_since.unwrap_or_else(tokio::time::Instant::now);
+        Self { next: retry.initial_interval, elapsed_at_start: since }
     }
 
     /// How long to wait before the next attempt; `None` when the time is up. A hint of the server lengthens the wait,
@@ -56,28 +58,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn intervals_grow_up_to_the_maximum() {
-        let mut backoff = Backoff::start(&retry());
+        let mut backoff = Backoff::start(&retry(), None);
         let pauses: Vec<_> = (0..4).map(|_| backoff.pause(&retry(), None).map(|p| p.as_millis())).collect();
         assert_eq!(pauses, [Some(300), Some(600), Some(1000), Some(1000)]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_hint_lengthens_and_never_shortens() {
-        let mut backoff = Backoff::start(&retry());
+        let mut backoff = Backoff::start(&retry(), None);
         assert_eq!(backoff.pause(&retry(), Some(Duration::from_secs(5))), Some(Duration::from_secs(5)));
         assert_eq!(backoff.pause(&retry(), Some(Duration::ZERO)), Some(Duration::from_millis(600)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_absurd_hint_ends_it_and_nothing_else() {
-        let mut backoff = Backoff::start(&retry());
+        let mut backoff = Backoff::start(&retry(), None);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(backoff.pause(&retry(), Some(Duration::MAX)), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_ends_when_the_time_is_up() {
-        let mut backoff = Backoff::start(&retry());
+        let mut backoff = Backoff::start(&retry(), None);
         tokio::time::advance(Duration::from_millis(59_800)).await;
         assert_eq!(backoff.pause(&retry(), None), None);
     }
@@ -85,7 +87,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn jitter_stays_within_its_factor() {
         let retry = Retry { randomization_factor: 0.5, multiplier: 1.0, ..retry() };
-        let mut backoff = Backoff::start(&retry);
+        let mut backoff = Backoff::start(&retry, None);
         for _ in 0..1000 {
             let pause = backoff.pause(&retry, None).expect("in time");
             assert!((150..=450).contains(&pause.as_millis()), "{pause:?}");

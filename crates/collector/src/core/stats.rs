@@ -13,8 +13,12 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
-use super::{Budget, Calls, Code, Progress, SamplerStats, TailStats};
+use super::{
+    Budget, Calls, Code, Progress, SamplerStats, Shared as SharedThings, TailStats, balancing::BalancerStats,
+    cluster::ClusterStats,
+};
 
+/// A closed set of names.
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
         $(#[$meta])*
@@ -32,6 +36,8 @@ macro_rules! closed {
         }
     };
 }
+
+pub(super) use closed;
 
 closed! {
     /// How data came in.
@@ -232,6 +238,24 @@ impl ExporterStats {
     }
 }
 
+impl ExporterStats {
+    /// Adds what another one counted and will not count on. Gauges and the course of its attempts stay its own.
+    pub fn absorb(&self, other: &Self) {
+        let counters = [
+            (&self.sent, &other.sent),
+            (&self.send_failed, &other.send_failed),
+            (&self.enqueue_failed, &other.enqueue_failed),
+            (&self.rejected, &other.rejected),
+        ];
+        for (sum, more) in counters {
+            sum.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.batch_items.absorb(&other.batch_items);
+        self.batch_bytes.absorb(&other.batch_bytes);
+        self.calls.absorb(&other.calls);
+    }
+}
+
 /// Counts by size; the bounds are those of the Collector's histograms of batch sizes in bytes. Those of sizes in items
 /// are the first of them, up to [`Histogram::LAST_BOUND_OF_ITEMS`].
 #[derive(Debug)]
@@ -266,6 +290,14 @@ impl Histogram {
         }
         self.sum.fetch_add(size, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds what another one counted.
+    fn absorb(&self, other: &Self) {
+        let cells = self.buckets.iter().chain([&self.sum, &self.count]);
+        for (cell, more) in cells.zip(other.buckets.iter().chain([&other.sum, &other.count])) {
+            cell.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     /// Cumulative counts by upper bound, then the sum and the count of all.
@@ -342,6 +374,10 @@ pub struct Registry {
     exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
     samplers: Shared<ComponentId, TailStats>,
+    balancers: Shared<ComponentId, BalancerStats>,
+    clusters: Shared<ComponentId, ClusterStats>,
+    /// What components use together.
+    pub shared: SharedThings,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents that were refused since the start.
     pub reloads_refused: AtomicU64,
@@ -372,6 +408,44 @@ impl Registry {
     /// The counters of an exporter in a pipeline.
     pub fn exporter(&self, id: &ComponentId, pipeline: &PipelineId, to: Destination) -> Arc<ExporterStats> {
         get_or_make(&self.exporters, (id.clone(), pipeline.clone(), to))
+    }
+
+    /// The counters of what an exporter does that has many destinations, in all its pipelines together.
+    pub fn balancer(&self, id: &ComponentId) -> Arc<BalancerStats> {
+        get_or_make(&self.balancers, id.clone())
+    }
+
+    /// The counters of a processor that looks at a cluster.
+    pub fn cluster(&self, id: &ComponentId) -> Arc<ClusterStats> {
+        get_or_make(&self.clusters, id.clone())
+    }
+
+    /// All processors that look at a cluster.
+    pub fn clusters(&self) -> Vec<(ComponentId, Arc<ClusterStats>)> {
+        all(&self.clusters)
+    }
+
+    /// All exporters that have many destinations.
+    pub fn balancers(&self) -> Vec<(ComponentId, Arc<BalancerStats>)> {
+        all(&self.balancers)
+    }
+
+    /// One of many destinations of an exporter has gone. What was counted for it is added to what counts for none, so that
+    /// the sums stay and the number of labels does not grow forever.
+    pub fn forget_destination(&self, id: &ComponentId, pipeline: &PipelineId, to: Destination) {
+        let rest = self.exporter(id, pipeline, Destination::default());
+        let gone = {
+            let mut exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
+            exporters.remove(&(id.clone(), pipeline.clone(), to))
+        };
+        gone.iter().filter(|gone| !Arc::ptr_eq(gone, &rest)).for_each(|gone| rest.absorb(gone));
+    }
+
+    /// The counters of an exporter in a pipeline, for all that it sends to.
+    pub fn destinations(&self, id: &ComponentId, pipeline: &PipelineId) -> Vec<(Destination, Arc<ExporterStats>)> {
+        let exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = exporters.iter().filter(|((by, within, _), _)| by == id && within == pipeline);
+        of.map(|((.., to), stats)| (to.clone(), stats.clone())).collect()
     }
 
     /// The counters of a pipeline.

@@ -13,11 +13,11 @@ use super::{
     running::{Retired, Running, RunningOutlet, RunningPipeline, RunningReceiver, RunningStep},
 };
 use crate::{
-    components::{self, BuiltExporter, Role, Step},
-    core::{Allowance, Budget, Consumer, Intake, Outlet, OutletSettings, Pipeline, Processor, Registry},
+    components::{self, Role, Sink, Step},
+    core::{Allowance, Budget, Consumer, Intake, Pipeline, Processor, Registry},
 };
 
-pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Registry) -> Retired {
+pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Arc<Registry>) -> Retired {
     let Plan { auth, budgets, processors, pipelines, outlets, receivers } = plan;
     let mut retired = Retired::default();
     running.auth = auth;
@@ -49,7 +49,7 @@ fn resize_budgets(
 
 struct Change<'a> {
     running: &'a mut Running,
-    registry: &'a Registry,
+    registry: &'a Arc<Registry>,
     processors: BTreeMap<ComponentId, model::Processor>,
     outlets: BTreeMap<(PipelineId, ComponentId), OutletPlan>,
     retired: &'a mut Retired,
@@ -107,28 +107,20 @@ impl Change<'_> {
             match (plan, existing) {
                 (Some(OutletPlan::Set(set)), Some(existing)) => {
                     let (built, identity) = *set;
-                    let destination = built.destination.clone();
-                    existing.outlet.reconfigure(self.settings(id, pipeline, built));
+                    let destination = built.destination();
+                    existing.outlet.reconfigure(id, pipeline, built, self.registry);
                     out.push(RunningOutlet { identity, destination, ..existing });
                 }
                 (Some(OutletPlan::Set(set)), None) => {
                     let (built, identity) = *set;
-                    let destination = built.destination.clone();
-                    let settings = self.settings(id, pipeline, built);
-                    let progress = self.registry.pipeline(pipeline);
-                    let outlet = Outlet::new(id.clone(), pipeline.clone(), progress, settings);
+                    let destination = built.destination();
+                    let outlet = Sink::new(id, pipeline, built, self.registry);
                     out.push(RunningOutlet { id: id.clone(), identity, destination, outlet });
                 }
                 (_, existing) => out.extend(existing),
             }
         }
         out
-    }
-
-    fn settings(&self, id: &ComponentId, pipeline: &PipelineId, built: BuiltExporter) -> OutletSettings {
-        let BuiltExporter { exporter, timeout, retry, queue, destination } = built;
-        let stats = self.registry.exporter(id, pipeline, destination);
-        OutletSettings { exporter, timeout, retry, queue, stats }
     }
 
     fn set_steps(
@@ -172,7 +164,7 @@ fn take<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
 
 /// Connects the steps, the last one first.
 fn wire(pipeline: &Arc<Pipeline>, steps: &[RunningStep], outlets: &[RunningOutlet]) {
-    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.outlet.clone() as Arc<dyn Consumer>).collect();
+    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.outlet.consumer()).collect();
     for step in steps.iter().rev() {
         let processor: Arc<dyn Processor> = step.step.processor();
         processor.next().point_at(targets);

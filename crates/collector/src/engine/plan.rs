@@ -12,7 +12,7 @@ use super::{
     running::{Identity, Running, RunningAuth},
 };
 use crate::{
-    components::{self, Auth, BuildError, BuiltExporter, PreparedReceiver, Role},
+    components::{self, Auth, BuildError, Built, PreparedReceiver, Role},
     extension::{ClientAuth, ServerAuth},
     net::sockets::Claims,
 };
@@ -22,7 +22,7 @@ pub(super) enum OutletPlan {
     /// It stays as it is.
     Keep,
     /// It is new, or takes new settings.
-    Set(Box<(BuiltExporter, Identity<model::Exporter>)>),
+    Set(Box<(Built, Identity<model::Exporter>)>),
 }
 
 /// What is to happen to a receiver.

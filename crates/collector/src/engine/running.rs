@@ -7,8 +7,8 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{Options, Overview};
 use crate::{
-    components::{AnyReceiver, Auth, Step},
-    core::{Budget, Destination, Gone, Intake, Outlet, Pipeline},
+    components::{AnyReceiver, Auth, Sink, Step},
+    core::{Budget, Destination, Gone, Intake, Pipeline},
     telemetry,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct RunningOutlet {
     pub(super) id: ComponentId,
     pub(super) identity: Identity<model::Exporter>,
     pub(super) destination: Destination,
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) outlet: Sink,
 }
 
 pub(super) struct RunningPipeline {
@@ -103,7 +103,7 @@ pub(super) struct Retired {
     pipelines: Vec<Gone>,
     /// In the order in which data flows through them.
     steps: Vec<Step>,
-    outlets: Vec<Arc<Outlet>>,
+    outlets: Vec<Sink>,
 }
 
 /// The part of the time that requests under way may take to end. A slow client must not cost what is held its delivery.
@@ -146,7 +146,7 @@ impl Retired {
         self.pipelines.clear();
         // In the order of the flow, since each of them holds what it leads to.
         self.steps.retain(Step::is_in_use);
-        self.outlets.retain(|outlet| Arc::strong_count(outlet) > 1);
+        self.outlets.retain(Sink::is_in_use);
     }
 
     /// Lets requests under way end, then hands on what processors hold, then delivers what queues hold. It can be begun
@@ -189,7 +189,7 @@ impl Retired {
         }
     }
 
-    async fn for_each_outlet<F>(&self, end: impl Fn(Arc<Outlet>) -> F)
+    async fn for_each_outlet<F>(&self, end: impl Fn(Sink) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {

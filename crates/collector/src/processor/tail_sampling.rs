@@ -156,7 +156,8 @@ impl TailSampler {
     fn is_full(&self, requests: &[Request], rules: &Rules) -> bool {
         let gets_some = |lane: usize| requests.iter().any(|request| request.arrival.share(lane).is_some());
         let mut full = self.lanes.iter().enumerate().filter(|(at, _)| gets_some(*at));
-        full.any(|(_, lane)| lane.shard.state().is_full(rules))
+        // One that went decides at once, so that nobody need wait.
+        !self.retired() && full.any(|(_, lane)| lane.shard.state().is_full(rules))
     }
 
     /// Takes requests for which memory was reserved.
@@ -238,8 +239,8 @@ impl TailSampler {
         if overloaded != was && self.overloaded.swap(overloaded, Ordering::Relaxed) != overloaded {
             self.tell(overloaded);
         }
-        // One trace never takes more than an eighth of what there is.
-        Moment { now: self.start.elapsed(), overloaded, largest: limit / 8 }
+        // One trace never takes more than an eighth of what there is. One that went lets nothing wait, and need not look on.
+        Moment { now: self.start.elapsed(), overloaded: overloaded && !self.retired(), largest: limit / 8 }
     }
 
     fn tell(&self, overloaded: bool) {

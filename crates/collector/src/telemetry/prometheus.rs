@@ -5,7 +5,9 @@
 //! exporter that several pipelines use counts as one, as in the Collector). Counters are there with zero before the
 //! first event, so that no increase is missed. *Does not* write `_total` behind counters: the Collector does not either.
 
+mod balancers;
 mod calls;
+mod clusters;
 mod page;
 mod rows;
 mod sampling;
@@ -33,6 +35,8 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
         rows::processors(&mut page, registry, level);
         sampling::all(&mut page, registry);
         rows::exporters(&mut page, registry, level);
+        balancers::all(&mut page, registry);
+        clusters::all(&mut page, registry);
         pipelines(&mut page, registry);
         memory(&mut page, registry);
         reloads(&mut page, registry);

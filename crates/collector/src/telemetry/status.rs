@@ -194,6 +194,9 @@ pub struct ExporterStatus {
     pub last_success: Option<Success>,
     /// Failed attempts since then.
     pub failures: u64,
+    /// Of an exporter that sends to many: how it gets on with each, by endpoint.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub peers: BTreeMap<String, ExporterStatus>,
 }
 
 /// A delivery.
@@ -281,7 +284,12 @@ impl PipelineStatus {
             .iter()
             .map(|(id, to)| {
                 let stats = registry.exporter(id, &pipeline.id, to.clone());
-                (id.to_string(), ExporterStatus::of(&stats, check, clock))
+                let status = ExporterStatus::of(&stats, check, clock);
+                // One that has no destination of its own may send to many.
+                match *to == Destination::default() {
+                    true => (id.to_string(), status.with_peers(registry, (id, &pipeline.id), check, clock)),
+                    false => (id.to_string(), status),
+                }
             })
             .collect();
         let course = stats.progress().course();
@@ -311,7 +319,33 @@ impl ExporterStatus {
             last_error: course.last_error.name(),
             last_success: clock.success(course.last_success),
             failures: course.failures,
+            peers: BTreeMap::new(),
         }
+    }
+
+    /// The same with its peers: it is as well off as the best of them, since they stand in for each other.
+    fn with_peers(
+        mut self,
+        registry: &Registry,
+        (id, pipeline): (&ComponentId, &PipelineId),
+        check: &PipelineCheck,
+        clock: Clock,
+    ) -> Self {
+        for (to, stats) in registry.destinations(id, pipeline) {
+            if to == Destination::default() {
+                continue;
+            }
+            let peer = Self::of(&stats, check, clock);
+            self.queue_size += peer.queue_size;
+            self.queue_capacity += peer.queue_capacity;
+            self.in_flight += peer.in_flight;
+            self.peers.insert(format!("{}:{}", to.address, to.port), peer);
+        }
+        if let Some(best) = self.peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state)) {
+            (self.state, self.failures, self.last_error) = (best.state, best.failures, best.last_error);
+            self.last_success = best.last_success.clone();
+        }
+        self
     }
 }
 

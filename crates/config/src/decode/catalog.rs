@@ -23,7 +23,7 @@ pub(crate) const RECEIVERS: &str = "\
 /// Processors, separated by spaces.
 pub(crate) const PROCESSORS: &str = "\
     cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain \
-    gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest k8s_attributes k8sattributes \
+    gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest \
     log_dedup logdedup logstransform lookup metric_start_time metrics_transform metricsgeneration metricstarttime \
     metricstransform remotetap resource_detection resourcedetection \
     schema span spanpruning sumologic transform unroll";
@@ -33,7 +33,7 @@ pub(crate) const EXPORTERS: &str = "\
     alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray azure_blob azureblob \
     azuredataexplorer azuremonitor bmc_helix bmchelix cassandra clickhouse coralogix datadog dataset doris \
     elasticsearch faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
-    googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka load_balancing loadbalancing \
+    googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka \
     logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 

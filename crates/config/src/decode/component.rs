@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     attributes, catalog,
     cursor::Cursor,
-    exporter, extension, filter, id, processor, receiver, redaction,
+    exporter, extension, filter, id, kubernetes, processor, receiver, redaction,
     report::{Report, finding},
     sampler, scalar, tail_sampling,
 };
@@ -46,6 +46,8 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
         ("redaction", redaction::redaction),
         ("probabilistic_sampler", sampler::probabilistic),
         ("tail_sampling", tail_sampling::tail_sampling),
+        ("k8s_attributes", kubernetes::k8s_attributes),
+        ("k8sattributes", kubernetes::k8s_attributes),
     ],
     elsewhere: catalog::PROCESSORS,
 };
@@ -61,6 +63,8 @@ pub(crate) const EXPORTERS: Kind<Exporter> = Kind {
         ("debug", exporter::debug),
         ("file", exporter::file),
         ("nop", exporter::nop),
+        ("load_balancing", exporter::load_balancing),
+        ("loadbalancing", exporter::load_balancing),
     ],
     elsewhere: catalog::EXPORTERS,
 };

@@ -1,10 +1,12 @@
 //! Exporters.
 
+mod balancing;
 mod file;
 mod grpc;
 mod http;
 mod sending;
 
+pub(crate) use balancing::load_balancing;
 pub(crate) use file::file;
 pub(crate) use grpc::grpc;
 pub(crate) use http::http;

@@ -51,6 +51,7 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
             parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
         });
         signals(report, "processor", id.signal, processors);
+        routing(report, id.signal, &wiring.exporters, parts.exporters);
     }
     resolve(report, "extension", parts.running, &parts.extensions.declared);
     used.extensions.extend(parts.running.iter().map(|reference| reference.id.clone()));
@@ -106,6 +107,24 @@ fn endpoints(report: &Report, signal: Signal, references: &[Reference], exporter
         if url.is_none() && urls.into_iter().any(Option::is_some) {
             let message = format!("the exporter `{}` has no endpoint for {signal}", reference.id);
             let help = format!("set its `endpoint` or `{signal}_endpoint`");
+            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        }
+    }
+}
+
+/// A routing key that says nothing about the signal.
+fn routing(report: &Report, signal: Signal, references: &[Reference], exporters: &Section<Exporter>) {
+    for reference in references {
+        let Some(Exporter::LoadBalancing(exporter)) = exporters.components.get(&reference.id) else { continue };
+        let Some(key) = &exporter.routing else { continue };
+        let known: &[&str] = match signal {
+            Signal::Traces => &["traceID", "service", "resource", "attributes"],
+            Signal::Logs => &["traceID", "service", "resource", "attributes"],
+            Signal::Metrics => &["service", "resource", "metric", "streamID", "attributes"],
+        };
+        if !known.contains(&key.name()) {
+            let message = format!("the exporter `{}` cannot route {signal} by `{}`", reference.id, key.name());
+            let help = format!("`routing_key` for {signal} is one of: {}", known.join(", "));
             report.add_error(finding(reference.path.clone(), reference.span, message, help));
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::network::{ClientKeepalive, ClientTls, Compression};
+use super::{
+    balancing::LoadBalancingExporter,
+    network::{ClientKeepalive, ClientTls, Compression},
+};
 use crate::{ComponentId, Secret};
 
 /// A configured exporter.
@@ -18,6 +21,8 @@ pub enum Exporter {
     File(FileExporter),
     /// `nop`
     Nop,
+    /// `load_balancing`, also `loadbalancing`
+    LoadBalancing(Box<LoadBalancingExporter>),
 }
 
 /// `otlp`, `otlp_grpc`

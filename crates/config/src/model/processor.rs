@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, ProbabilisticSampler, Redaction, Resource, TailSampling};
+use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource, TailSampling};
 
 /// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Processor {
     Resource(Resource),
     /// `redaction`
     Redaction(Box<Redaction>),
+    /// `k8s_attributes`, also `k8sattributes`
+    KubernetesAttributes(Box<KubernetesAttributes>),
     /// `probabilistic_sampler`
     ProbabilisticSampler(ProbabilisticSampler),
     /// `tail_sampling`

@@ -36,6 +36,8 @@ pub(crate) struct Run {
     pub seed: Seed,
     /// What a request holds.
     pub shape: Shape,
+    /// In how many requests in a row the same traces come.
+    pub spread: u64,
     /// The request to copy.
     pub template: Template,
     /// When to send.
@@ -63,7 +65,7 @@ impl Run {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Values {
             seed: self.seed,
-            first_trace: number * self.shape.traces,
+            first_trace: number / self.spread.max(1) * self.shape.traces,
             first_item: number * self.shape.items,
             now: now.as_nanos() as u64,
         }

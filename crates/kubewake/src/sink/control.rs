@@ -20,6 +20,7 @@ pub(super) async fn answer(sink: &Sink, request: Request<Incoming>) -> Response<
     let query = request.uri().query().unwrap_or_default().to_owned();
     let answer = match (&method, path.as_str()) {
         (&Method::GET, "/stats") => Ok(stats(sink)),
+        (&Method::GET, "/traces") => Ok(sink.counters.traces()),
         (&Method::POST, "/reset") => {
             sink.counters.reset();
             Ok(json!({}))

@@ -1,6 +1,7 @@
 //! What the sink has received.
 
 use std::{
+    collections::HashMap,
     fs::{File, OpenOptions},
     io::{BufWriter, Write},
     path::Path,
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 
 use super::{items, seen::Seen};
 use crate::load::{histogram::Histogram, ids::Seed};
+
+/// Traces beyond this are not told apart; each costs about 40 bytes.
+const MAX_TRACES: usize = 2_000_000;
 
 /// All counts, behind one lock: a request of thousands of items takes it once.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ struct Counts {
     /// From the time in an item that the generator made to its arrival here.
     latency: Histogram,
     since: Instant,
+    /// Items of each trace, if they are to be counted.
+    traces: Option<HashMap<[u8; 16], u32>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +49,7 @@ struct Totals {
 }
 
 impl Counts {
-    fn new() -> Self {
+    fn new(traces: bool) -> Self {
         Self {
             signals: [Totals::default(); 3],
             failed: 0,
@@ -51,6 +57,7 @@ impl Counts {
             seen: Seen::default(),
             latency: Histogram::default(),
             since: Instant::now(),
+            traces: traces.then(HashMap::new),
         }
     }
 
@@ -61,6 +68,11 @@ impl Counts {
         let (mut time, mut times) = (0, 0);
         items::each(signal, request, |item| {
             count += 1;
+            if let (Some(traces), Ok(id)) = (&mut self.traces, item.trace_id.try_into())
+                && (traces.len() < MAX_TRACES || traces.contains_key(&id))
+            {
+                *traces.entry(id).or_default() += 1;
+            }
             if self.seen.note(signal, item.trace_id, item.span_id) {
                 if item.time != time {
                     self.latency.record_many(Duration::from_nanos(now.saturating_sub(time)), times);
@@ -81,12 +93,12 @@ impl Counts {
 
 impl Counters {
     /// Nothing yet. Requests are appended to a file, if one is given.
-    pub(super) fn new(out: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn new(out: Option<&Path>, traces: bool) -> anyhow::Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.map(|file| Mutex::new(BufWriter::new(file))).with_context(|| format!("cannot open {}", path.display()))
         };
-        Ok(Self { counts: Mutex::new(Counts::new()), out: out.map(open).transpose()? })
+        Ok(Self { counts: Mutex::new(Counts::new(traces)), out: out.map(open).transpose()? })
     }
 
     /// Counts a request that is about to be acknowledged.
@@ -108,12 +120,20 @@ impl Counters {
 
     /// Forgets everything.
     pub(super) fn reset(&self) {
-        *self.lock() = Counts::new();
+        let mut counts = self.lock();
+        *counts = Counts::new(counts.traces.is_some());
     }
 
     /// Brings what was received to the file.
     pub(super) fn flush(&self) -> std::io::Result<()> {
         self.out.as_ref().map_or(Ok(()), |out| lock(out).flush())
+    }
+
+    /// How many items of each trace there were, by its id; nothing if they are not counted.
+    pub(super) fn traces(&self) -> Value {
+        let hex = |id: &[u8; 16]| format!("{:032x}", u128::from_be_bytes(*id));
+        let traces = self.lock().traces.clone().unwrap_or_default();
+        traces.iter().map(|(id, count)| (hex(id), Value::from(*count))).collect()
     }
 
     /// The counts as JSON.

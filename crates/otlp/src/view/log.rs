@@ -35,6 +35,11 @@ impl<'a> LogRecord<'a> {
         AnyValue::new(bytes(self.0, log::BODY))
     }
 
+    /// The content of the body's `AnyValue` message, as it was sent.
+    pub fn raw_body(&self) -> &'a [u8] {
+        bytes(self.0, log::BODY)
+    }
+
     /// What describes it.
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes::new(self.0, log::ATTRIBUTES)

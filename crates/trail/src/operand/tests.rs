@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use opentelemetry::trace::{Link, TraceId};

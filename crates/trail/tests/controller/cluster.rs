@@ -27,6 +27,8 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use crate::head::{Head, HeadSpec, Work, error_policy, reconcile};
 
 pub const NAMESPACE: &str = "default";
+/// A context that nobody records.
+const UNSAMPLED: &str = "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-00";
 /// Far more than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -129,6 +131,15 @@ impl Process {
             .run(trail.clone(), reconcile, error_policy, Arc::clone(&work));
         let controller = tokio::spawn(controller.for_each(|_| async {}));
         Self { trail, exporter, work, resync, controller, _provider: provider }
+    }
+
+    /// The same, and waits until the controller sees what happens: it takes something up that nobody records.
+    pub async fn start_and_watch(cluster: &Cluster, settings: Settings) -> Self {
+        let process = Self::start(cluster, settings);
+        cluster.create("fence", Some(UNSAMPLED)).await;
+        process.until("the fence", |it| it.work.runs.load(Ordering::SeqCst) > 0).await;
+        assert!(process.spans().is_empty());
+        process
     }
 
     pub fn spans(&self) -> Vec<SpanData> {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
     Api, Client, CustomResource, ResourceExt as _,
     api::{ObjectMeta, Patch, PatchParams},
@@ -85,16 +85,13 @@ impl Work {
     }
 
     async fn ready(&self, head: &Head, namespace: &str) -> Result<(), Error> {
-        let old = head.status.iter().flat_map(|status| &status.conditions).find(|it| it.status == "True");
         let condition = Condition {
             type_: "Ready".to_owned(),
             status: "True".to_owned(),
             reason: "Done".to_owned(),
             message: String::new(),
-            last_transition_time: old.map_or_else(
-                || k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::now()),
-                |old| old.last_transition_time.clone(),
-            ),
+            // The same in every run, also in one that does not see its own write yet.
+            last_transition_time: head.metadata.creation_timestamp.clone().unwrap(),
             observed_generation: head.meta_generation(),
         };
         let patch = json!({"status": {"observedGeneration": head.meta_generation(), "conditions": [condition]}});

@@ -27,6 +27,9 @@ fn with_links_each_run_is_a_trace_that_leads_back_to_the_change() {
         &[
             "reconcile Head [head-operator] consumer ~> stamp Head",
             "reconcile ChildA [head-operator] consumer ~> apply ChildA",
+            // A run that a child led to is linked to what was done to that child, too.
+            "reconcile Head [head-operator] consumer ~> apply ChildA ~> stamp Head",
+            "reconcile ChildA [head-operator] consumer ~> apply ChildA ~> apply Deployment",
         ],
     );
     assert!(runs >= 4, "each controller does something twice");

@@ -93,7 +93,9 @@ fn files(directory: &str, folder: &Path, swap: &dyn Fn(&str) -> String) {
     for block in blocks(&format!("{directory}/README.md"), "yaml") {
         let title = block.lines().next().unwrap().trim_start_matches("# ");
         let name = title.split(':').next().unwrap();
-        fs::write(folder.join(name), swap(&block)).unwrap();
+        // The usual port of metrics is one for all stories.
+        let quiet = "service: {telemetry: {metrics: {level: none}}, pipelines";
+        fs::write(folder.join(name), swap(&block).replace("service: {pipelines", quiet)).unwrap();
     }
     let deploy = format!("{directory}/deploy");
     fs::create_dir_all(folder.join(&deploy)).unwrap();

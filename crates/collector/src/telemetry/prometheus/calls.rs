@@ -15,7 +15,7 @@ pub(super) fn all(page: &mut Page, registry: &Registry) {
         }
     }
     for ((id, pipeline, _), stats) in registry.exporters() {
-        if matches!(id.kind(), "otlp" | "otlp_grpc") {
+        if matches!(id.kind(), "otlp" | "otlp_grpc" | "load_balancing" | "loadbalancing") {
             let help = "Measures the duration of an outgoing Remote Procedure Call (RPC).";
             rows(page, "rpc_client_call_duration", help, pipeline.signal, &stats.calls);
         }

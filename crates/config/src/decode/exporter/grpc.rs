@@ -11,7 +11,7 @@ use crate::{
         report::{Report, Side},
         scalar, tls,
     },
-    model::{Compression, Exporter, OtlpGrpcExporter},
+    model::{ClientTls, Compression, Exporter, OtlpGrpcExporter},
 };
 
 /// `otlp`, `otlp_grpc`
@@ -35,21 +35,35 @@ pub(crate) fn grpc(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
         Some(Scheme::Https) => tls.insecure = false,
         None => {}
     }
-    without_effect(&mut fields);
-    let exporter = OtlpGrpcExporter {
-        endpoint: target.address,
+    let exporter = client(&mut fields, target.address, tls);
+    fields.finish();
+    Some(Exporter::OtlpGrpc(exporter))
+}
+
+/// The settings of a client that is told elsewhere where to connect.
+pub(super) fn template(at: &Cursor<'_>, report: &Report) -> Option<OtlpGrpcExporter> {
+    let mut fields = Fields::of(at, report);
+    fields.ineffective("endpoint", "the resolver says where the peers are", scalar::text);
+    let tls = fields.get("tls", tls::client).unwrap_or_default();
+    let exporter = client(&mut fields, String::new(), tls);
+    fields.finish();
+    Some(exporter)
+}
+
+fn client(fields: &mut Fields<'_, '_>, endpoint: String, tls: ClientTls) -> OtlpGrpcExporter {
+    without_effect(fields);
+    OtlpGrpcExporter {
+        endpoint,
         tls,
         compression: fields.get_or("compression", Compression::Gzip, network::grpc_compression),
         headers: fields.get("headers", network::headers).unwrap_or_default(),
         authority: fields.text("authority"),
-        auth: network::auth(&mut fields, Side::Client),
+        auth: network::auth(fields, Side::Client),
         keepalive: fields.get("keepalive", network::client_keepalive),
-        timeout: sending::timeout(&mut fields, Duration::from_secs(5)),
-        retry: sending::retry(&mut fields),
-        queue: sending::queue(&mut fields),
-    };
-    fields.finish();
-    Some(Exporter::OtlpGrpc(exporter))
+        timeout: sending::timeout(fields, Duration::from_secs(5)),
+        retry: sending::retry(fields),
+        queue: sending::queue(fields),
+    }
 }
 
 const ENDPOINT_HELP: &str = "write it as host:port, such as backend.example.com:4317";
@@ -119,14 +133,14 @@ fn strip<'t>(at: &Cursor<'_>, report: &Report, text: &'t str) -> Option<(Option<
     Some((None, rest.split_once('/').map_or(rest, |(_, address)| address)))
 }
 
-enum BadAddress {
+pub(super) enum BadAddress {
     NoPort,
     TooManyColons,
     Port,
 }
 
 impl BadAddress {
-    fn describe(&self, at: &Cursor<'_>, address: &str) -> String {
+    pub(super) fn describe(&self, at: &Cursor<'_>, address: &str) -> String {
         match self {
             Self::NoPort => format!("{} has no port: missing port in address", at.subject(address)),
             Self::TooManyColons => {
@@ -141,7 +155,7 @@ impl BadAddress {
 }
 
 /// Checks an address as Go's `SplitHostPort` does, and that its port is a number.
-fn port(address: &str) -> Result<(), BadAddress> {
+pub(super) fn port(address: &str) -> Result<(), BadAddress> {
     let (host, port) = match address.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or(BadAddress::NoPort)?;

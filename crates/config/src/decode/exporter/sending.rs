@@ -20,6 +20,12 @@ pub(super) fn retry(fields: &mut Fields<'_, '_>) -> Option<Retry> {
     }
 }
 
+/// `retry_on_failure` that is off unless it is there.
+pub(super) fn optional_retry(fields: &mut Fields<'_, '_>) -> Option<Retry> {
+    let at = fields.find_even_empty("retry_on_failure")?;
+    configured_retry(&at, fields.report)
+}
+
 fn configured_retry(at: &Cursor<'_>, report: &Report) -> Option<Retry> {
     let default = Retry::default();
     let mut fields = Fields::of(at, report);
@@ -88,6 +94,12 @@ pub(super) fn queue(fields: &mut Fields<'_, '_>) -> Option<Queue> {
         None => Some(Queue::default()),
         Some(at) => configured_queue(&at, fields.report),
     }
+}
+
+/// `sending_queue` that is off unless it is there.
+pub(super) fn optional_queue(fields: &mut Fields<'_, '_>) -> Option<Queue> {
+    let at = fields.find_even_empty("sending_queue")?;
+    configured_queue(&at, fields.report)
 }
 
 fn configured_queue(at: &Cursor<'_>, report: &Report) -> Option<Queue> {

@@ -29,7 +29,7 @@ pub enum Keep {
     /// In a Secret, for all replicas.
     Secret {
         /// Of its namespace.
-        api: Api<Secret>,
+        api: Box<Api<Secret>>,
         /// Its name.
         name: String,
     },

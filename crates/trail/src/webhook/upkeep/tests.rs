@@ -111,7 +111,7 @@ async fn a_certificate_that_cannot_be_announced_is_not_shown_while_the_old_one_l
 async fn replicas_follow_each_other_and_do_not_write_twice() {
     let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
     let api: Api<Secret> = Api::default_namespaced(server.client().unwrap());
-    let keep = || Keep::Secret { api: api.clone(), name: "certificates".into() };
+    let keep = || Keep::Secret { api: Box::new(api.clone()), name: "certificates".into() };
     let mut one = begin(&server, &hands, keep()).await;
     let mut two = begin(&server, &hands, keep()).await;
     assert_eq!(one.shown, two.shown);

@@ -20,7 +20,7 @@ async fn server() -> (ApiServer, Api<Secret>) {
 }
 
 fn kept(api: &Api<Secret>) -> Keep {
-    Keep::Secret { api: api.clone(), name: NAME.to_owned() }
+    Keep::Secret { api: Box::new(api.clone()), name: NAME.to_owned() }
 }
 
 fn names() -> BTreeSet<String> {

@@ -1,0 +1,414 @@
+//! Peers that answer by script, on a paused clock.
+
+mod model;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    pin::Pin,
+    time::Duration,
+};
+
+use kubewake_config::model::{Queue, Resolver, Retry, RoutingKey};
+use kubewake_otlp::Signal;
+
+use super::{dial::Dial, *};
+use crate::core::{
+    MoveReason, Refusal,
+    testing::{Destination as Script, Reply, request, settle as let_run},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Peers by name.
+#[derive(Default)]
+struct Peers {
+    scripts: BTreeMap<String, Arc<Script>>,
+    queue: Option<Queue>,
+    retry: Option<Retry>,
+    timeout: Option<Duration>,
+    /// Peers at whose door somebody opens.
+    there: Mutex<BTreeSet<String>>,
+}
+
+impl Dial for Peers {
+    fn exporter(&self, endpoint: &str) -> Result<BuiltExporter, BuildError> {
+        let exporter = self.scripts.get(endpoint).cloned().ok_or_else(|| BuildError("unknown".into()))?;
+        let destination = Destination { address: endpoint.into(), ..Destination::default() };
+        let (timeout, retry, queue) = (self.timeout, self.retry.clone(), self.queue.clone());
+        Ok(BuiltExporter { exporter, timeout, retry, queue, destination })
+    }
+
+    fn reaches<'a>(&'a self, endpoint: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move { lock(&self.there).contains(endpoint) })
+    }
+}
+
+/// A balancer over peers.
+struct Fixture {
+    balancer: Arc<Balancer>,
+    registry: Arc<Registry>,
+    peers: Arc<Peers>,
+}
+
+fn retry() -> Retry {
+    Retry {
+        initial_interval: SECOND,
+        randomization_factor: 0.0,
+        multiplier: 2.0,
+        max_interval: 8 * SECOND,
+        max_elapsed_time: Some(60 * SECOND),
+    }
+}
+
+fn queue(size: u64) -> Queue {
+    Queue { num_consumers: 2, queue_size: size, ..Queue::default() }
+}
+
+fn prepared(peers: &Arc<Peers>, listed: &[&str]) -> Prepared {
+    Prepared {
+        dial: peers.clone(),
+        resolver: Resolver::Static(listed.iter().map(|name| (*name).to_owned()).collect()),
+        routing: None,
+        timeout: None,
+        retry: None,
+        queue: None,
+        peer_retry: peers.retry.clone(),
+    }
+}
+
+fn fixture(
+    scripts: &[(&str, Arc<Script>)],
+    change_peers: impl FnOnce(&mut Peers),
+    change: impl FnOnce(&mut Prepared),
+) -> Fixture {
+    let scripts: BTreeMap<_, _> = scripts.iter().map(|(name, script)| ((*name).to_owned(), script.clone())).collect();
+    let mut peers = Peers { scripts, queue: Some(queue(100)), retry: Some(retry()), ..Peers::default() };
+    change_peers(&mut peers);
+    let peers = Arc::new(peers);
+    let names: Vec<&str> = peers.scripts.keys().map(String::as_str).collect();
+    let mut prepared = prepared(&peers, &names);
+    change(&mut prepared);
+    let registry = Arc::new(Registry::default());
+    let pipeline = PipelineId { signal: Signal::Traces, name: None };
+    let balancer = Balancer::start(ComponentId::new("load_balancing"), pipeline, &registry, prepared);
+    Fixture { balancer, registry, peers }
+}
+
+/// Three peers that take everything.
+fn three() -> Vec<(&'static str, Arc<Script>)> {
+    ["a", "b", "c"].map(|name| (name, Script::new([], Reply::Take))).to_vec()
+}
+
+impl Fixture {
+    fn offer(&self, numbers: impl IntoIterator<Item = u64>) -> Answer {
+        self.balancer.clone().consume(request(numbers), Pressure::Refuse)
+    }
+
+    /// Offers something that is to be taken at once.
+    async fn put(&self, numbers: impl IntoIterator<Item = u64>) {
+        assert!(matches!(self.offer(numbers), Answer::Now(Ok(()))));
+        let_run().await;
+    }
+
+    /// What a peer took.
+    fn got(&self, name: &str) -> Vec<u64> {
+        self.peers.scripts[name].delivered().into_iter().flatten().collect()
+    }
+
+    /// What all took, in order, as often as they did.
+    fn all(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.peers.scripts.keys().flat_map(|name| self.got(name)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn list(&self, names: &[&str]) {
+        let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        self.balancer.set_peers(ResolverKind::Static, names);
+    }
+
+    fn moved(&self, reason: MoveReason) -> u64 {
+        self.balancer.stats.moved_for(reason)
+    }
+
+    fn dropped(&self, reason: DropReason) -> u64 {
+        self.balancer.progress.dropped_for(reason)
+    }
+
+    fn comes_back(&self, name: &str) {
+        self.peers.scripts[name].always(Reply::Take);
+        lock(&self.peers.there).insert(name.to_owned());
+    }
+}
+
+fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_trace_is_whole_at_one_peer() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    for _ in 0..3 {
+        fixture.put(0..300).await;
+    }
+    let mut seen = BTreeMap::new();
+    for name in ["a", "b", "c"] {
+        let got = fixture.got(name);
+        assert!(got.len() > 200, "a fair part: {}", got.len());
+        got.iter().for_each(|number| *seen.entry(*number).or_insert_with(Vec::new) = vec![name; 3]);
+        let mut counts = BTreeMap::new();
+        got.iter().for_each(|number| *counts.entry(*number).or_insert(0) += 1);
+        assert!(counts.values().all(|count| *count == 3), "all of a trace, or none of it");
+    }
+    assert_eq!(seen.len(), 300);
+    assert!(MoveReason::ALL.iter().all(|reason| fixture.moved(*reason) == 0));
+    assert_eq!(fixture.balancer.stats.resolver(ResolverKind::Static).backends.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_peer_was_to_get_goes_to_the_others_and_nothing_else_does() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    fixture.put(0..300).await;
+    let (before_a, before_b) = (fixture.got("a"), fixture.got("b"));
+    fixture.peers.scripts["c"].always(Reply::NotNow(None));
+    fixture.put(0..300).await;
+    fixture.put(0..300).await;
+    let mut all = fixture.all();
+    all.dedup();
+    assert_eq!(fixture.all().len(), 900, "each three times, and none more often");
+    assert_eq!(all, numbers(0..300));
+    let of_c = 300 - before_a.len() - before_b.len();
+    assert_eq!(fixture.got("c").len(), of_c, "what it took before");
+    let twice = |before: &[u64], now: Vec<u64>| before.iter().all(|n| now.iter().filter(|m| *m == n).count() == 3);
+    assert!(twice(&before_a, fixture.got("a")) && twice(&before_b, fixture.got("b")), "theirs did not move");
+    assert_eq!(fixture.moved(MoveReason::Down), 2 * of_c as u64);
+    assert_eq!(fixture.peers.scripts["c"].attempts().len(), 3, "the first, and two without an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_answers_again_gets_what_belongs_to_it() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    fixture.peers.scripts["c"].always(Reply::NotNow(None));
+    fixture.put(0..300).await;
+    assert!(fixture.got("c").is_empty());
+    tokio::time::sleep(3 * SECOND).await;
+    fixture.put(0..300).await;
+    assert!(fixture.got("c").is_empty(), "nobody opened");
+    fixture.comes_back("c");
+    tokio::time::sleep(10 * SECOND).await;
+    fixture.put(0..300).await;
+    assert!(!fixture.got("c").is_empty());
+    assert_eq!(fixture.all().len(), 900);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_peer_holds_up_nobody() {
+    let scripts = three();
+    scripts[1].1.always(Reply::Hang);
+    let fixture = fixture(&scripts, |peers| peers.queue = Some(queue(5)), |_| {});
+    for _ in 0..20 {
+        fixture.put(0..30).await;
+    }
+    let held = fixture.got("a").len() + fixture.got("c").len();
+    assert!(held > 20 * 20 - 30, "the others go on: {held}");
+    let full = fixture.moved(MoveReason::Full);
+    assert!(full > 0, "its overflow went to the others");
+    fixture.peers.scripts["b"].always(Reply::Take);
+    let_run().await;
+    assert_eq!(fixture.all().len(), 600, "nothing is lost and nothing is there twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_room_anywhere_a_request_is_refused_as_a_whole() {
+    let scripts = three();
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Hang));
+    let fixture = fixture(&scripts, |peers| peers.queue = Some(queue(2)), |_| {});
+    fixture.put(0..30).await;
+    fixture.put(30..60).await;
+    let Answer::Now(Err(refusal)) = fixture.offer(60..90) else { panic!("there is no room") };
+    assert!(refusal.is_retryable() && refusal.is_want_of_room());
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Take));
+    let_run().await;
+    assert_eq!(fixture.all(), numbers(0..60), "nothing of what was refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_wait_for_room_waits() {
+    let scripts = three();
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Hang));
+    let fixture = fixture(&scripts, |peers| peers.queue = Some(queue(2)), |prepared| prepared.queue = Some(queue(1)));
+    fixture.put(0..30).await;
+    fixture.put(30..60).await;
+    fixture.put(60..90).await;
+    assert!(matches!(fixture.offer(90..120), Answer::Now(Err(_))), "only one may wait");
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Take));
+    fixture.balancer.drain(Instant::now() + SECOND).await;
+    assert_eq!(fixture.all(), numbers(0..90));
+}
+
+#[tokio::test(start_paused = true)]
+async fn acknowledged_data_waits_for_room_and_for_peers() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    fixture.list(&[]);
+    assert!(matches!(fixture.offer(0..3), Answer::Now(Err(no)) if no.is_retryable()), "a sender is told to come again");
+    let waits = tokio::spawn(fixture.balancer.clone().consume(request(0..3), Pressure::Wait).wait());
+    let_run().await;
+    assert!(!waits.is_finished());
+    fixture.list(&["a"]);
+    waits.await.unwrap().unwrap();
+    let_run().await;
+    assert_eq!(fixture.got("a"), numbers(0..3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_leaves_gets_what_it_was_to_get() {
+    let scripts = three();
+    scripts[2].1.always(Reply::Hang);
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..300).await;
+    fixture.list(&["a", "b"]);
+    fixture.put(300..330).await;
+    scripts[2].1.always(Reply::Take);
+    let_run().await;
+    assert!(!fixture.got("c").is_empty() && fixture.got("c").iter().all(|number| *number < 300));
+    assert_eq!(fixture.all(), numbers(0..330));
+    assert!(lock(&fixture.balancer.leaving).is_empty(), "it is forgotten");
+    let known = fixture.registry.exporters();
+    let sent: u64 = known.iter().map(|(_, stats)| stats.sent.load(Ordering::Relaxed)).sum();
+    assert_eq!(sent, 330, "its counts stay");
+    assert!(known.iter().all(|((.., to), _)| to.address != "c"), "and its label goes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_leaving_peer_does_not_take_goes_to_the_others() {
+    let scripts = three();
+    scripts[2].1.always(Reply::Hang);
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..300).await;
+    fixture.put(0..300).await;
+    fixture.list(&["a", "b"]);
+    scripts[2].1.always(Reply::NotNow(None));
+    let_run().await;
+    assert!(fixture.got("c").is_empty());
+    assert_eq!(fixture.all().len(), 600);
+    assert!(fixture.moved(MoveReason::Left) > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_no_peer_answers_everything_is_held_and_then_delivered() {
+    let scripts = three();
+    scripts.iter().for_each(|(_, script)| script.always(Reply::NotNow(None)));
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    for n in 0..10 {
+        fixture.put(n * 30..n * 30 + 30).await;
+    }
+    assert!(fixture.all().is_empty());
+    tokio::time::sleep(20 * SECOND).await;
+    fixture.comes_back("b");
+    tokio::time::sleep(20 * SECOND).await;
+    assert_eq!(fixture.all(), numbers(0..300));
+    assert_eq!(fixture.got("b").len(), 300);
+    assert!(DropReason::ALL.iter().all(|reason| fixture.dropped(*reason) == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_takes_in_time_is_counted() {
+    let scripts = three();
+    scripts.iter().for_each(|(_, script)| script.always(Reply::NotNow(None)));
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..30).await;
+    tokio::time::sleep(62 * SECOND).await;
+    assert_eq!(fixture.dropped(DropReason::RetriesExhausted), 30);
+    assert!(fixture.balancer.all_outlets().iter().all(|outlet| outlet.is_idle()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lone_peer_that_was_away_with_its_queue_full_goes_on() {
+    let script = Script::new([], Reply::NotNow(None));
+    let fixture = fixture(&[("a", script)], |peers| peers.queue = Some(queue(3)), |_| {});
+    for n in 0..3 {
+        fixture.put([n]).await;
+    }
+    assert!(matches!(fixture.offer([3]), Answer::Now(Err(_))));
+    fixture.comes_back("a");
+    tokio::time::sleep(5 * SECOND).await;
+    assert_eq!(fixture.all(), [0, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_waits_for_the_result_is_not_asked_to_repeat_what_was_taken() {
+    let scripts = three();
+    let fixture = fixture(&scripts, |peers| peers.queue = None, |_| {});
+    scripts[2].1.always(Reply::Never);
+    fixture.offer(0..300).wait().await.unwrap();
+    let lost = fixture.dropped(DropReason::Refused);
+    assert_eq!(lost + fixture.all().len() as u64, 300);
+    assert!(lost > 0);
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Never));
+    assert!(fixture.offer(0..300).wait().await.is_err(), "nobody took any of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_peer_that_refuses_is_tried_for_its_time_and_then_the_next_if_so_told() {
+    let scripts = three();
+    let refusing = |peers: &mut Peers| peers.retry = None;
+    scripts[0].1.always(Reply::Hang);
+    let fixture = fixture(
+        &scripts,
+        |peers| {
+            refusing(peers);
+            peers.timeout = Some(SECOND);
+        },
+        |prepared| prepared.retry = Some(retry()),
+    );
+    fixture.put(0..300).await;
+    assert!(fixture.all().len() < 300);
+    tokio::time::sleep(5 * SECOND).await;
+    assert_eq!(fixture.all(), numbers(0..300), "two attempts without an answer, and then the others");
+    assert!(fixture.got("a").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_what_is_held_is_delivered_also_by_way_of_others() {
+    let scripts = three();
+    scripts[0].1.always(Reply::Hang);
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..300).await;
+    let balancer = fixture.balancer.clone();
+    let drained = tokio::spawn(async move { balancer.drain(Instant::now() + 20 * SECOND).await });
+    let_run().await;
+    assert!(!drained.is_finished());
+    scripts[0].1.always(Reply::NotNow(None));
+    drained.await.unwrap();
+    assert_eq!(fixture.all(), numbers(0..300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_when_the_time_is_over_is_counted() {
+    let scripts = three();
+    scripts.iter().for_each(|(_, script)| script.always(Reply::Hang));
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..30).await;
+    fixture.balancer.drain(Instant::now() + SECOND).await;
+    assert_eq!(fixture.dropped(DropReason::Shutdown), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_settings_keep_the_peers_that_stay_with_what_they_hold() {
+    let scripts = three();
+    scripts[0].1.always(Reply::Hang);
+    let fixture = fixture(&scripts, |_| {}, |_| {});
+    fixture.put(0..30).await;
+    let before = fixture.balancer.ring.load().peers[0].clone();
+    let mut new = prepared(&fixture.peers, &["a", "b"]);
+    new.routing = Some(RoutingKey::Service);
+    fixture.balancer.reconfigure(new);
+    assert!(Arc::ptr_eq(&before, &fixture.balancer.ring.load().peers[0]));
+    scripts[0].1.always(Reply::Take);
+    let_run().await;
+    assert_eq!(fixture.all(), numbers(0..30));
+    fixture.put(30..60).await;
+    let holders = ["a", "b"].map(|name| fixture.got(name).iter().filter(|number| **number >= 30).count());
+    assert!(holders.contains(&30), "one service stays together: {holders:?}");
+}

@@ -1,0 +1,143 @@
+//! A server that answers by script, over a real socket.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use kubewake_config::{Secret, model::ClientTls};
+
+use super::{access::Token, *};
+use crate::net::testing::{Backend, Reply, Speaks};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Thing {
+    metadata: Metadata,
+}
+
+impl Object for Thing {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+fn thing(name: &str, version: u32) -> String {
+    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"status":{{"much":[1,2,3]}}}}"#)
+}
+
+fn access(server: &Backend, token: Token) -> Access {
+    let server = format!("http://{}", server.address);
+    Access { server, tls: ClientTls::default(), token, namespace: None }
+}
+
+/// What happened, in words, until there were so many.
+async fn heard(client: &Client, query: &Query, count: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let listening = watch(client, query, |event: Event<Thing>| {
+        words.push(match event {
+            Event::Begin => "begin".to_owned(),
+            Event::Complete => "complete".to_owned(),
+            Event::Applied(thing) => format!("+{}", thing.metadata.name),
+            Event::Deleted(thing) => format!("-{}", thing.metadata.name),
+            Event::Failed(error) => format!("failed: {error}"),
+        });
+        words.len() < count
+    });
+    tokio::time::timeout(Duration::from_secs(20), listening).await.expect("in time");
+    words
+}
+
+#[tokio::test]
+async fn it_lists_by_pages_watches_on_from_bookmarks_and_begins_anew_when_that_is_too_old() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let server = Backend::start(Speaks::Http1, None, move |request, number| {
+        seen.lock().unwrap().push(request.uri.to_string());
+        let event = |kind: &str, object: String| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
+        let body = match number {
+            0 => format!(r#"{{"metadata":{{"resourceVersion":"5","continue":"more/1"}},"items":[{}]}}"#, thing("a", 3)),
+            1 => format!(r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{}]}}"#, thing("b", 4)),
+            2 => [
+                event("ADDED", thing("c", 6)),
+                event("BOOKMARK", r#"{"kind":"Thing","metadata":{"resourceVersion":"9"}}"#.into()),
+            ]
+            .concat(),
+            3 => event("DELETED", thing("a", 10)),
+            4 => event("ERROR", r#"{"kind":"Status","status":"Failure","code":410,"message":"too old"}"#.into()),
+            _ => format!(r#"{{"metadata":{{"resourceVersion":"20"}},"items":[{}]}}"#, thing("b", 4)),
+        };
+        Reply::http(200, &[("content-type", "application/json")], body)
+    })
+    .await;
+    let client = Client::new(&access(&server, Token::None)).unwrap();
+    let query = Query { labels: "app in (x,y)".into(), ..Query::all("/api/v1/things") };
+    let words = heard(&client, &query, 9).await;
+    assert_eq!(words, ["begin", "+a", "+b", "complete", "+c", "-a", "begin", "+b", "complete"]);
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked[0], "/api/v1/things?labelSelector=app%20in%20%28x%2Cy%29&limit=250");
+    assert!(asked[1].ends_with("&continue=more%2F1"), "{}", asked[1]);
+    assert!(asked[2].contains("watch=true") && asked[2].contains("resourceVersion=5"), "{}", asked[2]);
+    assert!(asked[3].contains("resourceVersion=9"), "{}", asked[3]);
+    assert!(asked[4].contains("resourceVersion=10"), "{}", asked[4]);
+    assert!(!asked[5].contains("watch"), "{}", asked[5]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_the_servers_words_and_it_is_asked_again() {
+    let server = Backend::start(Speaks::Http1, None, |_, number| match number {
+        0 => Reply::http(403, &[], r#"{"kind":"Status","message":"things is forbidden"}"#),
+        1 => Reply::http(200, &[], "no JSON"),
+        _ => Reply::http(200, &[], r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#),
+    })
+    .await;
+    let client = Client::new(&access(&server, Token::None)).unwrap();
+    let words = heard(&client, &Query::all("/api/v1/things"), 6).await;
+    assert!(words[1].starts_with("failed: http://") && words[1].ends_with("things is forbidden"), "{}", words[1]);
+    assert!(words[3].contains("cannot be read"), "{}", words[3]);
+    assert_eq!(words[4..], ["begin", "complete"]);
+}
+
+#[tokio::test]
+async fn the_token_is_read_again_when_it_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("token");
+    std::fs::write(&file, "old\n").unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (counted, renewed) = (calls.clone(), file.clone());
+    let server = Backend::start(Speaks::Http1, None, move |request, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        match request.header("authorization") {
+            "Bearer new" => Reply::http(200, &[], r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#),
+            _ => {
+                std::fs::write(&renewed, "new\n").unwrap();
+                Reply::http(401, &[], "{}")
+            }
+        }
+    })
+    .await;
+    let client = Client::new(&access(&server, Token::File(file))).unwrap();
+    let words = heard(&client, &Query::all("/api/v1/things"), 4).await;
+    assert!(words[1].contains("401") && !words[1].contains("old"), "{}", words[1]);
+    assert_eq!(words[3], "complete");
+    let fixed = Client::new(&access(&server, Token::Fixed(Secret::new("new")))).unwrap();
+    assert_eq!(heard(&fixed, &Query::all("/api/v1/things"), 2).await, ["begin", "complete"]);
+}
+
+#[test]
+fn a_kubeconfig_says_where_and_who() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let text = "current-context: c\nclusters: [{name: k, cluster: {server: 'https://k:6443', certificate-authority-data: Q0E=}}]\n\
+                contexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]\nusers: [{name: u, user: {token: s3cret}}]\n";
+    std::fs::write(&path, text).unwrap();
+    let source = AccessSource::Kubeconfig { path: Some(path), context: None };
+    let access = Access::find(&source).unwrap();
+    assert_eq!((&*access.server, access.namespace.as_deref()), ("https://k:6443", Some("n")));
+    assert_eq!(access.token, Token::Fixed(Secret::new("s3cret")));
+    assert!(access.tls.ca.is_some());
+    assert!(!format!("{access:?}").contains("s3cret"));
+}

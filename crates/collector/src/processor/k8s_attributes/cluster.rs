@@ -1,0 +1,392 @@
+//! What is known of the cluster.
+//!
+//! *Guarantees.* Of every object only what the rules ask for is kept, and only objects that they ask for are watched. What is
+//! kept is bounded: beyond [`MAX_HELD`] no further pod is remembered, which is counted. A pod that is gone is remembered for a
+//! while, since what it sent may come late, unless another one has its address by then.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use kubewake_config::model::{ClusterAuth, Field, KubernetesAttributes, Owner};
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
+
+use super::{
+    objects::{Any, Pod},
+    rules::{Attributes, Owned, Rules},
+    state::{MAX_HELD, Maker, Other, State},
+};
+use crate::{
+    components::BuildError,
+    core::ClusterStats,
+    kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query},
+};
+
+/// How often pods that are gone are looked through.
+const SWEEP: Duration = Duration::from_secs(10);
+/// How long to wait before the API server is looked for again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A cluster, seen by the rules of a processor.
+pub(super) struct Cluster {
+    pub(super) rules: Rules,
+    /// The node whose pods are seen, if only those of one are.
+    node: Option<String>,
+    state: RwLock<State>,
+    ready: watch::Sender<bool>,
+    /// Lists that are not complete.
+    missing: Mutex<HashSet<Kind>>,
+    stats: Arc<ClusterStats>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Pod,
+    ReplicaSet,
+    Of(Owner),
+}
+
+impl Cluster {
+    /// Looks at the cluster from now on.
+    pub(super) fn start(settings: &KubernetesAttributes, stats: Arc<ClusterStats>) -> Arc<Self> {
+        let cluster = Self::new(settings, stats);
+        let task = tokio::spawn(find(Arc::downgrade(&cluster)));
+        cluster.keep(task.abort_handle());
+        cluster
+    }
+
+    fn new(settings: &KubernetesAttributes, stats: Arc<ClusterStats>) -> Arc<Self> {
+        let rules = Rules { settings: settings.clone() };
+        let cluster = Self {
+            node: node(settings),
+            state: RwLock::default(),
+            ready: watch::Sender::new(false),
+            missing: Mutex::default(),
+            stats,
+            tasks: Mutex::default(),
+            rules,
+        };
+        *lock(&cluster.missing) = cluster.kinds().into_iter().collect();
+        Arc::new(cluster)
+    }
+
+    /// What is known now.
+    pub(super) fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all that is asked for was seen once.
+    pub(super) fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    fn keep(&self, task: AbortHandle) {
+        lock(&self.tasks).push(task);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let (pods, held) = (state.pods.len(), state.held);
+        change(&mut state);
+        // By the difference, since another cluster may count in the same place.
+        self.stats.pods.fetch_add(state.pods.len().wrapping_sub(pods) as u64, Ordering::Relaxed);
+        self.stats.held.fetch_add(state.held.wrapping_sub(held) as u64, Ordering::Relaxed);
+    }
+
+    /// The kinds that the rules ask for, and no other.
+    fn kinds(&self) -> Vec<Kind> {
+        let rules = &self.rules;
+        let by_name = rules.settings.deployment_by_name;
+        let mut kinds = vec![Kind::Pod];
+        let names_deployments = rules.wants_any(&[Field::DeploymentName, Field::ServiceName]);
+        if rules.wants(Field::DeploymentUid) || rules.extracts(Owner::Deployment) || names_deployments && !by_name {
+            kinds.push(Kind::ReplicaSet);
+        }
+        let others = [
+            (Owner::Namespace, rules.wants(Field::ClusterUid)),
+            (Owner::Node, rules.wants(Field::NodeUid)),
+            (Owner::Deployment, false),
+            (Owner::StatefulSet, false),
+            (Owner::DaemonSet, false),
+            (Owner::Job, rules.wants(Field::CronJobUid)),
+        ];
+        kinds.extend(others.iter().filter(|(o, wanted)| *wanted || rules.extracts(*o)).map(|(o, _)| Kind::Of(*o)));
+        kinds
+    }
+
+    fn query(&self, kind: Kind) -> Query {
+        let filter = &self.rules.settings.filter;
+        let namespace = filter.namespace.as_deref();
+        let within = |group: &str, resource: &str| match namespace {
+            Some(namespace) => format!("{group}/namespaces/{namespace}/{resource}"),
+            None => format!("{group}/{resource}"),
+        };
+        let named = |name: &str| format!("metadata.name={name}");
+        let mut query = match kind {
+            Kind::Pod => {
+                let node = self.node.as_ref().map(|node| format!("spec.nodeName={node}"));
+                let fields: Vec<&str> = [node.as_deref().unwrap_or(""), &*filter.fields].to_vec();
+                let fields = fields.into_iter().filter(|field| !field.is_empty()).collect::<Vec<_>>().join(",");
+                return Query { labels: filter.labels.clone(), fields, ..Query::all(within("/api/v1", "pods")) };
+            }
+            Kind::ReplicaSet => Query::all(within("/apis/apps/v1", "replicasets")),
+            Kind::Of(Owner::Deployment) => Query::all(within("/apis/apps/v1", "deployments")),
+            Kind::Of(Owner::StatefulSet) => Query::all(within("/apis/apps/v1", "statefulsets")),
+            Kind::Of(Owner::DaemonSet) => Query::all(within("/apis/apps/v1", "daemonsets")),
+            Kind::Of(Owner::Job) => Query::all(within("/apis/batch/v1", "jobs")),
+            Kind::Of(Owner::Node) => {
+                let fields = self.node.as_deref().map(named).unwrap_or_default();
+                Query { fields, ..Query::all("/api/v1/nodes") }
+            }
+            Kind::Of(Owner::Namespace | Owner::Pod) => {
+                let cluster_uid = self.rules.wants(Field::ClusterUid);
+                let fields = match (self.rules.extracts(Owner::Namespace), namespace) {
+                    (false, _) => named("kube-system"),
+                    (true, Some(namespace)) if !cluster_uid => named(namespace),
+                    (true, _) => String::new(),
+                };
+                Query { fields, ..Query::all("/api/v1/namespaces") }
+            }
+        };
+        query.metadata_only = true;
+        query
+    }
+
+    /// Notes what happened to a pod.
+    fn pod(&self, event: Event<Pod>, listed: &mut HashSet<String>) {
+        match event {
+            Event::Begin => listed.clear(),
+            Event::Applied(pod) => {
+                listed.insert(pod.metadata.uid.clone());
+                self.set_pod(&pod);
+            }
+            Event::Deleted(pod) => self.pod_gone(&pod.metadata.uid),
+            Event::Complete => {
+                let gone: Vec<String> =
+                    self.state().pods.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
+                gone.iter().for_each(|uid| self.pod_gone(uid));
+                *listed = HashSet::new();
+                self.complete(Kind::Pod);
+            }
+            Event::Failed(error) => self.failed("pods", &error),
+        }
+    }
+
+    fn set_pod(&self, pod: &Pod) {
+        let known = self.rules.pod(pod);
+        self.change(|state| match known {
+            None => state.remove_pod(&pod.metadata.uid),
+            Some(known) => {
+                let counter = if state.pods.contains_key(&known.uid) { &self.stats.updated } else { &self.stats.added };
+                let kept = state.set_pod(known);
+                if kept { counter } else { &self.stats.left_out }.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+
+    fn pod_gone(&self, uid: &str) {
+        let until = Instant::now() + self.rules.settings.grace;
+        self.change(|state| {
+            if state.pods.contains_key(uid) && !state.leaving.iter().any(|(_, gone)| gone == uid) {
+                self.stats.deleted.fetch_add(1, Ordering::Relaxed);
+                state.leaving.push_back((until, uid.to_owned()));
+            }
+        });
+    }
+
+    /// Notes what happened to something else.
+    fn other(&self, kind: Kind, event: Event<Any>, listed: &mut HashSet<String>) {
+        match event {
+            Event::Begin => listed.clear(),
+            Event::Applied(object) => {
+                listed.extend([name(kind, object.metadata()), object.metadata().uid.clone()]);
+                self.set_other(kind, object.metadata());
+            }
+            Event::Deleted(object) => self.change(|state| match kind {
+                Kind::Of(owner) => {
+                    state.others.remove(&(owner, name(kind, object.metadata())));
+                    state.makers.remove(&object.metadata().uid);
+                }
+                _ => drop(state.makers.remove(&object.metadata().uid)),
+            }),
+            Event::Complete => {
+                self.change(|state| {
+                    state.makers.retain(|uid, maker| maker.of != kind || listed.contains(uid));
+                    state.others.retain(|(of, name), _| Kind::Of(*of) != kind || listed.contains(name));
+                });
+                *listed = HashSet::new();
+                self.complete(kind);
+            }
+            Event::Failed(error) => self.failed(kind.resource(), &error),
+        }
+    }
+
+    fn set_other(&self, kind: Kind, metadata: &Metadata) {
+        let maker = |of: &str| {
+            let made_by = metadata.owner_references.iter().find(|owner| owner.kind == of);
+            made_by.map(|owner| Maker { of: kind, name: owner.name.clone(), uid: owner.uid.clone() })
+        };
+        let maker = match kind {
+            Kind::ReplicaSet => maker("Deployment"),
+            Kind::Of(Owner::Job) => maker("CronJob"),
+            _ => None,
+        };
+        let attributes = match kind {
+            Kind::Of(owner) => self.rules.of_owner(owner, metadata),
+            _ => Attributes::default(),
+        };
+        self.change(|state| {
+            // Far fewer than pods, so that their number alone is enough of a bound.
+            let room = state.held < MAX_HELD && state.others.len() + state.makers.len() < MAX_HELD / 512;
+            if !room {
+                self.stats.left_out.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            if let Some(maker) = maker {
+                state.makers.insert(metadata.uid.clone(), maker);
+            }
+            if let Kind::Of(owner) = kind {
+                let other = Other { uid: metadata.uid.clone(), attributes };
+                state.others.insert((owner, name(kind, metadata)), other);
+            }
+        });
+    }
+
+    fn complete(&self, kind: Kind) {
+        let mut missing = lock(&self.missing);
+        missing.remove(&kind);
+        if missing.is_empty() {
+            self.ready.send_replace(true);
+        }
+    }
+
+    fn failed(&self, what: &str, error: &kubernetes::ApiError) {
+        self.stats.failures.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(resource = what, %error, "the cluster cannot be asked; what is known so far is used");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        lock(&self.tasks).iter().for_each(AbortHandle::abort);
+        self.change(|state| *state = State::default());
+    }
+}
+
+impl Kind {
+    fn resource(self) -> &'static str {
+        match self {
+            Self::Pod | Self::Of(Owner::Pod) => "pods",
+            Self::ReplicaSet => "replicasets",
+            Self::Of(Owner::Namespace) => "namespaces",
+            Self::Of(Owner::Node) => "nodes",
+            Self::Of(Owner::Deployment) => "deployments",
+            Self::Of(Owner::StatefulSet) => "statefulsets",
+            Self::Of(Owner::DaemonSet) => "daemonsets",
+            Self::Of(Owner::Job) => "jobs",
+        }
+    }
+}
+
+/// What tells an object from others of its kind.
+fn name(kind: Kind, metadata: &Metadata) -> String {
+    match kind {
+        Kind::Of(Owner::Namespace | Owner::Node) => metadata.name.clone(),
+        _ => qualified(&metadata.namespace, &metadata.name),
+    }
+}
+
+/// A name within its namespace.
+pub(super) fn qualified(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// The owner whose labels count, of a pod that was made so.
+pub(super) fn owner_of(owned: Owned) -> Owner {
+    match owned {
+        Owned::ReplicaSet => Owner::Deployment,
+        Owned::StatefulSet => Owner::StatefulSet,
+        Owned::DaemonSet => Owner::DaemonSet,
+        Owned::Job => Owner::Job,
+    }
+}
+
+fn node(settings: &KubernetesAttributes) -> Option<String> {
+    let variable = settings.filter.node_from_env_var.as_ref().and_then(|name| std::env::var(name).ok());
+    variable.or_else(|| settings.filter.node.clone()).filter(|name| !name.is_empty())
+}
+
+/// What can be known to be wrong before the cluster is asked.
+pub(super) fn check(settings: &KubernetesAttributes) -> Result<(), BuildError> {
+    match &settings.filter.node_from_env_var {
+        Some(name) if std::env::var_os(name).is_none_or(|value| value.is_empty()) => Err(BuildError(format!(
+            "filter::node_from_env_var: the variable {name} is not set; give it to the pod by \
+             `valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}`"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn access(settings: &KubernetesAttributes) -> AccessSource {
+    match &settings.auth {
+        ClusterAuth::None => AccessSource::Anonymous,
+        ClusterAuth::ServiceAccount => AccessSource::ServiceAccount,
+        ClusterAuth::KubeConfig { path, context } => {
+            AccessSource::Kubeconfig { path: path.clone(), context: context.clone() }
+        }
+    }
+}
+
+/// Finds the API server, and then watches.
+async fn find(cluster: Weak<Cluster>) {
+    loop {
+        let Some(found) = cluster.upgrade() else { return };
+        let client = Access::find(&access(&found.rules.settings)).and_then(|access| Client::new(&access));
+        match client {
+            Ok(client) => return follow(&found, Arc::new(client)),
+            Err(error) => found.failed("all", &kubernetes::ApiError::Connection(error.0)),
+        }
+        drop(found);
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Watches all that the rules ask for.
+fn follow(cluster: &Arc<Cluster>, client: Arc<Client>) {
+    for kind in cluster.kinds() {
+        let (client, query, weak) = (client.clone(), cluster.query(kind), Arc::downgrade(cluster));
+        let task = match kind {
+            Kind::Pod => tokio::spawn(async move {
+                let mut listed = HashSet::new();
+                let note = |event| weak.upgrade().map(|cluster| cluster.pod(event, &mut listed)).is_some();
+                kubernetes::watch(&client, &query, note).await;
+            }),
+            kind => tokio::spawn(async move {
+                let mut listed = HashSet::new();
+                let note = |event| weak.upgrade().map(|cluster| cluster.other(kind, event, &mut listed)).is_some();
+                kubernetes::watch(&client, &query, note).await;
+            }),
+        };
+        cluster.keep(task.abort_handle());
+    }
+    let weak = Arc::downgrade(cluster);
+    let sweep = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SWEEP).await;
+            let Some(cluster) = weak.upgrade() else { return };
+            cluster.change(|state| state.sweep(Instant::now()));
+        }
+    });
+    cluster.keep(sweep.abort_handle());
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+pub(super) mod testing;

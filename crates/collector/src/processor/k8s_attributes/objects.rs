@@ -1,0 +1,83 @@
+//! The few fields that are read of objects.
+
+use serde::Deserialize;
+
+use crate::kubernetes::{Metadata, Object, or_default};
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Pod {
+    pub(super) metadata: Metadata,
+    pub(super) spec: PodSpec,
+    pub(super) status: PodStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PodSpec {
+    pub(super) node_name: String,
+    pub(super) hostname: String,
+    pub(super) host_network: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) containers: Vec<ContainerSpec>,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) init_containers: Vec<ContainerSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ContainerSpec {
+    pub(super) name: String,
+    pub(super) image: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PodStatus {
+    #[serde(rename = "podIP")]
+    pub(super) pod_ip: String,
+    #[serde(rename = "podIPs", deserialize_with = "or_default")]
+    pub(super) pod_ips: Vec<PodIp>,
+    pub(super) start_time: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) init_container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PodIp {
+    pub(super) ip: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ContainerStatus {
+    pub(super) name: String,
+    #[serde(rename = "containerID")]
+    pub(super) container_id: String,
+    #[serde(rename = "imageID")]
+    pub(super) image_id: String,
+    pub(super) restart_count: i64,
+}
+
+impl Object for Pod {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+/// Anything of which only the metadata counts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Any {
+    pub(super) metadata: Metadata,
+}
+
+impl Object for Any {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}

@@ -1,0 +1,332 @@
+//! Documents as they are written, pods as they are served.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use kubewake_config::{FixedSources, load, model};
+use kubewake_otlp::{
+    view::{lossy, resources},
+    wire::put_bytes,
+};
+use serde_json::json;
+
+use super::{cluster::testing::told, *};
+use crate::core::{Charge, Origin};
+
+/// The settings that a document has.
+fn settings(text: &str) -> KubernetesAttributes {
+    let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
+    let document = format!(
+        "receivers:\n  otlp: {{protocols: {{grpc: }}}}\nprocessors:\n  k8s_attributes:\n{indented}exporters:\n  nop:\n\
+         service:\n  pipelines: {{traces: {{receivers: [otlp], processors: [k8s_attributes], exporters: [nop]}}}}\n"
+    );
+    let loaded = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
+    match loaded.document.processors.into_values().next() {
+        Some(model::Processor::KubernetesAttributes(settings)) => *settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A pod of a Deployment.
+fn pod() -> serde_json::Value {
+    json!({
+        "kind": "Pod",
+        "metadata": {
+            "name": "shop-6c45f8d6f6-x2x2x", "namespace": "web", "uid": "pod-uid", "creationTimestamp": "2026-11-16T06:00:00Z",
+            "labels": {"pod-template-hash": "6c45f8d6f6", "app.kubernetes.io/component": "cart", "team": "blue"},
+            "annotations": {"git-sha": "abc", "resource.opentelemetry.io/service.name": "cart"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "shop-6c45f8d6f6", "uid": "rs-uid", "controller": true}],
+        },
+        "spec": {
+            "nodeName": "node-1", "hostname": "shop",
+            "containers": [{"name": "main", "image": "r.io/team/shop:1.2"}, {"name": "side", "image": "proxy"}],
+        },
+        "status": {
+            "podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}, {"ip": "fd00::7"}], "startTime": "2026-11-16T06:00:01Z",
+            "containerStatuses": [
+                {"name": "main", "containerID": "containerd://aaa", "restartCount": 2, "imageID": "r.io/team/shop@sha256:ab"},
+                {"name": "side", "containerID": "containerd://bbb", "restartCount": 0, "imageID": ""},
+            ],
+        },
+    })
+}
+
+/// A request with one span, whose resource has these attributes.
+fn request(attributes: &[(&str, &str)]) -> Bytes {
+    let field = |number, content: &[u8]| {
+        let mut out = Vec::new();
+        put_bytes(&mut out, number, content);
+        out
+    };
+    let pair = |(key, value): &(&str, &str)| {
+        let value = field(2, &field(1, value.as_bytes()));
+        field(1, &[field(1, key.as_bytes()), value].concat())
+    };
+    let resource = field(1, &attributes.iter().flat_map(pair).collect::<Vec<u8>>());
+    let scope = field(2, &field(2, &field(5, b"span")));
+    Bytes::from(field(1, &[resource, scope].concat()))
+}
+
+/// What the attributes become of what came from an address.
+fn given(settings: &KubernetesAttributes, cluster: Option<&Arc<Cluster>>, from: &str, own: &[(&str, &str)]) -> Given1 {
+    let stats = Arc::new(ClusterStats::default());
+    let enrich = Enrich { settings: settings.clone(), cluster: cluster.cloned(), stats };
+    let peer = (!from.is_empty()).then(|| SocketAddr::new(from.parse().unwrap(), 4242));
+    let origin = Arc::new(Origin { peer, ..Origin::default() });
+    let part = Part { bytes: request(own), items: 1, origin, charge: Arc::new(Charge::free()) };
+    let mapped = enrich.map(Signal::Traces, &part);
+    kubewake_otlp::scan(Signal::Traces, &mapped.bytes).unwrap();
+    let entry = resources(&mapped.bytes).next().unwrap();
+    assert_eq!(entry.scopes().next().unwrap().spans().next().unwrap().name(), b"span");
+    let text = |value: AnyValue<'_>| match value {
+        AnyValue::String(text) => lossy(text).into_owned(),
+        AnyValue::Array(items) => {
+            let items: Vec<_> = items.map(|item| lossy(AnyValue::new(item).as_text().unwrap()).into_owned()).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => format!("{other:?}"),
+    };
+    entry.resource().attributes().iter().map(|pair| (lossy(pair.key()).into_owned(), text(pair.value()))).collect()
+}
+
+type Given1 = BTreeMap<String, String>;
+
+fn pairs(list: &[(&str, &str)]) -> Given1 {
+    list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn the_usual_attributes_by_the_address_of_the_sender() {
+    let settings = settings("passthrough: false");
+    let cluster = told(&settings, &[pod()]);
+    let usual = pairs(&[
+        ("k8s.deployment.name", "shop"),
+        ("k8s.namespace.name", "web"),
+        ("k8s.node.name", "node-1"),
+        ("k8s.pod.name", "shop-6c45f8d6f6-x2x2x"),
+        ("k8s.pod.start_time", "2026-11-16T06:00:00Z"),
+        ("k8s.pod.uid", "pod-uid"),
+    ]);
+    for address in ["10.0.0.7", "fd00::7", "::ffff:10.0.0.7"] {
+        assert_eq!(given(&settings, Some(&cluster), address, &[]), usual, "{address}");
+    }
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.8", &[]), pairs(&[]), "a stranger");
+    assert_eq!(cluster.asks(), ["/api/v1/pods"], "nothing else is asked for");
+    let relayed = given(&settings, Some(&cluster), "10.0.0.8", &[("k8s.pod.ip", "10.0.0.7")]);
+    assert_eq!(relayed["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "what an agent wrote counts more");
+}
+
+#[test]
+fn what_a_resource_says_itself_stays_unless_it_says_nothing() {
+    let settings = settings("passthrough: false");
+    let cluster = told(&settings, &[pod()]);
+    let own = [("k8s.pod.name", "mine"), ("k8s.node.name", ""), ("other", "x")];
+    let got = given(&settings, Some(&cluster), "10.0.0.7", &own);
+    assert_eq!((&*got["k8s.pod.name"], &*got["k8s.node.name"], &*got["other"]), ("mine", "node-1", "x"));
+}
+
+#[test]
+fn an_agent_asks_only_for_the_pods_of_its_node() {
+    let settings = settings(
+        "filter:\n  node: node-1\n  namespace: web\n  labels: [{key: app}, {key: tier, op: exists}]\n  \
+         fields: [{key: status.phase, value: Running, op: not-equals}]\n\
+         extract:\n  metadata: [k8s.node.uid, k8s.cluster.uid, k8s.deployment.uid]\n",
+    );
+    let asks = told(&settings, &[]).asks();
+    assert_eq!(
+        asks,
+        [
+            "/api/v1/namespaces/web/pods spec.nodeName=node-1,status.phase!=Running app=,tier",
+            "/apis/apps/v1/namespaces/web/replicasets",
+            "/api/v1/namespaces metadata.name=kube-system",
+            "/api/v1/nodes metadata.name=node-1",
+        ]
+    );
+}
+
+#[test]
+fn labels_and_annotations_of_pods_namespaces_nodes_and_deployments() {
+    let settings = settings(
+        "extract:\n  metadata: [k8s.deployment.uid, k8s.node.uid, k8s.cluster.uid]\n  otel_annotations: true\n  labels:\n  \
+         - {tag_name: component, key: app.kubernetes.io/component}\n  - {key: team}\n  \
+         - {tag_name: 'ns.$$1', key_regex: 'env-(.*)', from: namespace}\n  - {key: zone, from: node}\n  \
+         - {key: tier, from: deployment}\n  annotations:\n  - {tag_name: sha, key: git-sha, from: pod}\n  \
+         - {tag_name: nothing, key: missing}\n",
+    );
+    let meta = |kind: &str, metadata: serde_json::Value| json!({"kind": kind, "metadata": metadata});
+    let cluster = told(
+        &settings,
+        &[
+            pod(),
+            meta("Namespace", json!({"name": "web", "uid": "ns-uid", "labels": {"env-stage": "test", "other": "x"}})),
+            meta("Namespace", json!({"name": "kube-system", "uid": "cluster"})),
+            meta("Node", json!({"name": "node-1", "uid": "node-uid", "labels": {"zone": "z1"}})),
+            meta(
+                "Deployment",
+                json!({"name": "shop", "namespace": "web", "uid": "d-uid", "labels": {"tier": "front"}}),
+            ),
+            meta(
+                "ReplicaSet",
+                json!({"name": "shop-6c45f8d6f6", "namespace": "web", "uid": "rs-uid",
+                       "ownerReferences": [{"kind": "Deployment", "name": "shop", "uid": "d-uid"}]}),
+            ),
+        ],
+    );
+    assert_eq!(
+        given(&settings, Some(&cluster), "10.0.0.7", &[]),
+        pairs(&[
+            ("component", "cart"),
+            ("k8s.cluster.uid", "cluster"),
+            ("k8s.deployment.label.tier", "front"),
+            ("k8s.deployment.uid", "d-uid"),
+            ("k8s.node.labels.zone", "z1"),
+            ("k8s.node.uid", "node-uid"),
+            ("k8s.pod.labels.team", "blue"),
+            ("ns.stage", "test"),
+            ("service.name", "cart"),
+            ("sha", "abc"),
+        ])
+    );
+}
+
+#[test]
+fn a_container_is_found_by_its_name_its_id_or_because_it_is_alone() {
+    let settings = settings(
+        "extract:\n  metadata: [k8s.container.name, container.id, container.image.name, container.image.tag, \
+         container.image.tags, container.image.repo_digests, service.version, service.instance.id]\n",
+    );
+    let cluster = told(&settings, &[pod()]);
+    let main = pairs(&[
+        ("container.id", "aaa"),
+        ("container.image.name", "r.io/team/shop"),
+        ("container.image.repo_digests", "[r.io/team/shop@sha256:ab]"),
+        ("container.image.tag", "1.2"),
+        ("container.image.tags", "[1.2]"),
+        ("k8s.container.name", "main"),
+        ("service.instance.id", "web.shop-6c45f8d6f6-x2x2x.main"),
+        ("service.version", "1.2"),
+    ]);
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &[("k8s.container.name", "main")]), main);
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &[("container.id", "aaa")]), main);
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &[]), pairs(&[]), "there are two");
+    let earlier = [("k8s.container.name", "main"), ("k8s.container.restart_count", "1")];
+    assert!(!given(&settings, Some(&cluster), "10.0.0.7", &earlier).contains_key("container.id"), "another run");
+    let mut alone = pod();
+    alone["spec"]["containers"].as_array_mut().unwrap().pop();
+    let cluster = told(&settings, &[alone]);
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &[]), main);
+}
+
+#[test]
+fn associations_are_tried_in_their_order_and_all_sources_of_one_must_agree() {
+    let settings = settings(
+        "extract: {metadata: [k8s.pod.uid, container.id]}\npod_association:\n\
+         - sources: [{from: resource_attribute, name: container.id}]\n\
+         - sources: [{from: resource_attribute, name: k8s.pod.name}, {from: resource_attribute, name: k8s.namespace.name}]\n\
+         - sources: [{from: connection}]\n",
+    );
+    let mut other = pod();
+    other["metadata"]["uid"] = "other-uid".into();
+    other["metadata"]["namespace"] = "other".into();
+    other["status"]["podIP"] = "10.0.0.9".into();
+    other["status"]["podIPs"] = json!([]);
+    other["status"]["containerStatuses"] = json!([{"name": "main", "containerID": "docker://ccc", "restartCount": 0}]);
+    let cluster = told(&settings, &[pod(), other]);
+    let uid = |from: &str, own: &[(&str, &str)]| {
+        given(&settings, Some(&cluster), from, own).get("k8s.pod.uid").cloned().unwrap_or_default()
+    };
+    let name = ("k8s.pod.name", "shop-6c45f8d6f6-x2x2x");
+    assert_eq!(uid("10.0.0.7", &[("container.id", "ccc")]), "other-uid");
+    assert_eq!(uid("10.0.0.7", &[name, ("k8s.namespace.name", "other")]), "other-uid");
+    assert_eq!(uid("10.0.0.9", &[name]), "other-uid", "one of two sources is none");
+    assert_eq!(uid("10.0.0.7", &[("container.id", "unknown")]), "pod-uid", "the next one knows");
+    assert_eq!(uid("", &[]), "");
+}
+
+#[test]
+fn passing_through_only_the_address_is_written() {
+    let settings = settings("passthrough: true");
+    assert_eq!(given(&settings, None, "10.0.0.7", &[]), pairs(&[("k8s.pod.ip", "10.0.0.7")]));
+    let known = [("k8s.pod.ip", "10.1.1.1")];
+    assert_eq!(given(&settings, None, "10.0.0.7", &known), pairs(&known));
+}
+
+#[test]
+fn pods_that_are_to_be_passed_over_give_nothing() {
+    let settings = settings("exclude: {pods: [{name: 'shop-.*'}]}");
+    assert!(given(&settings, Some(&told(&settings, &[pod()])), "10.0.0.7", &[]).is_empty());
+    let settings = self::settings("passthrough: false");
+    let mut ignored = pod();
+    ignored["metadata"]["annotations"] = json!({"opentelemetry.io/k8s-processor/ignore": "True "});
+    assert!(given(&settings, Some(&told(&settings, &[ignored])), "10.0.0.7", &[]).is_empty());
+    let mut host = pod();
+    host["spec"]["hostNetwork"] = true.into();
+    assert!(given(&settings, Some(&told(&settings, &[host])), "10.0.0.7", &[]).is_empty(), "everybody's address");
+}
+
+#[test]
+fn the_jobs_of_a_cron_job_are_known_by_their_minute() {
+    let settings = settings("extract: {metadata: [k8s.job.name, k8s.cronjob.name, service.name]}");
+    let mut made = pod();
+    // 2026-11-16T06:00 in minutes.
+    made["metadata"]["ownerReferences"] = json!([{"kind": "Job", "name": "report-29913000", "uid": "j"}]);
+    let minute = "2026-11-16T06:00:00Z".parse::<jiff::Timestamp>().unwrap().as_second() / 60;
+    made["metadata"]["ownerReferences"][0]["name"] = format!("report-{minute}").into();
+    let got = given(&settings, Some(&told(&settings, &[made.clone()])), "10.0.0.7", &[]);
+    assert_eq!((&*got["k8s.cronjob.name"], &*got["service.name"]), ("report", "report"));
+    made["metadata"]["ownerReferences"][0]["name"] = "report-12345678".into();
+    let got = given(&settings, Some(&told(&settings, &[made])), "10.0.0.7", &[]);
+    assert!(!got.contains_key("k8s.cronjob.name"));
+    assert_eq!(got["service.name"], "report-12345678");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_gone_is_remembered_for_a_while_and_its_address_is_the_next_ones() {
+    let settings = settings("pod_delete_grace_period: 60s");
+    let cluster = told(&settings, &[pod()]);
+    let name = |cluster: &Arc<Cluster>| {
+        given(&settings, Some(cluster), "10.0.0.7", &[]).get("k8s.pod.uid").cloned().unwrap_or_default()
+    };
+    cluster.forget("pod-uid");
+    cluster.sweep();
+    assert_eq!(name(&cluster), "pod-uid");
+    let mut next = pod();
+    next["metadata"]["uid"] = "next-uid".into();
+    next["status"]["startTime"] = "2026-11-16T06:05:00Z".into();
+    cluster.tell(&next);
+    assert_eq!(name(&cluster), "next-uid");
+    cluster.tell(&pod());
+    assert_eq!(name(&cluster), "next-uid", "late news of the older one");
+    cluster.forget("pod-uid");
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    cluster.sweep();
+    assert_eq!(name(&cluster), "next-uid");
+    cluster.forget("next-uid");
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    cluster.sweep();
+    assert_eq!(name(&cluster), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
+    let settings = settings("wait_for_metadata: true\nwait_for_metadata_timeout: 5s");
+    let stats = Arc::new(ClusterStats::default());
+    for known in [true, false] {
+        let cluster = told(&settings, &[pod()]);
+        let enrich = Enrich { settings: settings.clone(), cluster: Some(cluster.clone()), stats: stats.clone() };
+        let mapping = Mapping::new(Signal::Traces, Box::new(enrich), Arc::default());
+        let until = Instant::now() + std::time::Duration::from_secs(5);
+        let gate = ArcSwap::from_pointee(Some((until, cluster.clone())));
+        let enricher = Arc::new(Enricher { mapping, shared: Shared::default(), stats: stats.clone(), gate });
+        let offer = || {
+            let part = Part { bytes: request(&[]), items: 1, origin: Arc::default(), charge: Arc::new(Charge::free()) };
+            enricher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse)
+        };
+        assert!(matches!(offer(), Answer::Now(Err(no)) if no.is_retryable()));
+        match known {
+            true => cluster.complete_all(),
+            false => tokio::time::advance(std::time::Duration::from_secs(6)).await,
+        }
+        assert!(matches!(offer(), Answer::Now(Ok(()))));
+    }
+}

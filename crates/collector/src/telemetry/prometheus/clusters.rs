@@ -1,0 +1,33 @@
+//! What processors count that look at a cluster, under the names that the Collector's contributions have.
+
+use std::sync::atomic::Ordering;
+
+use super::page::Page;
+use crate::core::Registry;
+
+pub(super) fn all(page: &mut Page, registry: &Registry) {
+    for (id, stats) in registry.clusters() {
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let size = "otelcol_otelsvc_k8s_pod_table_size";
+        page.gauge(size, "Size of table containing pod info [Development]", &[], read(&stats.pods));
+        for (what, help, counter) in [
+            ("added", "Number of pod add events received [Development]", &stats.added),
+            ("updated", "Number of pod update events received [Development]", &stats.updated),
+            ("deleted", "Number of pod delete events received [Development]", &stats.deleted),
+        ] {
+            page.counter(&format!("otelcol_otelsvc_k8s_pod_{what}"), help, &[], read(counter));
+        }
+        for (status, found) in [("success", true), ("error", false)] {
+            let help = "Number of pod associations performed. [Development]";
+            let labels = [("status", status)];
+            page.counter("otelcol_k8s_pod_association", help, &labels, read(stats.associated(found)));
+        }
+        let processor = [("processor", id.as_str())];
+        let help = "Bytes that are held of pods, about.";
+        page.gauge("kubewake_k8s_metadata_bytes", help, &processor, read(&stats.held));
+        let help = "Number of objects of the cluster that there was no room for.";
+        page.counter("kubewake_k8s_metadata_left_out", help, &processor, read(&stats.left_out));
+        let help = "Number of times that the cluster could not be asked.";
+        page.counter("kubewake_k8s_watch_failures", help, &processor, read(&stats.failures));
+    }
+}

@@ -1,0 +1,237 @@
+//! `load_balancing`, `loadbalancing`.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{grpc, sending};
+use crate::{
+    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
+    model::{
+        DnsResolver, Exporter, LoadBalancingExporter, OtlpGrpcExporter, Queue, Resolver, RoutingKey, ServiceResolver,
+    },
+};
+
+/// OTLP over gRPC, where a peer names no port.
+const DEFAULT_PORT: u16 = 4317;
+
+/// `load_balancing`, `loadbalancing`
+pub(crate) fn load_balancing(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
+    let mut fields = Fields::of(at, report);
+    let otlp = protocol(&mut fields);
+    let resolver = resolver(&mut fields);
+    let routing = routing(&mut fields);
+    let timeout = fields.get("timeout", scalar::duration).filter(|timeout| !timeout.is_zero());
+    let retry = sending::optional_retry(&mut fields);
+    let queue = sending::optional_queue(&mut fields);
+    whole_requests(&fields, queue.as_ref());
+    fields.finish();
+    Some(Exporter::LoadBalancing(Box::new(LoadBalancingExporter {
+        otlp: otlp?,
+        resolver: resolver?,
+        routing,
+        timeout,
+        retry,
+        queue,
+    })))
+}
+
+fn protocol(fields: &mut Fields<'_, '_>) -> Option<OtlpGrpcExporter> {
+    let Some(at) = fields.find("protocol") else {
+        fields.require("protocol", "the exporter needs a `protocol`", Some("write `protocol: {otlp: }`".into()));
+        return None;
+    };
+    let mut protocol = Fields::of(&at, fields.report);
+    let otlp = protocol.find_even_empty("otlp");
+    if otlp.is_none() {
+        protocol.require("otlp", "`protocol` must hold `otlp`", None);
+    }
+    protocol.finish();
+    otlp.and_then(|at| grpc::template(&at, fields.report))
+}
+
+/// The queue of the exporter itself holds requests as they come; they are cut and joined for each peer.
+fn whole_requests(fields: &Fields<'_, '_>, queue: Option<&Queue>) {
+    let Some(queue) = queue else { return };
+    let settings = [("wait_for_result", queue.wait_for_result), ("batch", queue.batch.is_some())];
+    for (name, _) in settings.into_iter().filter(|(_, set)| *set) {
+        let message = format!("`{name}` cannot be set for the exporter as a whole");
+        let help =
+            format!("set it in `protocol::otlp::sending_queue`, where it holds for each peer, not `{name}` here");
+        fields.report.error(&fields.place("sending_queue"), message, Some(help));
+    }
+}
+
+fn routing(fields: &mut Fields<'_, '_>) -> Option<RoutingKey> {
+    const KEYS: [(&str, u8); 6] =
+        [("traceID", 0), ("service", 1), ("resource", 2), ("metric", 3), ("streamID", 4), ("attributes", 5)];
+    let key = match fields.find("routing_key") {
+        Some(at) if scalar::text(&at, fields.report).is_some_and(|text| text.is_empty()) => None,
+        Some(at) => Some(scalar::keyword(&at, fields.report, &KEYS)?),
+        None => None,
+    };
+    let attributes = fields.get("routing_attributes", scalar::texts).unwrap_or_default();
+    let by_attributes = key == Some(5);
+    if by_attributes && attributes.is_empty() {
+        let message = "`routing_key: attributes` needs `routing_attributes`";
+        let help = "list the attributes whose values stay together";
+        fields.require("routing_attributes", message, Some(help.into()));
+    }
+    if !by_attributes && !attributes.is_empty() {
+        let message = "`routing_attributes` has a meaning only with `routing_key: attributes`";
+        let help = "remove it, or set `routing_key: attributes`";
+        fields.report.error(&fields.place("routing_attributes"), message, Some(help.into()));
+    }
+    Some(match key? {
+        0 => RoutingKey::TraceId,
+        1 => RoutingKey::Service,
+        2 => RoutingKey::Resource,
+        3 => RoutingKey::Metric,
+        4 => RoutingKey::StreamId,
+        _ => RoutingKey::Attributes(attributes),
+    })
+}
+
+fn resolver(fields: &mut Fields<'_, '_>) -> Option<Resolver> {
+    const HELP: &str = "set one of `static`, `dns` and `k8s`";
+    let Some(at) = fields.find("resolver") else {
+        fields.require("resolver", "the exporter needs a `resolver`", Some(HELP.into()));
+        return None;
+    };
+    let report = fields.report;
+    let mut resolver = Fields::of(&at, report);
+    let before = report.errors();
+    let given = [
+        resolver.get("static", fixed).map(Resolver::Static),
+        resolver.get("dns", dns).map(Resolver::Dns),
+        resolver.get("k8s", kubernetes).map(Resolver::Kubernetes),
+    ];
+    resolver.unsupported(&["aws_cloud_map"]);
+    let mut given = given.into_iter().flatten();
+    let first = given.next();
+    if given.next().is_some() {
+        report.error(&at, "there is more than one resolver", Some(HELP.into()));
+    } else if first.is_none() && report.errors() == before {
+        report.error(&at, "`resolver` says nothing about where the peers are", Some(HELP.into()));
+    }
+    resolver.finish();
+    first
+}
+
+/// `static`
+fn fixed(at: &Cursor<'_>, report: &Report) -> Option<Vec<String>> {
+    let mut fields = Fields::of(at, report);
+    let mut peers = BTreeSet::new();
+    if let Some(list) = fields.find("hostnames") {
+        match list.items() {
+            Some(items) => items.for_each(|item| peers.extend(peer(&item, report))),
+            None => peers.extend(peer(&list, report)),
+        }
+    }
+    if peers.is_empty() {
+        fields.require("hostnames", "`static` needs at least one of `hostnames`", None);
+    }
+    fields.finish();
+    Some(peers.into_iter().collect())
+}
+
+fn peer(at: &Cursor<'_>, report: &Report) -> Option<String> {
+    let text = scalar::text(at, report)?;
+    let bracketed = text.starts_with('[');
+    let address = match text.rsplit_once(':') {
+        None => format!("{text}:{DEFAULT_PORT}"),
+        Some(_) if bracketed && text.ends_with(']') => format!("{text}:{DEFAULT_PORT}"),
+        Some(_) => text,
+    };
+    let checked = match address.split_once(':') {
+        Some(("", _)) => Err("no host".to_owned()),
+        _ => grpc::port(&address).map_err(|what| what.describe(at, &address)),
+    };
+    match checked {
+        Ok(()) => Some(address),
+        Err(what) => {
+            report.error(at, format!("a peer cannot be read: {what}"), Some("write it as host:port".into()));
+            None
+        }
+    }
+}
+
+/// `dns`
+fn dns(at: &Cursor<'_>, report: &Report) -> Option<DnsResolver> {
+    let mut fields = Fields::of(at, report);
+    let hostname = fields.text("hostname");
+    if hostname.is_none() {
+        fields.require("hostname", "`dns` needs a `hostname`", None);
+    }
+    // The Collector has it as text.
+    let port = fields.get("port", |at, report| match scalar::text(at, report)?.parse() {
+        Ok(0) | Err(_) => {
+            report.error(at, "`port` is no port", Some("write a number from 1 to 65535, in quotes".into()));
+            None
+        }
+        Ok(port) => Some(port),
+    });
+    let span = |value: Option<Duration>, default: u64| {
+        value.filter(|value| !value.is_zero()).unwrap_or(Duration::from_secs(default))
+    };
+    let resolver = DnsResolver {
+        hostname: hostname.unwrap_or_default(),
+        port: port.unwrap_or(DEFAULT_PORT),
+        interval: span(fields.get("interval", scalar::duration), 5),
+        timeout: span(fields.get("timeout", scalar::duration), 1),
+    };
+    fields.finish();
+    Some(resolver)
+}
+
+/// `k8s`
+fn kubernetes(at: &Cursor<'_>, report: &Report) -> Option<ServiceResolver> {
+    let mut fields = Fields::of(at, report);
+    let service = fields.find("service");
+    if service.is_none() {
+        let help = "write it as name.namespace";
+        fields.require("service", "`k8s` needs a `service`", Some(help.into()));
+    }
+    let (name, namespace) = service.and_then(|at| self::service(&at, report)).unwrap_or_default();
+    let ports = fields.find("ports").map(|at| {
+        let port = |item: &Cursor<'_>| scalar::within(item, report, 1, u16::MAX.into());
+        let ports = match at.items() {
+            Some(items) => items.filter_map(|item| port(&item)).collect(),
+            None => port(&at).into_iter().collect::<Vec<_>>(),
+        };
+        ports.into_iter().filter_map(|port| port.try_into().ok()).collect::<BTreeSet<u16>>()
+    });
+    let ports: Vec<u16> = ports.unwrap_or_default().into_iter().collect();
+    let timeout = fields.get("timeout", scalar::duration).filter(|timeout| !timeout.is_zero());
+    let resolver = ServiceResolver {
+        name,
+        namespace,
+        ports: if ports.is_empty() { vec![DEFAULT_PORT] } else { ports },
+        timeout: timeout.unwrap_or(Duration::from_secs(60)),
+        return_hostnames: fields.flag("return_hostnames"),
+    };
+    fields.finish();
+    Some(resolver)
+}
+
+/// `name`, `name.namespace` or `name.namespace.svc.domain`.
+fn service(at: &Cursor<'_>, report: &Report) -> Option<(String, Option<String>)> {
+    let text = scalar::text(at, report)?;
+    let mut labels = text.split('.');
+    let name = labels.next().unwrap_or_default();
+    let namespace = labels.next();
+    let rest: Vec<&str> = labels.collect();
+    let label = |text: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !text.is_empty()
+            && text.len() <= 63
+            && text.bytes().all(inner)
+            && !text.starts_with('-')
+            && !text.ends_with('-')
+    };
+    let known_rest = matches!(rest.as_slice(), [] | ["svc", _, ..]);
+    if !label(name) || !namespace.is_none_or(label) || !known_rest {
+        let message = format!("{} names no Service", at.subject(&text));
+        report.error(at, message, Some("write it as name.namespace".into()));
+        return None;
+    }
+    Some((name.to_owned(), namespace.map(str::to_owned)))
+}

@@ -1,0 +1,270 @@
+//! `k8s_attributes`, `k8sattributes`.
+
+use std::time::Duration;
+
+use super::{cursor::Cursor, fields::Fields, report::Report, scalar, value};
+use crate::{
+    Pattern,
+    model::{
+        ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, KubernetesSource as Source, Owner, PodFilter,
+        Processor,
+    },
+};
+
+/// As many as the Collector allows in one association.
+const MAX_SOURCES: usize = 4;
+
+/// `k8s_attributes`, `k8sattributes`
+pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
+    let mut fields = Fields::of(at, report);
+    let auth = auth(&mut fields);
+    let passthrough = fields.flag("passthrough");
+    let extract = fields.find("extract");
+    let extracted = extract.map_or_else(Extracted::default, |at| Extracted::read(&at, report));
+    let filter = fields.get("filter", filter).unwrap_or_default();
+    let associations = fields.find("pod_association").map(|at| associations(&at, report)).unwrap_or_default();
+    let exclude = match fields.find("exclude") {
+        Some(at) => exclude(&at, report),
+        // The Collector's own, from the days of Jaeger's agent.
+        None => ["jaeger-agent", "jaeger-collector"].iter().filter_map(|name| Pattern::new(name).ok()).collect(),
+    };
+    let waits = fields.flag("wait_for_metadata");
+    let timeout = fields.get_or("wait_for_metadata_timeout", Duration::from_secs(10), scalar::duration);
+    let grace = fields.get_or("pod_delete_grace_period", Duration::from_secs(120), scalar::duration);
+    fields.idle(&["watch_sync_period"], scalar::duration);
+    fields.idle(&["kube_api_qps"], scalar::float);
+    fields.idle(&["kube_api_burst"], scalar::integer);
+    fields.finish();
+    Some(Processor::KubernetesAttributes(Box::new(KubernetesAttributes {
+        auth,
+        passthrough,
+        metadata: extracted.metadata,
+        labels: extracted.labels,
+        annotations: extracted.annotations,
+        deployment_by_name: extracted.deployment_by_name,
+        filter,
+        associations,
+        exclude,
+        wait: waits.then_some(timeout),
+        grace,
+    })))
+}
+
+fn auth(fields: &mut Fields<'_, '_>) -> ClusterAuth {
+    const TYPES: [(&str, Option<u8>); 4] =
+        [("serviceAccount", Some(0)), ("kubeConfig", Some(1)), ("none", Some(2)), ("tls", None)];
+    let path = fields.text("kube_config_path").map(Into::into);
+    let context = fields.text("context");
+    let kind = fields.find("auth_type").map(|at| {
+        let kind = scalar::keyword(&at, fields.report, &TYPES);
+        if kind == Some(None) {
+            let help = "use `serviceAccount`, or `kubeConfig` with a client certificate in the kubeconfig";
+            fields.report.error(&at, "`auth_type: tls` is not supported by this build", Some(help.into()));
+        }
+        kind.flatten()
+    });
+    match kind.flatten() {
+        Some(1) => ClusterAuth::KubeConfig { path, context },
+        Some(2) => ClusterAuth::None,
+        _ => ClusterAuth::ServiceAccount,
+    }
+}
+
+/// `extract`
+struct Extracted {
+    metadata: Vec<Field>,
+    labels: Vec<Extract>,
+    annotations: Vec<Extract>,
+    deployment_by_name: bool,
+}
+
+impl Default for Extracted {
+    fn default() -> Self {
+        let metadata = Field::USUAL.to_vec();
+        Self { metadata, labels: Vec::new(), annotations: Vec::new(), deployment_by_name: true }
+    }
+}
+
+impl Extracted {
+    fn read(at: &Cursor<'_>, report: &Report) -> Self {
+        let default = Self::default();
+        let mut fields = Fields::of(at, report);
+        let known: Vec<(&str, Field)> = Field::ALL.iter().map(|field| (field.name(), *field)).collect();
+        let metadata = fields.get("metadata", |at, report| match at.items() {
+            Some(items) => Some(items.filter_map(|item| scalar::keyword(&item, report, &known)).collect()),
+            None => scalar::wrong_type(at, report, "a list", None),
+        });
+        let mut extracted = Self {
+            metadata: metadata.unwrap_or(default.metadata),
+            labels: fields.find("labels").map(|at| extracts(&at, report)).unwrap_or_default(),
+            annotations: fields.find("annotations").map(|at| extracts(&at, report)).unwrap_or_default(),
+            deployment_by_name: fields.get_or("deployment_name_from_replicaset", true, scalar::boolean),
+        };
+        if fields.flag("otel_annotations") {
+            extracted.annotations.extend(otel_annotations());
+        }
+        fields.finish();
+        extracted
+    }
+}
+
+/// `resource.opentelemetry.io/foo` becomes `foo`.
+fn otel_annotations() -> Option<Extract> {
+    let pattern = Pattern::new("^(?:resource\\.opentelemetry\\.io/(.+))$").ok()?;
+    Some(Extract { tag: Some("$1".into()), key: ExtractKey::Matching(pattern), from: Owner::Pod })
+}
+
+fn extracts(at: &Cursor<'_>, report: &Report) -> Vec<Extract> {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
+    items.filter_map(|item| extract(&item, report)).collect()
+}
+
+fn extract(at: &Cursor<'_>, report: &Report) -> Option<Extract> {
+    const OWNERS: [(&str, Owner); 7] = [
+        ("pod", Owner::Pod),
+        ("namespace", Owner::Namespace),
+        ("node", Owner::Node),
+        ("deployment", Owner::Deployment),
+        ("statefulset", Owner::StatefulSet),
+        ("daemonset", Owner::DaemonSet),
+        ("job", Owner::Job),
+    ];
+    let mut fields = Fields::of(at, report);
+    let tag = fields.text("tag_name");
+    let key = fields.text("key");
+    let place = fields.find("key_regex").filter(|at| scalar::text(at, report).is_some_and(|text| !text.is_empty()));
+    let pattern = place.as_ref().map(|at| value::pattern(at, report));
+    let from = fields.get_or("from", Owner::Pod, |at, report| scalar::keyword(at, report, &OWNERS));
+    fields.unsupported(&["regex"]);
+    let key = match (key, pattern) {
+        (Some(key), None) => Some(ExtractKey::Exact(key)),
+        // The whole key must match; what compiled by itself compiles so, too.
+        (None, Some(pattern)) => {
+            let whole = pattern.and_then(|pattern| Pattern::new(&format!("^(?:{})$", pattern.as_str())).ok());
+            whole.map(ExtractKey::Matching)
+        }
+        (Some(_), Some(_)) => {
+            let help = "remove one of them";
+            report.error(at, "`key` and `key_regex` cannot both be set", Some(help.into()));
+            None
+        }
+        (None, None) => {
+            fields.require("key", "`key` or `key_regex` must say which", None);
+            None
+        }
+    };
+    fields.finish();
+    Some(Extract { tag, key: key?, from })
+}
+
+fn filter(at: &Cursor<'_>, report: &Report) -> Option<PodFilter> {
+    let mut fields = Fields::of(at, report);
+    let filter = PodFilter {
+        node: fields.text("node"),
+        node_from_env_var: fields.text("node_from_env_var"),
+        namespace: fields.text("namespace"),
+        fields: fields.find("fields").map(|at| selector(&at, report, false)).unwrap_or_default(),
+        labels: fields.find("labels").map(|at| selector(&at, report, true)).unwrap_or_default(),
+    };
+    fields.finish();
+    Some(filter)
+}
+
+/// A list of `{key, value, op}` as Kubernetes writes it.
+fn selector(at: &Cursor<'_>, report: &Report, labels: bool) -> String {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
+    items.filter_map(|item| requirement(&item, report, labels)).collect::<Vec<_>>().join(",")
+}
+
+fn requirement(at: &Cursor<'_>, report: &Report, labels: bool) -> Option<String> {
+    const OPERATIONS: [(&str, u8); 5] =
+        [("", 0), ("equals", 0), ("not-equals", 1), ("exists", 2), ("does-not-exist", 3)];
+    let mut fields = Fields::of(at, report);
+    let key = fields.text("key");
+    let value = fields.get("value", scalar::text).unwrap_or_default();
+    let known = OPERATIONS.get(..if labels { 5 } else { 3 }).unwrap_or_default();
+    let operation = fields.get_or("op", 0, |at, report| scalar::keyword(at, report, known));
+    if key.is_none() {
+        fields.require("key", "a filter needs a `key`", None);
+    }
+    fields.finish();
+    let key = key?;
+    // What separates requirements must not be in one.
+    if key.contains(|c: char| ",=!() ".contains(c)) || value.contains(|c: char| ",=!() ".contains(c)) {
+        report.error(at, "a key and a value of a filter hold no `,`, `=`, `!`, space or parenthesis", None);
+        return None;
+    }
+    Some(match operation {
+        0 => format!("{key}={value}"),
+        1 => format!("{key}!={value}"),
+        2 => key,
+        _ => format!("!{key}"),
+    })
+}
+
+fn associations(at: &Cursor<'_>, report: &Report) -> Vec<Vec<Source>> {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
+    items.filter_map(|item| association(&item, report)).collect()
+}
+
+fn association(at: &Cursor<'_>, report: &Report) -> Option<Vec<Source>> {
+    let mut fields = Fields::of(at, report);
+    let place = fields.find("sources");
+    let sources: Option<Vec<Source>> = match &place {
+        None => {
+            fields.require("sources", "an association needs `sources`", None);
+            None
+        }
+        Some(at) => match at.items() {
+            None => scalar::wrong_type(at, report, "a list", None),
+            Some(items) => Some(items.filter_map(|item| source(&item, report)).collect()),
+        },
+    };
+    if let (Some(at), Some(sources)) = (&place, &sources)
+        && sources.len() > MAX_SOURCES
+    {
+        report.error(at, format!("an association has at most {MAX_SOURCES} sources"), None);
+    }
+    fields.finish();
+    sources.filter(|sources| !sources.is_empty())
+}
+
+fn source(at: &Cursor<'_>, report: &Report) -> Option<Source> {
+    let mut fields = Fields::of(at, report);
+    let from = fields
+        .get("from", |at, report| scalar::keyword(at, report, &[("connection", true), ("resource_attribute", false)]));
+    let name = fields.text("name");
+    if from.is_none() {
+        fields.require("from", "a source needs a `from`: `connection` or `resource_attribute`", None);
+    }
+    if from == Some(false) && name.is_none() {
+        fields.require("name", "a source of `resource_attribute` needs the `name` of one", None);
+    }
+    fields.finish();
+    match from? {
+        true => Some(Source::Connection),
+        false => name.map(Source::Attribute),
+    }
+}
+
+fn exclude(at: &Cursor<'_>, report: &Report) -> Vec<Pattern> {
+    let mut fields = Fields::of(at, report);
+    let mut patterns = Vec::new();
+    if let Some(list) = fields.find("pods") {
+        match list.items() {
+            None => scalar::wrong_type::<()>(&list, report, "a list", None).unwrap_or_default(),
+            Some(items) => patterns.extend(items.filter_map(|item| {
+                let mut fields = Fields::of(&item, report);
+                let name = fields.find("name");
+                if name.is_none() {
+                    fields.require("name", "a pod to exclude needs a `name`", None);
+                }
+                let pattern = name.and_then(|at| value::pattern(&at, report));
+                fields.finish();
+                pattern
+            })),
+        }
+    }
+    fields.finish();
+    patterns
+}

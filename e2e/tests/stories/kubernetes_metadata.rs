@@ -1,0 +1,214 @@
+//! A collector in a cluster says which pod sent something, and finds its peers behind a Service.
+
+use std::collections::BTreeSet;
+
+use kubewake_e2e::{Collector, Config, Kubectl, Load, Sink, eventually, http, process, python::python, until};
+use kubewake_otlp::Signal;
+use serde_json::Value;
+
+/// A collector that may see pods and nothing else, and asks only for those of its node.
+const COLLECTOR: &str = r#"
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: collector}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: sees-pods}
+rules: [{apiGroups: [""], resources: [pods], verbs: [list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: collector-sees-pods}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: sees-pods}
+subjects: [{kind: ServiceAccount, name: collector, namespace: NAMESPACE}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: collector}
+data:
+  collector.yaml: |
+    receivers:
+      otlp: {protocols: {http: {endpoint: "${env:POD_IP}:4318"}}}
+    processors:
+      k8s_attributes:
+        wait_for_metadata: true
+        filter: {node_from_env_var: NODE_NAME}
+        extract:
+          metadata: [k8s.namespace.name, k8s.pod.name, k8s.pod.uid, k8s.deployment.name, k8s.node.name, k8s.container.name,
+            container.image.name, service.version]
+          labels: [{tag_name: team, key: team}]
+          annotations: [{tag_name: "note.$$1", key_regex: "example.com/(.*)"}]
+        pod_association: [{sources: [{from: connection}]}]
+    exporters:
+      otlp: {endpoint: "SINK", tls: {insecure: true}}
+    service:
+      telemetry: {metrics: {level: none}}
+      pipelines: {traces: {receivers: [otlp], processors: [k8s_attributes], exporters: [otlp]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: collector, labels: {app: collector}}
+spec:
+  serviceAccountName: collector
+  terminationGracePeriodSeconds: 2
+  containers:
+  - name: collector
+    image: kubewake/collector
+    args: ["--config", "/etc/collector/collector.yaml"]
+    env:
+    - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+    - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+    volumeMounts: [{name: config, mountPath: /etc/collector}]
+  volumes: [{name: config, configMap: {name: collector}}]
+"#;
+
+/// A program that sends a span again and again from the address of its pod.
+const SENDER: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop, team: blue}, annotations: {example.com/sha: abc}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: example/python:3.7
+        command: ["python", "-c", "SCRIPT"]
+        env:
+        - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+        - {name: COLLECTOR, value: "ADDRESS"}
+"#;
+
+const SCRIPT: &str = r#"
+import http.client, json, os, time
+span = {'traceId': '5b8efff798038103d269b633813fc60c', 'spanId': 'eee19b7ec3c1b174', 'name': 'buy'}
+body = json.dumps({'resourceSpans': [{'resource': {'attributes': []}, 'scopeSpans': [{'spans': [span]}]}]})
+while True:
+    try:
+        to = http.client.HTTPConnection(os.environ['COLLECTOR'], 4318, source_address=(os.environ['POD_IP'], 0))
+        to.request('POST', '/v1/traces', body, {'content-type': 'application/json'})
+        to.getresponse().read()
+    except OSError:
+        pass
+    time.sleep(0.2)
+"#;
+
+/// The attributes of resources that a sink has.
+fn resources(sink: &Sink) -> Vec<Value> {
+    let requests = sink.received(Signal::Traces);
+    let entries = requests.iter().flat_map(|request| request["resourceSpans"].as_array().cloned().unwrap_or_default());
+    entries.map(|entry| entry["resource"]["attributes"].clone()).collect()
+}
+
+fn attribute<'a>(attributes: &'a Value, key: &str) -> &'a str {
+    let pair = attributes.as_array().into_iter().flatten().find(|pair| pair["key"] == key);
+    pair.and_then(|pair| pair["value"]["stringValue"].as_str()).unwrap_or_default()
+}
+
+#[test]
+fn a_pod_is_known_by_the_address_that_it_sends_from() {
+    let image = format!("example/python={}", python().display());
+    let Some(kubectl) = Kubectl::with_nodes(&["--image", &image]) else { return };
+    let sink = Sink::start();
+    let document = COLLECTOR.replace("SINK", &sink.address().to_string()).replace("NAMESPACE", kubectl.namespace());
+    kubectl.ok_with("apply -f -", &document);
+    kubectl.ok("wait --for=condition=Ready pod/collector --timeout=60s");
+    let address = kubectl.field("pod collector", ".status.podIP");
+    let script = SCRIPT.trim().replace('\n', "\\n");
+    kubectl.ok_with("apply -f -", &SENDER.replace("SCRIPT", &script).replace("ADDRESS", &address));
+    kubectl.ok("rollout status deployment/shop --timeout=60s");
+    let names = || kubectl.field("pods -l app=shop", ".items[*].metadata.name");
+    let pods: BTreeSet<String> = names().split(' ').map(str::to_owned).collect();
+    assert_eq!(pods.len(), 2);
+    let seen = || resources(&sink).iter().map(|given| attribute(given, "k8s.pod.name").to_owned()).collect();
+    eventually("spans of both pods come with their names", || {
+        let seen: BTreeSet<String> = seen();
+        pods.is_subset(&seen)
+    });
+    let given = resources(&sink).into_iter().find(|given| pods.contains(attribute(given, "k8s.pod.name"))).unwrap();
+    let uid = kubectl.field(&format!("pod {}", attribute(&given, "k8s.pod.name")), ".metadata.uid");
+    for (key, value) in [
+        ("k8s.namespace.name", kubectl.namespace()),
+        ("k8s.deployment.name", "shop"),
+        ("k8s.pod.uid", &uid),
+        ("k8s.node.name", &kubectl.field("pod collector", ".spec.nodeName")),
+        ("k8s.container.name", "main"),
+        ("container.image.name", "example/python"),
+        ("service.version", "3.7"),
+        ("team", "blue"),
+        ("note.sha", "abc"),
+    ] {
+        assert_eq!(attribute(&given, key), value, "{key} in {given}");
+    }
+    // A pod that comes later is known, too.
+    kubectl.ok("scale deployment/shop --replicas=3");
+    let new = until("there is a third", || names().split(' ').map(str::to_owned).find(|name| !pods.contains(name)));
+    eventually("its spans have its name", || {
+        let seen: BTreeSet<String> = seen();
+        seen.contains(&new)
+    });
+}
+
+/// Backends behind a Service without an address of its own.
+const TIER: &str = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: tier}
+spec: {clusterIP: None, selector: {app: tier}, ports: [{port: 4317}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: tier}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: tier}}
+  template:
+    metadata: {labels: {app: tier}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: sink
+        image: example/kubewake
+        args: ["sink", "--listen", "$(POD_IP):4317"]
+        env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]
+        readinessProbe: {httpGet: {path: /stats, port: 4317}, periodSeconds: 1}
+"#;
+
+#[test]
+fn peers_are_the_ready_pods_of_a_service() {
+    let image = format!("example/kubewake={}", process::kubewake().get_program().to_string_lossy());
+    let Some(kubectl) = Kubectl::with_nodes(&["--image", &image]) else { return };
+    kubectl.ok_with("apply -f -", TIER);
+    kubectl.ok("rollout status deployment/tier --timeout=60s");
+    let settings = format!(
+        "{{protocol: {{otlp: {{tls: {{insecure: true}}, retry_on_failure: {{initial_interval: 50ms, max_interval: 1s}}}}}}, \
+         resolver: {{k8s: {{service: tier.{}}}}}}}",
+        kubectl.namespace()
+    );
+    let config = Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
+    let kubeconfig = kubectl.cluster().kubeconfig().to_owned();
+    let collector = Collector::with(config).env("KUBECONFIG", kubeconfig).start();
+    let peers = || collector.metric("otelcol_loadbalancer_num_backends", &["resolver=\"k8s\""]);
+    eventually("both are found", || peers() == 2.0);
+    let items = || {
+        let ips = kubectl.field("pods -l app=tier", ".items[*].status.podIP");
+        let count = |ip: &str| http::get(format!("{ip}:4317").parse().unwrap(), "/stats").json()["items"].as_u64();
+        ips.split(' ').filter(|ip| !ip.is_empty()).map(|ip| count(ip).unwrap_or_default()).collect::<Vec<u64>>()
+    };
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "50", "--retry"]);
+    assert_eq!(report.items("acknowledged"), 5000);
+    eventually("all arrives", || items().iter().sum::<u64>() == 5000);
+    assert!(items().iter().all(|count| *count > 1500), "in fair parts: {:?}", items());
+    kubectl.ok("scale deployment/tier --replicas=3");
+    eventually("the third is found", || peers() == 3.0);
+    kubectl.ok("scale deployment/tier --replicas=1");
+    eventually("those that went are not peers any more", || peers() == 1.0);
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "10", "--retry"]);
+    assert_eq!(report.items("acknowledged"), 1000);
+    assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
+}

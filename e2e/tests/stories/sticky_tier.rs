@@ -1,0 +1,171 @@
+//! A tier of peers behind one that spreads traces over them: every trace meets at one peer, whatever happens to the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubewake_e2e::{Collector, Config, Load, Sink, eventually, free_address};
+use kubewake_otlp::Signal;
+use serde_json::Value;
+
+/// Requests of twenty spans of four traces, each of which comes in five requests.
+const LOAD: [&str; 8] = ["--spans", "20", "--traces", "4", "--spread", "5", "--connections", "2"];
+
+fn document(peers: &[String]) -> String {
+    let peers: Vec<String> = peers.iter().map(|peer| format!("\"{peer}\"")).collect();
+    let settings = format!(
+        "{{protocol: {{otlp: {{tls: {{insecure: true}}, compression: none, timeout: 2s, \
+         retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms}}}}}}, \
+         resolver: {{static: {{hostnames: [{}]}}}}}}",
+        peers.join(", ")
+    );
+    Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing").to_string()
+}
+
+fn address(sink: &Sink) -> String {
+    sink.address().to_string()
+}
+
+/// The spans of each trace that a sink has.
+fn traces(sink: &Sink) -> BTreeMap<String, BTreeSet<String>> {
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let mut traces: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for request in sink.received(Signal::Traces) {
+        let scopes = list(&request, "resourceSpans").into_iter().flat_map(|entry| list(&entry, "scopeSpans"));
+        for span in scopes.flat_map(|scope| list(&scope, "spans")) {
+            let text = |key: &str| span[key].as_str().unwrap().to_owned();
+            assert!(traces.entry(text("traceId")).or_default().insert(text("spanId")), "a span came twice");
+        }
+    }
+    traces
+}
+
+/// Fails if a trace is at two of these peers, except for these.
+fn whole(peers: &[&Sink], except: &BTreeSet<String>) -> usize {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, peer) in peers.iter().enumerate() {
+        for id in traces(peer).into_keys().filter(|id| !except.contains(id)) {
+            let earlier = seen.insert(id.clone(), at);
+            assert!(earlier.is_none(), "{id} is at two peers");
+        }
+    }
+    seen.len()
+}
+
+#[test]
+fn every_trace_is_whole_at_one_peer() {
+    let peers = [Sink::start(), Sink::start(), Sink::start()];
+    let collector = Collector::with(document(&peers.each_ref().map(address))).start();
+    let report = Load::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "200"]].concat());
+    assert_eq!(report.items("acknowledged"), 4000);
+    eventually("all arrives", || peers.iter().map(Sink::items).sum::<u64>() >= 4000);
+    assert_eq!(whole(&peers.each_ref(), &BTreeSet::new()), 160);
+    for peer in &peers {
+        let sizes: BTreeSet<usize> = traces(peer).values().map(BTreeSet::len).collect();
+        assert_eq!(sizes, BTreeSet::from([25]), "all of a trace is here");
+        assert!(traces(peer).len() > 20, "a fair part");
+        assert_eq!(peer.count("duplicates"), 0);
+    }
+    assert_eq!(collector.metric("otelcol_loadbalancer_num_backends", &["resolver=\"static\""]), 3.0);
+    assert!(collector.metric("otelcol_loadbalancer_backend_outcome", &["success=\"true\""]) > 0.0);
+    assert_eq!(collector.metric("kubewake_loadbalancer_moved_items", &[]), 0.0);
+    let status = collector.status();
+    let exporter = &status["pipelines"]["traces"]["exporters"]["load_balancing"];
+    assert_eq!(exporter["peers"].as_object().unwrap().len(), 3, "{status}");
+}
+
+#[test]
+fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
+    let [a, b, killed] = [Sink::start(), Sink::start(), Sink::start()];
+    let place = killed.address();
+    let peers = [address(&a), address(&b), address(&killed)];
+    let collector = Collector::with(document(&peers)).start();
+    let send = || {
+        let report = Load::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "100", "--retry"]].concat());
+        assert_eq!(report.items("acknowledged"), 2000);
+        report.acknowledged
+    };
+    let first = send();
+    eventually("all arrives", || [&a, &b, &killed].iter().map(|peer| peer.items()).sum::<u64>() >= 2000);
+    let of_killed = traces(&killed).len();
+    assert!(of_killed > 0);
+    drop(killed);
+    let second = send();
+    // What is not at one is at the other, and nothing is at both.
+    eventually("what came later arrives at the others", || {
+        (a.missing(&second) + b.missing(&second)).saturating_sub(2000) == 0
+    });
+    assert_eq!((a.count("duplicates"), b.count("duplicates")), (0, 0));
+    whole(&[&a, &b], &BTreeSet::new());
+    assert!(collector.metric("kubewake_loadbalancer_moved_items", &["reason=\"down\""]) > 0.0);
+    assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
+
+    // It is started again at the same place, and its own come back to it.
+    let back = Sink::start_at(place, &[]);
+    eventually("it gets what belongs to it", || {
+        send();
+        back.items() > 0
+    });
+    drop(first);
+}
+
+#[test]
+fn a_peer_comes_and_one_leaves_while_data_flows() {
+    let [a, b, c, new] = [Sink::start(), Sink::start(), Sink::start(), Sink::start()];
+    let mut peers = vec![address(&a), address(&b), address(&c)];
+    let collector = Collector::with(document(&peers)).start();
+    let args = [&LOAD[..], &["--seconds", "4", "--rate", "4000", "--retry"]].concat();
+    let load = Load::start("grpc", collector.grpc(), &args);
+    eventually("it flows", || a.items() > 400);
+    peers.push(address(&new));
+    collector.reload(document(&peers));
+    eventually("the one that came gets its part", || new.items() > 200);
+    peers.remove(2);
+    collector.reload(document(&peers));
+    let report = load.finish();
+    let all = [&a, &b, &c, &new];
+    let sent = report.items("acknowledged");
+    eventually("all arrives", || all.iter().map(|peer| peer.items()).sum::<u64>() >= sent);
+    assert_eq!(all.iter().map(|peer| peer.items()).sum::<u64>(), sent, "nothing twice, nothing lost");
+    let mut at: BTreeMap<String, usize> = BTreeMap::new();
+    all.iter().for_each(|peer| traces(peer).into_keys().for_each(|id| *at.entry(id).or_default() += 1));
+    let split = at.values().filter(|peers| **peers > 1).count();
+    assert!(split * 10 < at.len(), "only what was open at a change: {split} of {}", at.len());
+}
+
+#[test]
+fn peers_are_found_by_name() {
+    let peer = Sink::start();
+    let settings = format!(
+        "{{protocol: {{otlp: {{tls: {{insecure: true}}}}}}, \
+         resolver: {{dns: {{hostname: localhost, port: \"{}\", interval: 100ms}}}}}}",
+        peer.address().port()
+    );
+    let config = Config::new().exporter("loadbalancing", settings).pipeline("traces", "", "loadbalancing");
+    let collector = Collector::with(config).start();
+    let report = Load::run("grpc", collector.grpc(), &["--requests", "20", "--retry"]);
+    peer.await_all(&report.acknowledged);
+    assert!(collector.metric("otelcol_loadbalancer_num_resolutions", &["resolver=\"dns\"", "success=\"true\""]) > 0.0);
+}
+
+#[test]
+fn a_document_that_cannot_be_meant_is_refused_with_its_place() {
+    let bad = |settings: &str| {
+        let config = Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
+        let output = Collector::with(config).validate();
+        assert!(!output.status.success(), "{settings}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let protocol = "protocol: {otlp: {tls: {insecure: true}}}";
+    let words = bad(&format!("{{{protocol}, resolver: {{static: {{hostnames: []}}}}}}"));
+    assert!(words.contains("exporters::load_balancing::resolver::static::hostnames"), "{words}");
+    let words = bad(&format!("{{{protocol}, resolver: {{static: {{hostnames: ['a:b:c']}}}}}}"));
+    assert!(words.contains("exporters::load_balancing::resolver::static::hostnames::0"), "{words}");
+    let words = bad(&format!("{{{protocol}, resolver: {{k8s: {{service: 'a..b'}}}}}}"));
+    assert!(words.contains("names no Service"), "{words}");
+    let words = bad(&format!("{{{protocol}, routing_key: metric, resolver: {{static: {{hostnames: [a]}}}}}}"));
+    assert!(words.contains("cannot route traces by `metric`"), "{words}");
+    let unused = free_address();
+    let words = bad(&format!(
+        "{{{protocol}, resolver: {{static: {{hostnames: ['{unused}']}}, dns: {{hostname: localhost}}}}}}"
+    ));
+    assert!(words.contains("more than one resolver"), "{words}");
+}
