@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
     trace::{Span, SpanData, SpanProcessor},
 };
 
-use crate::run::{Fate, Run};
+use crate::run::Run;
 
 /// Holds spans before another processor. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -41,11 +41,11 @@ impl Hold {
 
     /// Passes a span on that the SDK did not make, or holds it with its run.
     pub(crate) fn record(&self, span: SpanData, run: Option<&Run>) {
-        let fate = match run {
+        let span = match run {
             Some(run) => run.take(span),
-            None => Fate::Export(span),
+            None => Some(span),
         };
-        if let Fate::Export(span) = fate {
+        if let Some(span) = span {
             self.export(span);
         }
     }

@@ -39,15 +39,6 @@ enum Held {
     Forgotten,
 }
 
-/// What becomes of a span.
-#[derive(Debug)]
-pub(crate) enum Fate {
-    /// To be exported now.
-    Export(SpanData),
-    /// Held, or forgotten.
-    Gone,
-}
-
 impl Run {
     /// The run that the caller is part of.
     #[must_use]
@@ -125,24 +116,24 @@ impl Run {
         self.0.quiet.load(Ordering::Relaxed)
     }
 
-    /// Takes a span that has ended.
-    pub(crate) fn take(&self, span: SpanData) -> Fate {
+    /// Takes a span that has ended, and gives it back if it is to be exported now.
+    pub(crate) fn take(&self, span: SpanData) -> Option<SpanData> {
         let span = {
             let mut held = self.held();
             match &mut *held {
-                Held::Forgotten => return Fate::Gone,
+                Held::Forgotten => return None,
                 Held::Kept => span,
                 Held::Spans(spans) if spans.len() < MAX_HELD => {
                     spans.push(span);
-                    return Fate::Gone;
+                    return None;
                 }
                 // One that is left out may have been the parent of others, which is better than memory without an end.
-                Held::Spans(_) => return Fate::Gone,
+                Held::Spans(_) => return None,
             }
         };
         match &self.0.outer {
             Some(outer) => outer.take(span),
-            None => Fate::Export(span),
+            None => Some(span),
         }
     }
 
@@ -154,11 +145,7 @@ impl Run {
             return Vec::new();
         }
         let Some(outer) = &self.0.outer else { return spans };
-        let export = |span| match outer.take(span) {
-            Fate::Export(span) => Some(span),
-            Fate::Gone => None,
-        };
-        spans.into_iter().filter_map(export).collect()
+        spans.into_iter().filter_map(|span| outer.take(span)).collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

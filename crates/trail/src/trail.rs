@@ -11,7 +11,11 @@ use std::{
 
 use jiff::Timestamp;
 use kube::Resource;
-use opentelemetry::{InstrumentationScope, trace::TracerProvider as _};
+use opentelemetry::{
+    InstrumentationScope,
+    global::BoxedTracer,
+    trace::{TracerProvider as _, noop::NoopTracer},
+};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 
 use crate::{
@@ -193,6 +197,15 @@ impl Trail {
     pub fn context_of<K: Resource>(&self, object: &K) -> Option<Found> {
         let (found, believed) = self.0.as_ref()?.read(object);
         found.filter(|_| believed)
+    }
+
+    /// Makes spans of the program's own, which are exported with ours.
+    #[must_use]
+    pub fn tracer(&self) -> BoxedTracer {
+        match &self.0 {
+            Some(shared) => BoxedTracer::new(Box::new(shared.tracer.clone())),
+            None => BoxedTracer::new(Box::new(NoopTracer::new())),
+        }
     }
 
     pub(crate) fn shared(&self) -> Option<&Arc<Shared>> {

@@ -1,5 +1,5 @@
 //! A wrapped reconciler without a cluster: relations, hostile annotations, nested spans, exporters that hang.
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     collections::BTreeMap,

@@ -114,8 +114,8 @@ mod tests {
         let causes = Causes::default();
         let context = parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None).unwrap();
         causes.note(key(), cause(Reason::ObjectUpdated, &[]));
-        causes.note(key(), cause(Reason::RelatedObjectUpdated, &[context.clone()]));
-        causes.note(key(), cause(Reason::RelatedObjectUpdated, &[context.clone()]));
+        causes.note(key(), cause(Reason::RelatedObjectUpdated, std::slice::from_ref(&context)));
+        causes.note(key(), cause(Reason::RelatedObjectUpdated, std::slice::from_ref(&context)));
         let joined = causes.take(&key()).unwrap();
         assert_eq!((joined.reason, joined.contexts), (Reason::ObjectUpdated, vec![context]));
         assert!(causes.take(&key()).is_none());
