@@ -15,6 +15,7 @@ mod pipeline;
 mod progress;
 mod queue;
 mod refusal;
+mod registry;
 mod rescue;
 mod retry;
 mod sampling;
@@ -37,10 +38,11 @@ pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
+pub use registry::Registry;
 pub use rescue::{HandOver, Next, Rescue};
 pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
 pub use shared::Shared;
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
-    ReceiverStats, Registry, Transport, TurnedAway,
+    ReceiverStats, Transport, TurnedAway,
 };
