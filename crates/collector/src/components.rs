@@ -379,6 +379,17 @@ pub enum AnyReceiver {
     OpenCensus(crate::receiver::opencensus::OpenCensus),
 }
 
+/// What is in a variant, if it is that one. A build may have no other.
+macro_rules! only {
+    ($value:expr, $variant:path) => {
+        match $value {
+            $variant(inner) => Some(inner),
+            #[allow(unreachable_patterns)]
+            _ => None,
+        }
+    };
+}
+
 /// Finds the authenticator of a server.
 pub type FindAuth<'a> = &'a dyn Fn(&ComponentId) -> Result<Arc<dyn ServerAuth>, BuildError>;
 
@@ -393,13 +404,13 @@ pub fn prepare_receiver(
     match settings {
         #[cfg(feature = "receiver-otlp")]
         model::Receiver::Otlp(settings) => {
-            let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
+            let old = old.and_then(|old| only!(old, AnyReceiver::Otlp));
             let prepared = crate::receiver::otlp::prepare(settings, old, auth, claims)?;
             Ok(PreparedReceiver::Otlp(Box::new(prepared)))
         }
         #[cfg(feature = "receiver-opencensus")]
         model::Receiver::OpenCensus(settings) => {
-            let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+            let old = old.and_then(|old| only!(old, AnyReceiver::OpenCensus));
             let prepared = crate::receiver::opencensus::prepare(settings, old, auth, claims)?;
             Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
@@ -421,13 +432,13 @@ impl PreparedReceiver {
         match self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(prepared) => {
-                let old = old.and_then(|old| if let AnyReceiver::Otlp(old) = old { Some(old) } else { None });
+                let old = old.and_then(|old| only!(old, AnyReceiver::Otlp));
                 let (new, rest) = prepared.start(id, old, intake, registry);
                 (AnyReceiver::Otlp(new), AnyReceiver::Otlp(rest))
             }
             #[cfg(feature = "receiver-opencensus")]
             Self::OpenCensus(prepared) => {
-                let old = old.and_then(|old| if let AnyReceiver::OpenCensus(old) = old { Some(old) } else { None });
+                let old = old.and_then(|old| only!(old, AnyReceiver::OpenCensus));
                 let (new, rest) = prepared.start(id, old, intake, registry);
                 (AnyReceiver::OpenCensus(new), AnyReceiver::OpenCensus(rest))
             }

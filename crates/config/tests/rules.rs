@@ -220,7 +220,7 @@ fn components_must_exist() {
         ("receivers", "oltp/x: {}", "receivers::oltp/x", "did you mean `otlp`?"),
         ("receivers", "filelog: {}", "receivers::filelog", "not supported by this build"),
         ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
-        ("processors", "tail_sampling: {policies: []}", "processors::tail_sampling", "not supported by this build"),
+        ("processors", "transform: {}", "processors::transform", "not supported by this build"),
         ("extensions", "pprof: {}", "extensions::pprof", "not supported by this build"),
         ("connectors", "forward: {}", "connectors", "not supported by this build"),
         ("recievers", "x: {}", "recievers", "did you mean `receivers`?"),

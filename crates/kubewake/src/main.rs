@@ -45,7 +45,7 @@ enum Command {
     Sink(sink::Args),
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
-    Webhook(webhook::Args),
+    Webhook(Box<webhook::Args>),
 }
 
 /// For what blocks: files, mostly. A burst of pods would make hundreds of them otherwise, each with a stack and a heap.
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
             Command::Load(args) => report(load::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
-            Command::Webhook(args) => report(webhook::run(args).await),
+            Command::Webhook(args) => report(webhook::run(*args).await),
         }
     });
     // Whatever still runs in the background does not keep us from ending.

@@ -6,6 +6,7 @@ mod links;
 mod rapid;
 mod readme;
 mod refused;
+mod removed;
 mod restart;
 mod whole;
 

@@ -15,10 +15,14 @@ pub const GROUP: &str = "demo.kubewake.io";
 #[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "Head", namespaced)]
 #[kube(status = "HeadStatus", derive = "Default", derive = "PartialEq")]
 #[kube(doc = "A Head is ready when all its children are.")]
-#[kube(printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"))]
-#[kube(printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"))]
-#[kube(printcolumn(name = "Children", type_ = "integer", json_path = ".status.readyChildren"))]
-#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[kube(
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#
+)]
+#[kube(
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].reason"}"#
+)]
+#[kube(printcolumn = r#"{"name": "Children", "type": "integer", "jsonPath": ".status.readyChildren"}"#)]
+#[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadSpec {
     /// What it is made of. A child that is no longer listed is deleted.
@@ -55,10 +59,14 @@ pub struct HeadStatus {
 #[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "ChildA", namespaced)]
 #[kube(status = "ChildAStatus", derive = "Default", derive = "PartialEq")]
 #[kube(doc = "A ChildA is ready when its Deployment is available.")]
-#[kube(printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"))]
-#[kube(printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"))]
-#[kube(printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.readyReplicas"))]
-#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[kube(
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#
+)]
+#[kube(
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].reason"}"#
+)]
+#[kube(printcolumn = r#"{"name": "Replicas", "type": "integer", "jsonPath": ".status.readyReplicas"}"#)]
+#[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildASpec {
     /// How many pods its Deployment has.

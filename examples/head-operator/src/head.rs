@@ -56,7 +56,11 @@ async fn remove_superfluous(head: &Head, api: &Api<ChildA>) -> kube::Result<()> 
     let of_this_head = ListParams::default().labels(&format!("{}={}", labels::HEAD, head.name_any()));
     let existing = api.list(&of_this_head).await?;
     for name in plan::superfluous(head, &existing.items) {
-        api.delete(&name, &DeleteParams::background()).await?;
+        match api.delete(&name, &DeleteParams::background()).await {
+            // Somebody else was faster.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            answer => drop(answer?),
+        }
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ impl Cluster {
         let key = Key::of(pod);
         let Some(node) = node_of(pod).filter(|_| !has_ended(pod)) else {
             let assumed = self.pods.get(&key).is_some_and(|held| held.assumed && held.uid == pod.uid());
-            return !(assumed && !has_ended(pod)) && self.pods.remove(&key).is_some();
+            return (!assumed || has_ended(pod)) && self.pods.remove(&key).is_some();
         };
         let before = self.pods.insert(key, Booking::new(pod, node, false));
         before.is_some_and(|before| before.uid != pod.uid() || before.node != node)

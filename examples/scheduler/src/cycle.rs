@@ -17,6 +17,9 @@ use crate::{
     resources::Resources,
 };
 
+/// As many reasons are told: each node may have a taint of its own, and nobody reads more.
+const REASONS: usize = 16;
+
 /// Tells the time.
 pub type Clock<'c> = &'c dyn Fn() -> SystemTime;
 
@@ -118,6 +121,11 @@ impl fmt::Display for Nowhere {
         }
         let mut reasons: Vec<String> = self.reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
         reasons.sort();
+        let more = reasons.len().saturating_sub(REASONS);
+        reasons.truncate(REASONS);
+        if more > 0 {
+            reasons.push(format!("{more} other reasons"));
+        }
         write!(f, "0/{} nodes are available: {}.", self.nodes, reasons.join(", "))
     }
 }

@@ -140,8 +140,8 @@ pub async fn run(client: Client, trail: Trail, identity: Identity, stop: impl Fu
 impl Scheduler {
     fn see(&mut self, seen: Seen) {
         match seen {
-            Seen::Pod(event) => self.state.see_pod(event, Instant::now()),
-            Seen::Node(event) => self.state.see_node(event, Instant::now()),
+            Seen::Pod(event) => self.state.see_pod(*event, Instant::now()),
+            Seen::Node(event) => self.state.see_node(*event, Instant::now()),
             Seen::ConfigMap(config_map) => self.configure(&config_map),
         }
     }

@@ -21,6 +21,8 @@ const WAIT: Duration = Duration::from_secs(5);
 const PERCENTAGE: f64 = 10.0;
 /// How far from it the share may be, of some ten thousand traces.
 const TOLERANCE: f64 = 1.0;
+/// So much time passes after the last span until it is counted what arrived.
+const BEFORE_COUNT: Duration = Duration::from_millis(500);
 
 /// Status, latency and a share of the rest.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
@@ -55,7 +57,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
 /// Of all that arrived but for the last seconds, which still wait when it is counted, that share was kept.
 fn kept(plan: &Plan, rounds: &Rounds, section: &mut Section) {
     let sum = |of: fn(&Round) -> u64| rounds.collector.iter().map(of).sum::<u64>() as f64;
-    let decided = sum(|round| round.acknowledged) * (1.0 - WAIT.div_duration_f64(plan.measured));
+    let decided = sum(|round| round.acknowledged) * (1.0 - (WAIT - BEFORE_COUNT).div_duration_f64(plan.measured));
     let arrived = sum(|round| round.acknowledged) - sum(|round| round.missing);
     let kept = arrived / decided * 100.0;
     let holds = (kept - PERCENTAGE).abs() <= TOLERANCE;

@@ -1,6 +1,9 @@
-//! An operator that does not believe a namespace.
+//! Contexts that are not to be believed.
 
-use super::{TRUSTED, cluster, each_begins_with, head, operator, stop, wait_ready, webhook};
+use super::{
+    OURS, TRUSTED, cluster, each_begins_with, head, is_real, operator, paths, stop, wait_ready, webhook,
+    whole::CONVERGENCE,
+};
 
 /// Another tenant's trace.
 const FOREIGN: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -31,4 +34,28 @@ fn a_context_of_a_namespace_that_is_not_trusted_is_not_followed() {
         ],
     );
     assert!(runs >= 4, "each controller does something twice");
+}
+
+#[test]
+fn garbage_in_the_place_of_a_context_is_as_if_there_were_none() {
+    let Some(traced) = cluster(&TRUSTED) else { return };
+    let webhook = webhook(&traced);
+    let operator = operator(&traced, &[]);
+    let long = "a".repeat(50_000);
+    let annotations = [
+        format!("tracing.k8s.io/traceparent: 00-{long}-01"),
+        format!("tracing.k8s.io/tracestate: {long}"),
+        "trail.kubewake.io/changed: yesterday".to_owned(),
+        "trail.kubewake.io/generation: many".to_owned(),
+        r#"tekton.dev/pipelinerunSpanContext: "{""#.to_owned(),
+    ];
+    let metadata = format!("metadata: {{annotations: {{{}}}, name", annotations.join(", "));
+    traced.kubectl.ok_with("apply -f -", &head("one", "first").replace("metadata: {name", &metadata));
+    wait_ready(&traced, "one");
+    stop(operator);
+    stop(webhook);
+    let traces = traced.end();
+    let trace = traces.span("stamp Head", is_real).id.trace;
+    traces.is(&trace, &paths(CONVERGENCE));
+    traces.tell_only(&OURS, &[&trace]);
 }

@@ -75,8 +75,9 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       # An answer that is newer than anything seen counts as a change, whoever made it.
       ? apply ChildA [head-operator] producer
         ? PATCH DEMO/childas/{:name} [head-operator] client
+      # The API server records what it is asked by a run that has changed something already.
       GET DEMO/childas [head-operator] client
-        GET DEMO/childas [apiserver] server
+        ? GET DEMO/childas [apiserver] server
       status Head [head-operator] internal
         PATCH DEMO/heads/{:name}/status [head-operator] client
           PATCH DEMO/heads/{:name}/status [apiserver] server

@@ -38,7 +38,7 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     // And back: the first pod that a configuration decided.
     for (taken, attempt) in [(&of_first, &attempts[0]), (&of_second, &attempts[1])] {
         let is_it = |span: &Span| span.parent() == Some(taken.id.clone());
-        assert_eq!(traces.span("firstPodScheduled", is_it).links, [attempt.id.clone()]);
+        assert_eq!(traces.span("firstPodScheduled", is_it).links, std::slice::from_ref(&attempt.id));
     }
 
     let told = traces.spans();

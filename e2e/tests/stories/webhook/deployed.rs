@@ -15,6 +15,10 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     kubectl.ok(&format!("rollout status deployment/kubewake-webhook {of} --timeout=120s"));
     let ready = || kubectl.field(&format!("deployment kubewake-webhook {of}"), ".status.readyReplicas");
     assert_eq!(ready(), "2");
+    // Those of before, who do not know where spans go, serve on for a while.
+    eventually("only the new ones are left", || {
+        kubectl.json(&format!("pods {of}"))["items"].as_array().is_some_and(|pods| pods.len() == 2)
+    });
     assert!(kubectl.exists(&format!("secret kubewake-webhook {of}")));
 
     let probe = "create deployment probe --image=example --dry-run=server -o json";

@@ -25,14 +25,15 @@ fn child(head: &Head, part: &Part) -> ChildA {
     ChildA { metadata, spec: part.template.clone(), status: None }
 }
 
-/// Those of the children that it no longer asks for. What somebody else owns is left alone.
+/// Those of the children that it no longer asks for and that are not on their way out. What somebody else owns is left alone.
 pub fn superfluous(head: &Head, existing: &[ChildA]) -> Vec<String> {
     let wanted: Vec<String> = children(head).iter().map(ChildA::name_any).collect();
     let ours = existing.iter().filter(|child| {
         let owner = child.owner_references().iter().find(|owner| owner.controller == Some(true));
         owner.is_some_and(|owner| Some(&owner.uid) == head.metadata.uid.as_ref())
     });
-    ours.map(ChildA::name_any).filter(|name| !wanted.contains(name)).collect()
+    let staying = ours.filter(|child| child.metadata.deletion_timestamp.is_none());
+    staying.map(ChildA::name_any).filter(|name| !wanted.contains(name)).collect()
 }
 
 /// The status that follows from its children as they are, or from the words with which one was refused.

@@ -1,6 +1,9 @@
 //! What follows from which Head.
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::OwnerReference, jiff::Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+    jiff::Timestamp,
+};
 use kube::ResourceExt;
 
 use super::plan;
@@ -48,7 +51,9 @@ fn what_it_owns_and_no_longer_asks_for_goes() {
         child.metadata.owner_references = Some(vec![owner]);
         child
     };
-    let existing = [owned("h-a", "uid"), owned("h-b", "uid"), owned("h-c", "another"), ChildA::default()];
+    let mut going = owned("h-d", "uid");
+    going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let existing = [owned("h-a", "uid"), owned("h-b", "uid"), owned("h-c", "another"), going, ChildA::default()];
     assert_eq!(plan::superfluous(&head(&["a"]), &existing), ["h-b"]);
 }
 

@@ -100,3 +100,10 @@ fn without_plugins_any_node_will_do() {
     assert_eq!(cycle.outcome.unwrap().node, "one");
     assert!(cycle.before.plugins.is_empty() && cycle.filter.plugins.is_empty());
 }
+
+#[test]
+fn too_many_reasons_are_counted() {
+    let reasons = (0..20).map(|number| (format!("reason {number:02}"), 1)).collect();
+    let told = Nowhere { nodes: 20, reasons }.to_string();
+    assert!(told.ends_with("1 reason 15, 4 other reasons."), "{told}");
+}

@@ -170,7 +170,7 @@ impl Spans {
         self.phase("preFilter", &span, &cycle.before, &[], of_requests);
         let (all, feasible) = (number(cycle.nodes), number(cycle.feasible()));
         let nodes = [KeyValue::new(key::NODES, all), KeyValue::new(key::FEASIBLE, feasible)];
-        self.phase("filter", &span, &cycle.filter, &nodes, of_rejections);
+        self.phase("filter", &span, &cycle.filter, &nodes, |found| of_rejections(found));
         let totals = cycle.outcome.as_ref().map(|chosen| chosen.totals.as_slice()).unwrap_or_default();
         if let Some(score) = &cycle.score {
             self.phase("score", &span, score, &[KeyValue::new(key::TOTALS, points(totals))], of_scores);
@@ -252,7 +252,7 @@ fn of_requests(needs: &Resources) -> Vec<KeyValue> {
     vec![KeyValue::new(key::REQUESTS, needs.to_string())]
 }
 
-fn of_rejections(rejections: &Vec<Rejection>) -> Vec<KeyValue> {
+fn of_rejections(rejections: &[Rejection]) -> Vec<KeyValue> {
     let names = rejections.iter().map(|rejection| rejection.node.clone());
     let reasons = rejections.iter().map(|rejection| format!("{}: {}", rejection.node, rejection.reasons.join(", ")));
     vec![KeyValue::new(key::REJECTED, texts(names)), KeyValue::new(key::REASONS, texts(reasons))]

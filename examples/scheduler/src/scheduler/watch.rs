@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 #[derive(Debug)]
 pub enum Seen {
     /// A pod, or that a list of all of them begins or ends.
-    Pod(Event<Pod>),
+    Pod(Box<Event<Pod>>),
     /// A node, likewise.
-    Node(Event<Node>),
+    Node(Box<Event<Node>>),
     /// The configuration.
-    ConfigMap(ConfigMap),
+    ConfigMap(Box<ConfigMap>),
 }
 
 /// Everything, for ever.
@@ -33,14 +33,14 @@ pub fn everything(client: &Client, namespace: &str, config_map: &str) -> BoxStre
     let config_maps = of(Api::namespaced(client.clone(), namespace), only);
     let config_maps = config_maps.filter_map(|event| async {
         match event {
-            Event::Apply(config_map) | Event::InitApply(config_map) => Some(Seen::ConfigMap(config_map)),
+            Event::Apply(config_map) | Event::InitApply(config_map) => Some(Seen::ConfigMap(Box::new(config_map))),
             // A scheduler whose configuration is gone is about to go itself; until then it goes on as it was.
             Event::Delete(_) | Event::Init | Event::InitDone => None,
         }
     });
     let all = watcher::Config::default;
-    let pods = of(Api::all(client.clone()), all()).map(Seen::Pod);
-    let nodes = of(Api::all(client.clone()), all()).map(Seen::Node);
+    let pods = of(Api::all(client.clone()), all()).map(|event| Seen::Pod(Box::new(event)));
+    let nodes = of(Api::all(client.clone()), all()).map(|event| Seen::Node(Box::new(event)));
     stream::select(config_maps, stream::select(pods, nodes)).boxed()
 }
 

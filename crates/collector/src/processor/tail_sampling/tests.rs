@@ -1,5 +1,6 @@
 //! The processor as a whole, on a paused clock.
 
+mod concurrent;
 mod decisions;
 mod hostile;
 mod limits;

@@ -52,11 +52,9 @@ impl State {
         if !self.work.is_empty() {
             return self.take_work();
         }
+        self.rest();
         if decided >= AT_ONCE {
             return Step::Again;
-        }
-        if self.waiting == 0 {
-            self.store.rest();
         }
         // Somebody must see when the overload is over.
         let look = if moment.overloaded { moment.tick() + 10 } else { u64::MAX };
@@ -126,6 +124,14 @@ impl State {
     pub(in super::super) fn written(&mut self, segments: &[u32]) {
         self.writing = false;
         self.release(segments);
+        self.rest();
+    }
+
+    /// Holds no memory when nothing waits.
+    fn rest(&mut self) {
+        if self.waiting == 0 && self.work.is_empty() {
+            self.store.rest();
+        }
     }
 
     fn release(&mut self, segments: &[u32]) {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Adding, Headers, Phase, Record, State, Times, Trace, TraceId, ticks};
+use super::{Adding, Headers, Moment, Phase, Record, Rules, State, Times, Trace, TraceId, ticks};
 use crate::{
     core::EarlyDecision,
     processor::tail_sampling::{
-        policy::Verdict,
+        policy::{Facts, Verdict},
         store::{Place, SPAN_WORDS, Store},
     },
 };
@@ -154,15 +154,20 @@ impl State {
         let Some(trace) = self.table.get_mut(&id).filter(|trace| trace.generation == rules.policies.generation) else {
             return;
         };
+        if self.store.is_gone(trace.since) {
+            return;
+        }
+        // Before anything changes: whoever sends errors of a trace that nobody wants changes nothing.
+        let verdict = trace.judge_with(id, run, rules, moment);
+        if !matches!(verdict, Verdict::Kept(_)) {
+            return;
+        }
         let Some(segments) = self.store.segments(trace.tail, trace.since, MOST_SPANS) else { return };
         segments.iter().for_each(|segment| self.store.hold(*segment));
         trace.extend(&mut self.store, adding, self.arrivals, run);
         trace.phase = Phase::Waiting;
         self.waiting += 1;
-        let verdict = rules.policies.decide(&trace.facts(id, moment.now));
-        if matches!(verdict, Verdict::Kept(_)) {
-            self.stats.promoted.fetch_add(1, Ordering::Relaxed);
-        }
+        self.stats.promoted.fetch_add(1, Ordering::Relaxed);
         self.conclude(id, verdict, rules, moment);
     }
 }
@@ -171,6 +176,18 @@ impl Trace {
     /// What its spans take.
     fn held(&self) -> u64 {
         self.bytes + u64::from(self.spans) * SPAN_WORDS as u64
+    }
+
+    /// What the policies would say if these spans were there, too.
+    fn judge_with(&self, id: TraceId, run: &[Record], rules: &Rules, moment: Moment) -> Verdict {
+        let (mut bits, mut times) = ([self.bits], self.times);
+        for record in run {
+            let [all] = &mut bits;
+            *all |= record.bits;
+            rules.policies.observer.duration(&mut times, &record.seen, &mut bits);
+        }
+        let spans = u64::from(self.spans) + run.len() as u64;
+        rules.policies.decide(&Facts { bits: &bits, spans, ..self.facts(id, moment.now) })
     }
 
     /// Stores spans behind those that are there. Says whether they are the first that came with their resource.

@@ -87,3 +87,18 @@ async fn a_large_resource_is_not_multiplied_by_the_traces_that_share_it() {
     let resources: usize = requests.iter().map(|request| request.resource_spans.len()).sum();
     assert!(resources <= 5, "the resource is written {resources} times");
 }
+
+#[tokio::test(start_paused = true)]
+async fn late_errors_of_a_trace_that_nobody_wants_change_nothing() {
+    let slow = "decision_wait: 1s\nlate_error_wait: 60s\npolicies: [{name: slow, type: latency, latency: {threshold_ms: 1000}}]";
+    let setup = Setup::new(slow);
+    setup.send(vec![span(1)]).await;
+    setup.pass(2000).await;
+    let held = setup.stats.waiting_bytes.load(Ordering::Relaxed);
+    for _ in 0..1000 {
+        setup.send(vec![error(1)]).await;
+    }
+    assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), held);
+    assert_eq!(setup.stats.decided(crate::core::SamplingOutcome::NotSampled), 1);
+    assert!(setup.kept().is_empty());
+}
