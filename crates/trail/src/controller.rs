@@ -240,7 +240,8 @@ where
     {
         self.watching.begin(&trail);
         let (watching, kind) = (Arc::clone(&self.watching), self.kind);
-        let missing = Arc::clone(&self.watching);
+        let (missing, ending) = (Arc::clone(&self.watching), Arc::clone(&self.watching));
+        let asked_to_end = future::select_all(self.graceful).map(move |_| ending.end());
         applier(
             move |object, context| {
                 let work = TryFutureExt::into_future(reconciler(Arc::clone(&object), context));
@@ -250,7 +251,7 @@ where
             error_policy,
             context,
             self.reader,
-            StreamBackoff::new(self.triggers, self.backoff).take_until(future::select_all(self.graceful)),
+            StreamBackoff::new(self.triggers, self.backoff).take_until(asked_to_end),
             self.config,
         )
         .inspect(move |result| {

@@ -6,7 +6,7 @@ use std::{
     hash::Hash,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -38,6 +38,8 @@ pub(super) struct Watching {
     /// Watches of related objects that have not delivered what was there at the start.
     behind: AtomicUsize,
     caught_up: Notify,
+    /// The controller ends, and waits for nothing more.
+    ends: AtomicBool,
 }
 
 /// A watch of related objects.
@@ -86,12 +88,21 @@ impl Watching {
 
     /// Waits until every watch has delivered what was there at the start, or has failed.
     pub(super) async fn synced(&self) {
-        while self.behind.load(Ordering::Acquire) > 0 {
-            let caught_up = self.caught_up.notified();
-            if self.behind.load(Ordering::Acquire) > 0 {
-                caught_up.await;
+        loop {
+            let mut caught_up = std::pin::pin!(self.caught_up.notified());
+            // From here on, whoever catches up is heard.
+            caught_up.as_mut().enable();
+            if self.behind.load(Ordering::Acquire) == 0 || self.ends.load(Ordering::Acquire) {
+                return;
             }
+            caught_up.await;
         }
+    }
+
+    /// The controller is asked to end: its watches are not looked at any more, so that none will catch up.
+    pub(super) fn end(&self) {
+        self.ends.store(true, Ordering::Release);
+        self.caught_up.notify_waiters();
     }
 
     fn saw_revision<O: Resource>(&self, kind: &Kind, object: &O) {

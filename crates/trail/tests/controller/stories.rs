@@ -3,7 +3,7 @@ use std::{sync::atomic::Ordering, time::SystemTime};
 use k8s_openapi::api::events::v1::Event as Published;
 use kube::{
     Api, Resource as _, ResourceExt as _,
-    api::ListParams,
+    api::{ListParams, Patch, PatchParams},
     runtime::events::{Event, EventType},
 };
 use kubewake_trail::{Mode, Options, Trust, events::TRACE_ID, operand::Work};
@@ -12,6 +12,7 @@ use opentelemetry::{
     trace::{SpanBuilder, Status, TraceContextExt as _},
 };
 use opentelemetry_sdk::trace::{Sampler, SpanData};
+use serde_json::json;
 
 use crate::{
     cluster::{Cluster, NAMESPACE, Process, Settings, somebody},
@@ -237,4 +238,28 @@ async fn events_lead_to_their_trace() {
     let parent =
         kubewake_trail::context::parse(&published[0].annotations()["tracing.k8s.io/traceparent"], None).unwrap();
     assert_eq!(parent.span_id(), span.span().span_context().span_id());
+}
+
+#[tokio::test]
+async fn what_somebody_breaks_is_repaired_in_the_open() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings::default());
+    let (text, context) = somebody('a');
+    cluster.create("one", Some(&text)).await;
+    process.until_span("converge Head", 1).await;
+    process.resync(3).await;
+    process.exporter.reset();
+    let broken = json!({"data": {"size": "broken"}});
+    cluster.children().patch("one-child", &PatchParams::default(), &Patch::Merge(&broken)).await.unwrap();
+    process.until_span("reconcile Head", 1).await;
+    process.resync(10).await;
+    let spans = process.spans();
+    assert_eq!(
+        Edges::default().knows("the user", &context).of(&spans),
+        [&*format!("{PATCH_CHILD} < apply ConfigMap"), "apply ConfigMap < reconcile Head", "reconcile Head < the user"]
+    );
+    let run = named(&spans, "reconcile Head")[0];
+    assert_eq!(attribute(run, "trail.reason").as_deref(), Some("related_object_updated"));
+    assert_eq!(attribute(run, "trail.related").as_deref(), Some("ConfigMap.v1./one-child.default"));
+    assert_eq!(cluster.children().get("one-child").await.unwrap().data.unwrap()["size"], "1");
 }
