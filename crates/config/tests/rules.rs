@@ -500,6 +500,19 @@ fn samplers_are_checked() {
 }
 
 #[test]
+fn more_decisions_than_fit_into_memory_are_not_remembered() {
+    let with = |size: &str| {
+        format!(
+            "tail_sampling: {{decision_cache: {{sampled_cache_size: {size}}}, policies: [{{name: a, type: always_sample}}]}}"
+        )
+    };
+    let path = "processors::tail_sampling::decision_cache::sampled_cache_size";
+    for size in ["100000001", "9223372036854775807"] {
+        refused(&[("processors", &with(size), path, "must be at most 100000000")]);
+    }
+}
+
+#[test]
 fn a_sampler_that_drops_everything_is_warned_about() {
     for (settings, words) in [
         ("{}", "without `sampling_percentage` everything is dropped"),

@@ -7,6 +7,8 @@ use crate::model::{Processor, SamplingStrategy, TailSampling};
 
 /// More shards than that are a mistake.
 const MAX_SHARDS: i64 = 256;
+/// More decisions than that to remember, a GiB of them, are a mistake: the memory is taken when the collector starts.
+const MAX_REMEMBERED: i64 = 100_000_000;
 
 const STRATEGIES: [(&str, SamplingStrategy); 2] =
     [("trace-complete", SamplingStrategy::TraceComplete), ("span-ingest", SamplingStrategy::SpanIngest)];
@@ -68,11 +70,21 @@ fn stateless(fields: &Fields<'_, '_>, settings: &TailSampling) {
 
 fn caches(at: &Cursor<'_>, report: &Report) -> Option<(usize, usize)> {
     let mut fields = Fields::of(at, report);
-    // The Collector takes anything below one for none.
-    let size = |at: &Cursor<'_>, report: &Report| scalar::integer(at, report).map(|n| usize::try_from(n).unwrap_or(0));
-    let sizes = (fields.get_or("sampled_cache_size", 0, size), fields.get_or("non_sampled_cache_size", 0, size));
+    let sizes =
+        (fields.get_or("sampled_cache_size", 0, remembered), fields.get_or("non_sampled_cache_size", 0, remembered));
     fields.finish();
     Some(sizes)
+}
+
+/// The Collector takes anything below one for none.
+fn remembered(at: &Cursor<'_>, report: &Report) -> Option<usize> {
+    let size = scalar::integer(at, report)?;
+    if size > MAX_REMEMBERED {
+        let help = "a dropped trace takes 8 bytes, a kept one 16";
+        report.error(at, format!("`{}` must be at most {MAX_REMEMBERED}", at.name()), Some(help.into()));
+        return None;
+    }
+    Some(usize::try_from(size).unwrap_or(0))
 }
 
 fn count(at: &Cursor<'_>, report: &Report) -> Option<usize> {

@@ -69,8 +69,10 @@ fn item(
     let trouble = carried.is_none().then_some(Trouble::Unreadable);
     match mode {
         Mode::Never => {
-            let carried = carried.map(|(carried, _)| carried);
-            Item { randomness: Some(Randomness::MAX), policy: Policy::Priority, trouble, carried }
+            // Only a priority can keep it, and that is a probability like any other.
+            let explicit = carried.and_then(|(_, explicit)| explicit);
+            let randomness = explicit.or_else(|| Randomness::of_trace_id(trace_id)).or(Some(Randomness::MAX));
+            Item { randomness, policy: Policy::Priority, trouble, carried: carried.map(|(carried, _)| carried) }
         }
         Mode::Hash { seed, .. } => {
             let (randomness, policy) = hashed(seed, keys, trace_id, source);

@@ -269,16 +269,19 @@ fn the_same_records_are_kept_as_by_the_collector() {
 
 #[test]
 fn a_log_record_can_ask_for_a_percentage() {
-    let by = Settings { sampling_priority: Some("p".into()), ..settings(SamplerMode::Proportional, 1.0) };
-    let kept = |value: &str| {
-        let record = format!(r#"{{"traceId": "{HALF}", "attributes": [{{"key": "p", "value": {value}}}]}}"#);
-        attributes(&by, &record).map(|found| found.into_iter().nth(1).unwrap().1)
-    };
-    assert_eq!(kept(r#"{"intValue": 100}"#).as_deref(), Some("0"));
-    assert_eq!(kept(r#"{"doubleValue": 250}"#).as_deref(), Some("0"));
-    assert_eq!(kept(r#"{"doubleValue": 50}"#).as_deref(), Some("8"));
-    for no in [r#"{"intValue": 0}"#, r#"{"intValue": 10}"#, r#"{"intValue": -5}"#, r#"{"stringValue": "100"}"#] {
-        assert_eq!(kept(no), None, "{no}");
+    // Whatever the others get, nothing included.
+    for others in [0.0, 1.0] {
+        let by = Settings { sampling_priority: Some("p".into()), ..settings(SamplerMode::Proportional, others) };
+        let kept = |value: &str| {
+            let record = format!(r#"{{"traceId": "{HALF}", "attributes": [{{"key": "p", "value": {value}}}]}}"#);
+            attributes(&by, &record).map(|found| found.into_iter().nth(1).unwrap().1)
+        };
+        assert_eq!(kept(r#"{"intValue": 100}"#).as_deref(), Some("0"));
+        assert_eq!(kept(r#"{"doubleValue": 250}"#).as_deref(), Some("0"));
+        assert_eq!(kept(r#"{"doubleValue": 50}"#).as_deref(), Some("8"));
+        for no in [r#"{"intValue": 0}"#, r#"{"intValue": 10}"#, r#"{"intValue": -5}"#, r#"{"stringValue": "100"}"#] {
+            assert_eq!(kept(no), None, "{no}");
+        }
     }
 }
 

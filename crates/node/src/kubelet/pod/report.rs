@@ -98,5 +98,28 @@ fn patch(pod: &Pod, status: &PodStatus) -> Result<Value> {
             }
         }
     }
+    // The list would keep the address that the pod had before the node started again.
+    if let Some(addresses) = status.get_mut("podIPs").and_then(Value::as_array_mut) {
+        addresses.push(json!({ "$patch": "replace" }));
+    }
     Ok(json!({ "metadata": { "uid": pod.uid() }, "status": status }))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::PodIP;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_replaces_addresses_and_takes_old_reasons_away() {
+        let status = PodStatus {
+            pod_ips: Some(vec![PodIP { ip: "127.1.0.2".into() }]),
+            conditions: Some(vec![Default::default()]),
+            ..PodStatus::default()
+        };
+        let patch = patch(&Pod::default(), &status).unwrap();
+        assert_eq!(patch["status"]["podIPs"], json!([{"ip": "127.1.0.2"}, {"$patch": "replace"}]));
+        assert!(patch["status"]["conditions"][0]["reason"].is_null());
+    }
 }
