@@ -138,6 +138,9 @@ impl Setup {
     /// Where the environment holds what nobody understands.
     pub fn start(self) -> Result<(Telemetry, Trail), Error> {
         let settings = Settings::read(&self.service, self.version.as_deref(), |name| std::env::var(name).ok())?;
+        // With ours, a program may have two cryptography providers; rustls then wants to be told which, and panics otherwise. One that
+        // the program chose before stays.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (telemetry, trail) = match settings {
             Some(settings) => Telemetry::start(&settings, self.options)?,
             None => (Telemetry { inner: None }, Trail::off()),
