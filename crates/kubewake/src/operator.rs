@@ -8,8 +8,8 @@ use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewake_operator::{context::Options, health, leader::Terms, metrics::Metrics, operator::Operator};
-use kubewake_trail::Setup;
+use kubewake_operator::{context::Options, health, leader::Terms, metrics::Metrics, operator::Operator, status::READY};
+use kubewake_trail::{Options as TrailOptions, Setup};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -59,7 +59,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         }
     };
     let stop = stop.boxed().shared();
-    let (telemetry, trail) = Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
+    // What a pipeline waits for is collectors that take its data.
+    let traced = TrailOptions { ready: READY.to_owned(), ..TrailOptions::default() };
+    let setup = Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).options(traced);
+    let (telemetry, trail) = setup.without_subscriber().start()?;
     let client = trail.client(args.config().await?).context("the cluster cannot be reached")?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let (address, metrics) = (listener.local_addr()?, Arc::new(Metrics::default()));
