@@ -42,7 +42,8 @@ impl Operated {
     /// A cluster that knows pipelines, and nobody who does something about them.
     pub fn without_operator(cluster: &[&str]) -> Option<Self> {
         let kubectl = Kubectl::with_nodes(cluster)?;
-        let mut files: Vec<_> = fs::read_dir(workspace().join("deploy/crds")).unwrap().map(|it| it.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(workspace().join("deploy/crds")).unwrap().map(|it| it.unwrap().path()).collect();
         files.sort();
         for file in files {
             kubectl.ok_with("apply --server-side -f -", &fs::read_to_string(file).unwrap());

@@ -87,7 +87,9 @@ impl Live {
 
     /// What there is of one part.
     pub fn keys(&self, part: Part) -> Vec<Key> {
-        let is_of = |object: &Value| object.pointer("/metadata/labels").and_then(|all| all.get(names::PART)?.as_str()) == Some(part.as_str());
+        let is_of = |object: &Value| {
+            object.pointer("/metadata/labels").and_then(|all| all.get(names::PART)?.as_str()) == Some(part.as_str())
+        };
         self.objects().iter().filter(|(_, object)| is_of(object)).map(|(key, _)| key.clone()).collect()
     }
 

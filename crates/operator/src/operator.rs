@@ -104,7 +104,8 @@ impl Operator {
         let logs = Controller::new(Api::<LogPipeline>::all(client.clone()), all.clone());
         let metrics = Controller::new(Api::<MetricPipeline>::all(client.clone()), all);
         let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
-        let (telemetry, watch_telemetry) = follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
+        let (telemetry, watch_telemetry) =
+            follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
         let (pods, watch_pods) = follow(pods, of_collectors, &bell);
@@ -128,7 +129,8 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
+        let watches =
+            future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
         tokio::select! {
             _ = work => {}
             _ = watches => {}
