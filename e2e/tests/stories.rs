@@ -20,6 +20,7 @@ mod stories {
     mod exporters;
     mod hardening;
     mod head_operator;
+    mod images;
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;

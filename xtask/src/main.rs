@@ -1,7 +1,8 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `image`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
+mod image;
 mod protobuf;
 mod schemas;
 mod steps;
@@ -28,6 +29,8 @@ enum Task {
     Bench(bench::Args),
     /// Checks the rules of the tree that no other tool knows
     Tidy,
+    /// Makes an image of one program, without a container runtime
+    Image(image::Args),
     /// Makes the table by which the API server reads protobuf
     Protobuf(protobuf::Args),
     /// What continuous integration runs: format, lints, tests
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
+        Task::Image(args) => image::run(&args),
         Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
         Task::Schemas(args) => schemas::run(&args),
