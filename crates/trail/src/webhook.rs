@@ -65,3 +65,6 @@ impl fmt::Debug for Webhook {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
