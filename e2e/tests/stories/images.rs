@@ -80,7 +80,7 @@ fn the_program_in_it_is_a_collector_and_nothing_else() {
 #[test]
 fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
     let Some(image) = image() else { return };
-    let (sink, http_at) = (Sink::start(&[]), free_address());
+    let (sink, http_at) = (Sink::start(), free_address());
     let root = tempfile::tempdir().unwrap();
     // The kubelet gives every container these; the image has none of them.
     let place = root.path().join("root");
@@ -105,8 +105,8 @@ fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
     collector.ready();
 
     let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"one"}]}]}]}"#;
-    let answer = http::post(http_at, "/v1/traces", &[("content-type", "application/json")], span.as_bytes());
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = http::post(http_at, "/v1/traces", "application/json", span.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
     sink.await_items(1);
 }
 
