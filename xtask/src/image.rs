@@ -29,6 +29,8 @@ use crate::{
 pub(crate) enum Image {
     /// The data plane, alone
     Collector,
+    /// The control plane
+    Operator,
     /// The admission webhook that puts trace context on objects
     Webhook,
 }
@@ -65,6 +67,7 @@ impl Image {
     fn name(self) -> &'static str {
         match self {
             Self::Collector => "collector",
+            Self::Operator => "operator",
             Self::Webhook => "webhook",
         }
     }

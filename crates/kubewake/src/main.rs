@@ -2,6 +2,8 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
+#[cfg(any(feature = "operator", feature = "webhook"))]
+mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "data-plane")]
@@ -9,6 +11,8 @@ mod collector;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
+#[cfg(feature = "operator")]
+mod operator;
 #[cfg(feature = "tools")]
 mod sink;
 #[cfg(feature = "tools")]
@@ -48,6 +52,9 @@ enum Command {
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     #[cfg(feature = "tools")]
     Load(load::Args),
+    /// Turns pipelines that are resources of a cluster into running collectors
+    #[cfg(feature = "operator")]
+    Operator(operator::Args),
     /// Receives OTLP, counts it, and misbehaves when asked to
     #[cfg(feature = "tools")]
     Sink(sink::Args),
@@ -81,6 +88,8 @@ fn main() -> ExitCode {
             Command::Collector(args) => collector::run(args).await,
             #[cfg(feature = "tools")]
             Command::Load(args) => report(load::run(args).await),
+            #[cfg(feature = "operator")]
+            Command::Operator(args) => report(operator::run(args).await),
             #[cfg(feature = "tools")]
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
@@ -92,7 +101,7 @@ fn main() -> ExitCode {
     code
 }
 
-#[cfg(any(feature = "apiserver", feature = "tools", feature = "webhook"))]
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "webhook"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
