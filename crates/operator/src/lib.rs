@@ -1,0 +1,8 @@
+//! The control plane.
+
+pub mod apply;
+pub mod bell;
+pub mod kind;
+pub mod live;
+pub mod lock;
+pub mod names;
