@@ -107,3 +107,41 @@ fn pack(directory: &Path, what: &str, archive: &Path) -> anyhow::Result<()> {
     tar.arg("--file").arg(&archive).arg("--directory").arg(std::path::absolute(directory)?).arg(what);
     run_command(&mut tar)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_named_is_there_and_is_what_its_name_says() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, archive, out) = (place.path().join("root"), place.path().join("image.tar"), place.path().join("out"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&out).unwrap();
+        fs::write(root.join("program"), "does nothing").unwrap();
+        let about = About { tag: "example/program:1", command: "serve", user: "65532:65532" };
+        write(&archive, &root, &about).unwrap();
+        let again = place.path().join("again.tar");
+        write(&again, &root, &about).unwrap();
+        assert_eq!(fs::read(&archive).unwrap(), fs::read(&again).unwrap(), "the same files are the same image");
+
+        let unpacked = Command::new("tar").arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&out).status();
+        assert!(unpacked.unwrap().success());
+        let json = |path: &Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
+        let named = |blob: &Value| {
+            let digest = blob["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap().to_owned();
+            let path = out.join("blobs/sha256").join(&digest);
+            assert_eq!(fs::metadata(&path).unwrap().len(), blob["size"].as_u64().unwrap());
+            assert!(output("sha256sum", &[text(&path).unwrap()]).unwrap().starts_with(&digest));
+            path
+        };
+        let index = json(&out.join("index.json"));
+        let manifest = json(&named(&index["manifests"][0]));
+        let (config, layer) = (json(&named(&manifest["config"])), named(&manifest["layers"][0]));
+        assert_eq!(config["config"]["Entrypoint"], json!(["/kubewake", "serve"]));
+        assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
+        assert_eq!(json(&out.join("manifest.json"))[0]["RepoTags"], json!(["example/program:1"]));
+        let listed = output("tar", &["--list", "--file", text(&layer).unwrap()]).unwrap();
+        assert_eq!(listed.lines().collect::<Vec<_>>(), ["./", "./program"]);
+    }
+}
