@@ -149,7 +149,7 @@ impl Admission {
     /// Its part of the page for Prometheus, whenever it is asked for.
     pub fn page(&self) -> impl Fn() -> String + Send + Sync + use<> {
         let (counters, upkept) = (Arc::clone(&self.counters), Arc::clone(&self.upkept));
-        move || counters.page() + &upkept.page()
+        move || counters.page() + &upkept.page("kubewake_operator_webhook")
     }
 
     /// Keeps certificates and registration up, for as long as it is polled.

@@ -1,5 +1,6 @@
 //! The control plane.
 
+pub mod admission;
 pub mod apply;
 pub mod bell;
 pub mod kind;

@@ -5,7 +5,12 @@ use std::io::{self, Write as _};
 use anyhow::Context;
 
 /// The kinds.
-const KINDS: [&str; 0] = [];
+const KINDS: [&str; 4] = [
+    include_str!("../../../../deploy/crds/tracepipelines.telemetry.kubewake.io.yaml"),
+    include_str!("../../../../deploy/crds/logpipelines.telemetry.kubewake.io.yaml"),
+    include_str!("../../../../deploy/crds/metricpipelines.telemetry.kubewake.io.yaml"),
+    include_str!("../../../../deploy/crds/telemetries.telemetry.kubewake.io.yaml"),
+];
 /// The operator.
 const BASE: [&str; 8] = [
     include_str!("../../../../deploy/base/namespace.yaml"),

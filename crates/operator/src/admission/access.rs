@@ -44,7 +44,7 @@ pub(super) async fn forbidden(client: &Client, user: &UserInfo, named: &Objects)
         async move {
             let answer = reviews.create(&PostParams::default(), &question).await?;
             let allowed = answer.status.is_some_and(|status| status.allowed);
-            Ok((!allowed).then_some(object))
+            Ok::<_, kube::Error>((!allowed).then_some(object))
         }
     });
     let asked: Vec<Option<Object>> = asked.buffered(AT_ONCE).try_collect().await?;

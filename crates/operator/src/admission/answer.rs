@@ -10,14 +10,12 @@ use axum::{
     routing::post,
 };
 use http::{Request, StatusCode, header};
+use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
-use kubewake_trail::{
-    Clock,
-    webhook::{
-        intake::Intake,
-        review::{NoReview, Review, Verdict},
-    },
+use kubewake_trail::webhook::{
+    intake::Intake,
+    review::{NoReview, Review, Verdict},
 };
 use tokio::time::timeout;
 
@@ -41,7 +39,6 @@ pub(super) struct Door {
     client: ClientOf,
     namespace: String,
     intake: Intake,
-    clock: Clock,
     counters: Arc<Counters>,
 }
 
@@ -57,7 +54,7 @@ impl std::fmt::Debug for ClientOf {
 impl Door {
     pub(super) fn new(client: Client, namespace: &str, counters: Arc<Counters>) -> Self {
         let (client, namespace, intake) = (ClientOf(client), namespace.to_owned(), Intake::new(PATIENCE));
-        Self { client, namespace, intake, clock: Clock::default(), counters }
+        Self { client, namespace, intake, counters }
     }
 
     pub(super) fn router(self) -> Router {
@@ -84,7 +81,7 @@ impl Door {
     }
 
     async fn decide(&self, review: &Review) -> (Verdict, Outcome, Vec<String>) {
-        let case = match Case::of(review, self.clock.timestamp()) {
+        let case = match Case::of(review, Timestamp::now()) {
             Ok(Some(case)) => case,
             Ok(None) => return (Verdict::pass(), Outcome::Allowed, Vec::new()),
             Err(strange) => return (Verdict::invalid(strange.to_string()), Outcome::Invalid, Vec::new()),
