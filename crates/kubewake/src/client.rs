@@ -9,13 +9,15 @@ use kube::{
 };
 
 /// By the given kubeconfig, else as kubectl finds it, else as a pod does.
-pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
-        }
-        None => Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG")?,
+pub(crate) async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(path) = kubeconfig else {
+        return Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG");
     };
-    Ok(Client::try_from(config)?)
+    let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+}
+
+/// The same, as a client.
+pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
 }

@@ -52,7 +52,7 @@ enum Command {
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     #[cfg(feature = "tools")]
     Load(load::Args),
-    /// Turns pipelines that are resources of a cluster into running collectors
+    /// Makes the collectors that pipelines ask for
     #[cfg(feature = "operator")]
     Operator(operator::Args),
     /// Receives OTLP, counts it, and misbehaves when asked to

@@ -1,15 +1,29 @@
-//! `kubewake operator`: what it takes to install the operator.
+//! `kubewake operator`: pipelines as resources, and the collectors that they ask for; and what it takes to install it.
 
 mod manifests;
+mod run;
 mod tracing_config;
 
 use clap::Subcommand;
 
 /// Arguments of `kubewake operator`.
 #[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  kubewake operator --kubeconfig ./kubeconfig
+  kubewake operator --namespace telemetry --listen 0.0.0.0:8080
+  kubewake operator manifests | kubectl apply -f -
+  kubewake operator tracing-config > tracing.yaml
+
+The custom resource definitions must be there. Its own spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, which may be the
+collectors that it makes."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    run: run::Args,
 }
 
 #[derive(Debug, Subcommand)]
@@ -22,7 +36,8 @@ enum Command {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
-        Command::Manifests(args) => manifests::run(&args),
-        Command::TracingConfig(args) => tracing_config::run(&args).await,
+        None => run::run(args.run).await,
+        Some(Command::Manifests(args)) => manifests::run(&args),
+        Some(Command::TracingConfig(args)) => tracing_config::run(&args).await,
     }
 }

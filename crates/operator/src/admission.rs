@@ -11,15 +11,7 @@
 //!
 //! *Not done*: a slot is not promised, nor is its lack a reason to refuse: that is the lock's business.
 
-use std::{
-    collections::BTreeSet,
-    convert::Infallible,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, sync::Arc};
 
 use k8s_openapi::{
     api::{
@@ -97,7 +89,6 @@ pub struct Admission {
     upkeep: Upkeep,
     counters: Arc<Counters>,
     upkept: Arc<UpkeepCounters>,
-    ready: Arc<AtomicBool>,
     /// Nobody else answers: the registration must go with this process, or nothing could be written any more.
     alone: bool,
 }
@@ -132,8 +123,7 @@ impl Admission {
         let door = Door::new(client, &namespace, Arc::clone(&counters));
         let server = Server::start(listener, upkeep.serving().config()?, door.router())?;
         upkeep.register().await?;
-        let ready = Arc::new(AtomicBool::new(true));
-        Ok(Self { server, upkeep, counters, upkept, ready, alone })
+        Ok(Self { server, upkeep, counters, upkept, alone })
     }
 
     /// Where it listens.
@@ -141,13 +131,8 @@ impl Admission {
         self.server.address()
     }
 
-    /// Whether API servers call, for as long as it is looked at.
-    pub fn ready(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.ready)
-    }
-
     /// Its part of the page for Prometheus, whenever it is asked for.
-    pub fn page(&self) -> impl Fn() -> String + Send + Sync + use<> {
+    pub fn page(&self) -> impl Fn() -> String + Clone + Send + Sync + use<> {
         let (counters, upkept) = (Arc::clone(&self.counters), Arc::clone(&self.upkept));
         move || counters.page() + &upkept.page("kubewake_operator_webhook")
     }
@@ -159,7 +144,6 @@ impl Admission {
 
     /// Ends. Others who serve the same registration go on to be called.
     pub async fn stop(mut self) {
-        self.ready.store(false, Ordering::Relaxed);
         if self.alone {
             self.upkeep.unregister().await;
         }

@@ -98,7 +98,7 @@ impl Applier {
         let (api, params) = (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::MANAGER).force());
         let answer = api.patch(&desired.name, &params, &Patch::Apply(&stamped)).await;
         let answer = answer.map_err(|error| failed(desired.kind, &desired.name, "applied", error))?;
-        self.live.note(desired.kind, answer);
+        self.live.note(desired.kind, &answer);
         Ok(true)
     }
 
@@ -125,7 +125,7 @@ impl Applier {
             Some(_) => api.replace(&desired.name, &params, &object).await,
             None => api.create(&params, &object).await,
         };
-        self.live.note(desired.kind, answer.map_err(failed)?);
+        self.live.note(desired.kind, &answer.map_err(failed)?);
         Ok(true)
     }
 

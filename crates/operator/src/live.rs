@@ -20,10 +20,15 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::{bell::Bell, kind::Kind, names};
+use crate::{
+    bell::Bell,
+    kind::Kind,
+    names::{self, Part},
+};
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +56,7 @@ impl Live {
         let kinds = self.missing.borrow().clone();
         let mut events = SelectAll::new();
         for kind in kinds {
-            let all = watcher::Config::default().labels(&names::managed());
+            let all = watcher::Config::default().labels(&names::watched());
             let stream = watcher(kind.api(client, namespace), all).default_backoff();
             events.push(stream.map(move |event| (kind, event)).boxed());
         }
@@ -80,14 +85,17 @@ impl Live {
         self.objects().get(&(kind, name.to_owned())).cloned()
     }
 
-    /// What there is.
-    pub fn keys(&self) -> Vec<Key> {
-        self.objects().keys().cloned().collect()
+    /// What there is of one part.
+    pub fn keys(&self, part: Part) -> Vec<Key> {
+        let is_of = |object: &Value| object.pointer("/metadata/labels").and_then(|all| all.get(names::PART)?.as_str()) == Some(part.as_str());
+        self.objects().iter().filter(|(_, object)| is_of(object)).map(|(key, _)| key.clone()).collect()
     }
 
     /// The API server answered a write with this.
-    pub fn note(&self, kind: Kind, answer: DynamicObject) {
-        self.put(kind, answer);
+    pub fn note(&self, kind: Kind, answer: &impl Serialize) {
+        if let Ok(answer) = serde_json::to_value(answer) {
+            self.put(kind, answer);
+        }
     }
 
     /// The API server says that there is no such object.
@@ -103,14 +111,14 @@ impl Live {
             }
             Event::InitApply(object) => {
                 listed.entry(kind).or_default().extend(object.metadata.name.clone());
-                self.put(kind, object)
+                self.saw(kind, object)
             }
             Event::InitDone => {
                 let names = listed.remove(&kind).unwrap_or_default();
                 let is_first = self.missing.send_if_modified(|missing| missing.remove(&kind));
                 self.keep(kind, &names) || is_first
             }
-            Event::Apply(object) => self.put(kind, object),
+            Event::Apply(object) => self.saw(kind, object),
             Event::Delete(object) => self.remove(kind, &object),
         };
         if changed {
@@ -118,10 +126,13 @@ impl Live {
         }
     }
 
+    fn saw(&self, kind: Kind, object: DynamicObject) -> bool {
+        serde_json::to_value(object).is_ok_and(|object| self.put(kind, object))
+    }
+
     /// Whether it is news.
-    fn put(&self, kind: Kind, object: DynamicObject) -> bool {
-        let Some(name) = object.metadata.name.clone() else { return false };
-        let Ok(mut new) = serde_json::to_value(object) else { return false };
+    fn put(&self, kind: Kind, mut new: Value) -> bool {
+        let Some(name) = text(&new, "/metadata/name").map(str::to_owned) else { return false };
         reduce(kind, &mut new);
         let mut objects = self.objects();
         let old = objects.get(&(kind, name.clone()));

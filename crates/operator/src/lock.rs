@@ -17,7 +17,9 @@ use kube::{
     api::PostParams,
 };
 
-use crate::names;
+use kubewake_api::Signal;
+
+use crate::names::{self, Part};
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,15 @@ pub enum Slot {
     Held,
     /// Others hold all of them.
     Full,
+}
+
+/// What came of taking a slot, and the lock as it was then.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// Whether it is held.
+    pub slot: Slot,
+    /// The lock.
+    pub lock: Option<ConfigMap>,
 }
 
 /// Why it is not known whether a slot is held.
@@ -58,9 +69,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The lock of a kind, such as `tracepipeline`. The ConfigMaps are those of the operator's namespace.
-    pub fn new(api: Api<ConfigMap>, kind: &str) -> Self {
-        Self { api, name: name(kind) }
+    /// The lock of the pipelines of a signal. The ConfigMaps are those of the operator's namespace.
+    pub fn new(api: Api<ConfigMap>, signal: Signal) -> Self {
+        Self { api, name: name(signal).to_owned() }
     }
 
     /// The ConfigMap as it is now.
@@ -75,18 +86,18 @@ impl Lock {
     ///
     /// # Errors
     /// If it is not known how it ended. To take it again does no harm.
-    pub async fn take(&self, pipeline: &OwnerReference, slots: usize) -> Result<Slot, Error> {
+    pub async fn take(&self, pipeline: &OwnerReference, slots: usize) -> Result<Taken, Error> {
         for _ in 0..ATTEMPTS {
-            let lost = match self.read().await? {
-                None if slots == 0 => return Ok(Slot::Full),
+            let written = match self.read().await? {
+                None if slots == 0 => return Ok(Taken { slot: Slot::Full, lock: None }),
                 None => self.api.create(&by_us(), &self.with_owner(pipeline)).await,
                 Some(lock) => match judge(&lock, &pipeline.uid, slots) {
-                    Some(slot) => return Ok(slot),
+                    Some(slot) => return Ok(Taken { slot, lock: Some(lock) }),
                     None => self.api.replace(&self.name, &by_us(), &joined(lock, pipeline)).await,
                 },
             };
-            match lost {
-                Ok(_) => return Ok(Slot::Held),
+            match written {
+                Ok(lock) => return Ok(Taken { slot: Slot::Held, lock: Some(lock) }),
                 // Somebody wrote it, or deleted it, in between.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(self.failed(error)),
@@ -98,7 +109,7 @@ impl Lock {
     fn with_owner(&self, pipeline: &OwnerReference) -> ConfigMap {
         let metadata = ObjectMeta {
             name: Some(self.name.clone()),
-            labels: Some(names::labels(&self.name)),
+            labels: Some(names::labels(&self.name, Part::Lock)),
             owner_references: Some(vec![pipeline.clone()]),
             ..ObjectMeta::default()
         };
@@ -111,8 +122,12 @@ impl Lock {
 }
 
 /// What the lock is called.
-pub fn name(kind: &str) -> String {
-    format!("kubewake-{kind}-lock")
+pub fn name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "kubewake-tracepipeline-lock",
+        Signal::Logs => "kubewake-logpipeline-lock",
+        Signal::Metrics => "kubewake-metricpipeline-lock",
+    }
 }
 
 /// What the lock as it is says to a pipeline; nothing, if a slot is free.

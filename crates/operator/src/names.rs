@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 /// Who owns the fields of what is made.
 pub const MANAGER: &str = "kubewake-operator";
-/// The label by which everything that the operator made is found again.
+/// The label that tells people who made an object.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The label that says what an object is for: the layer, or a lock.
+pub const PART: &str = "telemetry.kubewake.io/part";
 /// The label that tells one part of the layer from the other.
 pub const NAME: &str = "app.kubernetes.io/name";
 /// The label of what belongs to the collector layer.
@@ -26,9 +28,32 @@ pub const METRICS: &str = "kubewake-metrics";
 /// The Lease of whoever leads.
 pub const LEASE: &str = "kubewake-operator";
 
-/// The labels of an object of the layer.
-pub fn labels(name: &str) -> BTreeMap<String, String> {
+/// What an object is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It is part of the collector layer, and goes when nobody asks for it any more.
+    Layer,
+    /// It says who holds slots.
+    Lock,
+    /// It says what a pipeline was when it was valid the last time.
+    Kept,
+}
+
+impl Part {
+    /// The value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Layer => "layer",
+            Self::Lock => "lock",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+/// The labels of an object that the operator makes.
+pub fn labels(name: &str, part: Part) -> BTreeMap<String, String> {
     let mut labels = selector(name);
+    labels.insert(PART.to_owned(), part.as_str().to_owned());
     labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
     labels.insert(PART_OF.to_owned(), "kubewake".to_owned());
     labels
@@ -39,7 +64,17 @@ pub fn selector(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(NAME.to_owned(), name.to_owned())])
 }
 
-/// Selects everything that the operator made.
-pub fn managed() -> String {
-    format!("{MANAGED_BY}={MANAGER}")
+/// Selects the objects of the layer and the locks.
+pub fn watched() -> String {
+    format!("{PART} in ({},{})", Part::Layer.as_str(), Part::Lock.as_str())
+}
+
+/// The labels of every collector's pod, whichever tier it is of.
+pub fn collectors() -> BTreeMap<String, String> {
+    BTreeMap::from([("app.kubernetes.io/component".to_owned(), "collector".to_owned())])
+}
+
+/// Selects the pods of collectors.
+pub fn of_collectors() -> String {
+    collectors().into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
-    Pipeline, Problem, Settings, Signal, validate_spec,
+    Pipeline, Problem, Settings, validate_spec,
     v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TracePipeline},
 };
 use kubewake_trail::webhook::review::Review;
@@ -98,15 +98,6 @@ fn named(pipeline: &Pipeline, before: Option<&Pipeline>) -> Objects {
 fn destination(pipeline: &Pipeline) -> Option<Otlp> {
     let output = pipeline.output.clone()?;
     Some(Otlp { compression: None, timeout: None, retry: None, queue: None, ..output })
-}
-
-/// The kind of a signal's pipelines, as the lock calls it.
-pub(super) fn lock_name(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Traces => "tracepipeline",
-        Signal::Logs => "logpipeline",
-        Signal::Metrics => "metricpipeline",
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use kubewake_api::{Pipeline, Settings, v1alpha1::Telemetry};
 
-use super::case::lock_name;
 use crate::lock::{Lock, Slot, judge};
 
 /// What to tell who writes a pipeline for which there is no slot.
@@ -13,7 +12,7 @@ pub(super) async fn warning(client: &Client, namespace: &str, pipeline: &Pipelin
     let telemetry = Api::<Telemetry>::all(client.clone()).get_opt("default").await.ok()?;
     let spec = telemetry.map(|telemetry| telemetry.spec).unwrap_or_default();
     let slots = Settings::of(&spec, namespace).ok()?.slots(signal);
-    let lock = Lock::new(Api::<ConfigMap>::namespaced(client.clone(), namespace), lock_name(signal));
+    let lock = Lock::new(Api::<ConfigMap>::namespaced(client.clone(), namespace), signal);
     let full = match lock.read().await.ok()? {
         Some(lock) => judge(&lock, &pipeline.uid, slots) == Some(Slot::Full),
         None => slots == 0,

@@ -33,7 +33,7 @@ impl World {
     async fn new() -> Self {
         let server = ApiServer::start(Options::default()).await.unwrap();
         let client = server.client().unwrap();
-        let lock = Lock::new(Api::namespaced(client.clone(), "default"), "test");
+        let lock = Lock::new(Api::namespaced(client.clone(), "default"), Signal::Traces);
         Self { _server: server, client, lock, going: Arc::default() }
     }
 
@@ -90,7 +90,7 @@ impl World {
 }
 
 fn is_lock(object: &ConfigMap) -> bool {
-    object.name_any() == name("test")
+    object.name_any() == name(Signal::Traces)
 }
 
 fn holders(lock: &ConfigMap) -> BTreeSet<String> {
@@ -119,7 +119,7 @@ async fn take(world: &World, pipeline: &OwnerReference, slots: usize) -> Slot {
     loop {
         match world.lock.take(pipeline, slots).await {
             Err(Error::Contended(_)) => {}
-            answer => return answer.unwrap(),
+            answer => return answer.unwrap().slot,
         }
     }
 }
