@@ -21,6 +21,7 @@ mod stories {
     mod hardening;
     mod head_operator;
     mod images;
+    mod install;
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;

@@ -84,12 +84,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let operator = Operator { client, trail, options: args.options(), terms: args.terms(), metrics };
     println!("ready operator on {address}");
 
+    let delay = Duration::from_secs(admission.as_ref().map_or(0, |_| args.shutdown_delay_seconds));
     let work = async {
-        let (ended, health) = tokio::join!(operator.run(stop), health);
-        if admission.is_some() {
-            tokio::time::sleep(Duration::from_secs(args.shutdown_delay_seconds)).await;
-        }
-        (ended, health)
+        let ended = tokio::join!(operator.run(stop), health);
+        tokio::time::sleep(delay).await;
+        ended
     };
     let (ended, health) = match &mut admission {
         Some(admission) => tokio::select! {
