@@ -17,6 +17,10 @@ mod sampling;
 mod service;
 mod yaml;
 
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests;
+
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 pub use exporter::{Client, Exporter, Grpc, Http, LoadBalancing, Queue, QueueBatch, Retry, Tls};

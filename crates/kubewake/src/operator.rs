@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    run: run::Args,
+    run: run::RunArgs,
 }
 
 #[derive(Debug, Subcommand)]

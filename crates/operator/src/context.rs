@@ -9,12 +9,12 @@ use std::{
 use futures_util::future;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Client, ResourceExt as _,
+    Client, Resource, ResourceExt as _,
     runtime::reflector::Store,
 };
 use kubewake_api::{
     Settings, Signal,
-    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
+    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},
 };
 
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     metrics::Metrics,
     secrets::Sources,
     verdicts::Verdicts,
+    written::Written,
 };
 
 /// How the operator works.
@@ -58,7 +59,9 @@ pub struct World {
     /// The pipelines.
     pub pipelines: Pipelines,
     /// How collectors run.
-    pub telemetry: Store<Telemetry>,
+    pub telemetries: Store<Telemetry>,
+    /// What was said of it.
+    pub written: Written<TelemetryStatus>,
     /// What held before the Telemetry was not valid any more.
     pub last_settings: Mutex<Option<Settings>>,
     /// Whether Prometheus' operator is there.
@@ -78,17 +81,18 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    /// The uid of each.
+    /// The uid of each that is not going.
     fn uids(&self) -> BTreeMap<Id, String> {
-        let mut uids = BTreeMap::new();
-        let mut add = |signal, name, uid: Option<String>| {
-            uids.extend(uid.map(|uid| (Id { signal, name }, uid)));
-        };
-        self.traces.state().iter().for_each(|it| add(Signal::Traces, it.name_any(), it.uid()));
-        self.logs.state().iter().for_each(|it| add(Signal::Logs, it.name_any(), it.uid()));
-        self.metrics.state().iter().for_each(|it| add(Signal::Metrics, it.name_any(), it.uid()));
+        let mut uids = uids_of(Signal::Traces, &self.traces.state());
+        uids.extend(uids_of(Signal::Logs, &self.logs.state()));
+        uids.extend(uids_of(Signal::Metrics, &self.metrics.state()));
         uids
     }
+}
+
+fn uids_of<K: Resource>(signal: Signal, objects: &[Arc<K>]) -> BTreeMap<Id, String> {
+    let staying = objects.iter().filter(|object| object.meta().deletion_timestamp.is_none());
+    staying.filter_map(|object| Some((Id { signal, name: object.name_any() }, object.uid()?))).collect()
 }
 
 impl World {
@@ -99,7 +103,7 @@ impl World {
             self.pipelines.traces.wait_until_ready(),
             self.pipelines.logs.wait_until_ready(),
             self.pipelines.metrics.wait_until_ready(),
-            self.telemetry.wait_until_ready(),
+            self.telemetries.wait_until_ready(),
             self.pods.wait_until_ready(),
         )
         .await;
@@ -112,20 +116,20 @@ impl World {
         self.desk.of(&self.pipelines.uids())
     }
 
+    /// The Telemetry, if there is one.
+    pub fn telemetry(&self) -> Option<Arc<Telemetry>> {
+        self.telemetries.state().into_iter().find(|telemetry| telemetry.name_any() == "default")
+    }
+
     /// How collectors run: by the Telemetry, by what it said when it was valid the last time, or by default.
     pub fn settings(&self) -> Settings {
         let namespace = &self.options.namespace;
-        let telemetry = self.telemetry.state().into_iter().find(|telemetry| telemetry.name_any() == "default");
         let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = match telemetry.map(|telemetry| Settings::of(&telemetry.spec, namespace)) {
+        let new = match self.telemetry().map(|telemetry| Settings::of(&telemetry.spec, namespace)) {
             None => Settings::new(namespace),
             Some(Ok(settings)) => settings,
-            Some(Err(problems)) => {
-                for problem in problems {
-                    tracing::warn!(kind = "Telemetry", name = "default", %problem, "it is not valid, and what it said before holds");
-                }
-                last.clone().unwrap_or_else(|| Settings::new(namespace))
-            }
+            // Its status says so.
+            Some(Err(_)) => last.clone().unwrap_or_else(|| Settings::new(namespace)),
         };
         *last = Some(new.clone());
         new

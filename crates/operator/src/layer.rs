@@ -16,10 +16,7 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{
-    api::core::v1::{ConfigMap, Secret},
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Resource as _, ResourceExt as _};
 use kubewake_api::{Layer, Signal, Valid};
 use tokio::{sync::Mutex, time::Instant};
@@ -32,6 +29,7 @@ use crate::{
     kind::Kind,
     lock::{self, Lock},
     names::{self, Part},
+    telemetry,
 };
 
 mod check;
@@ -95,8 +93,7 @@ struct Read {
 
 impl Runs {
     /// None yet.
-    pub fn new(world: Arc<World>) -> Self {
-        let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
+    pub fn new(world: Arc<World>, applier: Applier) -> Self {
         Self { world, applier, asked: AtomicU64::new(0), last: Mutex::default() }
     }
 
@@ -110,6 +107,7 @@ impl Runs {
         }
         let covers = self.asked.load(Ordering::SeqCst);
         let outcome = self.attempts(&mut last.written).await;
+        telemetry::report(&self.world).await;
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Arc::clone(&last.outcome)
@@ -135,6 +133,7 @@ impl Runs {
     async fn run(&self, outcome: &mut Outcome, written: &mut Option<Instant>) -> Result<(), Error> {
         let read = self.read().await?;
         let entries = self.world.present();
+        self.world.metrics.retain(|id| entries.contains_key(id));
         self.world.sources.retain(&entries.values().flat_map(|entry| entry.sources.clone()).collect());
         let holders = holders(&read.locks, &entries);
         let valid: BTreeMap<Id, Arc<Valid>> = holders
@@ -147,7 +146,7 @@ impl Runs {
         };
         outcome.rendered = valid.into_keys().collect();
         let around = Surroundings {
-            locks: read.locks.iter().filter_map(|lock| lock.controller_owner_ref(&()).map(dependent)).collect(),
+            locks: read.locks.iter().filter_map(|lock| lock.owner_ref(&())).collect(),
             holders: holders.values().map(|entry| entry.owner.clone()).collect(),
             settings,
             image: self.world.options.image.clone(),
@@ -227,11 +226,6 @@ fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<
     let uids: BTreeSet<&str> = locks.iter().flat_map(ConfigMap::owner_references).map(|owner| owner.uid.as_str()).collect();
     let holds = |entry: &Entry| uids.contains(entry.owner.uid.as_str());
     entries.iter().filter(|(_, entry)| holds(entry)).map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
-}
-
-/// One of several owners, none of which is in charge.
-fn dependent(owner: OwnerReference) -> OwnerReference {
-    OwnerReference { controller: None, block_owner_deletion: None, ..owner }
 }
 
 /// What a status may say of it: the API server's reason, and no word of what was sent.

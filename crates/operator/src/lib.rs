@@ -6,9 +6,9 @@
 //! ```
 //!
 //! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself;
-//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found; [`status`]: what is said of it, with
+//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
 //!   [`ready`] and [`verdicts`] from the collectors;
-//! - [`layer`]: all pipelines together; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is;
+//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`written`]: statuses under way;
 //! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
 //!
 //! # Guarantees
@@ -26,6 +26,7 @@ pub mod build;
 pub mod context;
 pub mod desk;
 pub mod health;
+pub mod kept;
 pub mod kind;
 pub mod layer;
 pub mod leader;
@@ -38,4 +39,6 @@ pub mod ready;
 pub mod reconcile;
 pub mod secrets;
 pub mod status;
+pub mod telemetry;
 pub mod verdicts;
+pub mod written;

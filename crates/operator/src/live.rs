@@ -56,7 +56,7 @@ impl Live {
         let kinds = self.missing.borrow().clone();
         let mut events = SelectAll::new();
         for kind in kinds {
-            let all = watcher::Config::default().labels(&names::watched());
+            let all = watcher::Config::default().labels(&names::made());
             let stream = watcher(kind.api(client, namespace), all).default_backoff();
             events.push(stream.map(move |event| (kind, event)).boxed());
         }

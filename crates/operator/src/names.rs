@@ -64,9 +64,9 @@ pub fn selector(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(NAME.to_owned(), name.to_owned())])
 }
 
-/// Selects the objects of the layer and the locks.
-pub fn watched() -> String {
-    format!("{PART} in ({},{})", Part::Layer.as_str(), Part::Lock.as_str())
+/// Selects everything that the operator made.
+pub fn made() -> String {
+    PART.to_owned()
 }
 
 /// The labels of every collector's pod, whichever tier it is of.

@@ -1,6 +1,9 @@
 //! The whole operator: it stands for election, and works while it leads.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::{FutureExt as _, StreamExt as _, future};
 use k8s_openapi::api::core::v1::Pod;
@@ -30,7 +33,11 @@ use crate::{
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
     secrets::Sources,
     verdicts::Verdicts,
+    written::Written,
 };
+
+/// How long what is under way may take when the operator is to end: a pod has 30 s.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the operator ended.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +116,13 @@ impl Operator {
             tracing::info!("everything was looked at once");
             future::pending::<()>().await
         };
+        let late = {
+            let stop = stop.clone();
+            async move {
+                stop.await;
+                tokio::time::sleep(PATIENCE).await;
+            }
+        };
         let work = future::join3(
             self.control(traces, &bell, &context, stop.clone()),
             self.control(logs, &bell, &context, stop.clone()),
@@ -118,6 +132,7 @@ impl Operator {
         tokio::select! {
             _ = work => {}
             _ = watches => {}
+            () = late => tracing::warn!("what is under way is not finished"),
         }
     }
 
@@ -133,7 +148,8 @@ impl Operator {
             verdicts: Arc::new(Verdicts::new(bell.clone())),
             pods,
             pipelines,
-            telemetry,
+            telemetries: telemetry,
+            written: Written::default(),
             last_settings: Mutex::default(),
             has_pod_monitors,
             metrics: Arc::clone(&self.metrics),

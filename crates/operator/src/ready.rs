@@ -29,6 +29,12 @@ impl Collectors {
         Self { tiers: [gateway].into_iter().chain(sticky).collect() }
     }
 
+    /// So many of the gateway, of so many.
+    #[cfg(test)]
+    pub(crate) fn example(ready: i64, wanted: i64) -> Self {
+        Self { tiers: vec![Tier { name: names::GATEWAY, ready, wanted, trouble: None }] }
+    }
+
     /// Whether one of each tier takes data.
     pub fn work(&self) -> bool {
         self.tiers.iter().all(|tier| tier.ready > 0)

@@ -24,14 +24,16 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_api::{Pipeline, Signal, State, Valid, v1alpha1::PipelineStatus, validate};
+use kubewake_api::{Pipeline, Resolved, Signal, State, Valid, v1alpha1::PipelineStatus, validate};
 use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
+    apply::Applier,
     context::World,
     desk::{Entry, Id},
+    kept,
     kind::Kind,
     layer::Runs,
     lock::{self, Lock, Slot},
@@ -39,6 +41,7 @@ use crate::{
     ready::Collectors,
     secrets::Source,
     status::{self, Facts},
+    written::Written,
 };
 
 /// The first pause after a failure.
@@ -100,6 +103,9 @@ pub struct Context {
     runs: Runs,
     trail: Trail,
     events: Events,
+    applier: Applier,
+    turn: tokio::sync::Mutex<()>,
+    written: Written<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
 
@@ -107,7 +113,18 @@ impl Context {
     /// In this world.
     pub fn new(world: Arc<World>, trail: Trail) -> Self {
         let events = trail.events(world.client.clone(), names::MANAGER);
-        Self { runs: Runs::new(Arc::clone(&world)), world, trail, events, failures: Mutex::default() }
+        let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
+        let runs = Runs::new(Arc::clone(&world), applier.clone());
+        Self {
+            runs,
+            world,
+            trail,
+            events,
+            applier,
+            turn: tokio::sync::Mutex::default(),
+            written: Written::default(),
+            failures: Mutex::default(),
+        }
     }
 
     /// Waits for the layer to be what it should be.
@@ -116,26 +133,55 @@ impl Context {
     }
 
     /// Looks at a pipeline, and takes a slot if it has reason to.
-    async fn examine(&self, pipeline: &Pipeline, owner: OwnerReference) -> Result<Entry, Error> {
+    async fn examine<K: PipelineKind>(
+        &self,
+        object: &K,
+        pipeline: &Pipeline,
+        owner: OwnerReference,
+    ) -> (Entry, Result<(), Error>) {
         let references = pipeline.references();
         let resolved = self.world.sources.resolve(&references).await;
         let sources: BTreeSet<Source> = references.iter().map(Source::from).collect();
+        self.world.live.synced().await;
         let (valid, problems) = match validate(pipeline, &resolved, Timestamp::now()) {
             Ok(valid) => (Some(Arc::new(valid)), Vec::new()),
-            Err(problems) => (self.last_good(pipeline), problems),
+            Err(problems) => (self.last_good(object, pipeline), problems),
         };
-        let slot = self.slot(pipeline.signal, &owner, problems.is_empty()).await?;
-        Ok(Entry { owner, valid, problems, slot, sources })
+        let (slot, result) = match self.slot(pipeline.signal, &owner, problems.is_empty()).await {
+            Ok(slot) => (slot, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        if slot == Some(Slot::Held) && problems.is_empty() {
+            self.keep(object, &owner, &resolved).await;
+        }
+        (Entry { owner, valid, problems, slot, sources }, result)
     }
 
     /// As it was when it was valid the last time.
-    fn last_good(&self, pipeline: &Pipeline) -> Option<Arc<Valid>> {
-        self.world.desk.get(&id_of(pipeline), &pipeline.uid)?.valid.clone()
+    fn last_good<K: PipelineKind>(&self, object: &K, pipeline: &Pipeline) -> Option<Arc<Valid>> {
+        match self.world.desk.get(&id_of(pipeline), &pipeline.uid) {
+            Some(entry) => entry.valid.clone(),
+            None => kept::recall(&self.world.live, object).map(Arc::new),
+        }
+    }
+
+    /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
+    async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
+        let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
+        match self.applier.apply(&desired).await {
+            Ok(true) => self.world.metrics.wrote(desired.kind),
+            Ok(false) => {}
+            Err(error) => {
+                let (kind, error) = (K::kind(&()), &error as &dyn std::error::Error);
+                tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
+            }
+        }
     }
 
     /// Whether the pipeline holds a slot. One that is free is taken only if it `may`.
     async fn slot(&self, signal: Signal, owner: &OwnerReference, may: bool) -> Result<Option<Slot>, Error> {
-        self.world.live.synced().await;
+        // One after the other, as those of one operator would only be in each other's way.
+        let _turn = self.turn.lock().await;
         let slots = self.world.settings().slots(signal);
         let known = self.world.live.get(Kind::ConfigMap, lock::name(signal));
         let known = known.and_then(|lock| serde_json::from_value::<ConfigMap>((*lock).clone()).ok());
@@ -153,14 +199,23 @@ impl Context {
     }
 
     /// Writes a status that is not there yet, and tells of a new state.
-    async fn write<K: PipelineKind>(&self, object: &K, status: PipelineStatus) -> Result<(), Error> {
-        let before = object.status();
+    async fn write<K: PipelineKind>(
+        &self,
+        object: &K,
+        before: Option<&PipelineStatus>,
+        status: PipelineStatus,
+    ) -> Result<(), Error> {
         if before == Some(&status) {
             return Ok(());
         }
         let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(json!({"status": status})));
         let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
-        answer.map_err(|error| Error::Status(Box::new(error)))?;
+        let answer = match answer {
+            // It was deleted meanwhile.
+            Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
+            answer => answer.map_err(|error| Error::Status(Box::new(error)))?,
+        };
+        self.written.note(&answer, status.clone());
         let said = |status: &PipelineStatus| (status.state, status.reason.clone());
         if before.map(said) != Some(said(&status)) {
             self.tell(object, &status).await;
@@ -202,8 +257,10 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
     let (pipeline, world) = (object.pipeline(), &context.world);
     let _timer = world.metrics.reconcile(pipeline.signal);
     let id = id_of(&pipeline);
-    let entry = context.examine(&pipeline, owner).await?;
+    let (entry, slot) = context.examine(&*object, &pipeline, owner).await;
+    // Also if it is not known whether there is a slot, so that nobody waits for it: the layer goes by the locks.
     world.desk.put(id.clone(), entry.clone());
+    slot?;
     let outcome = context.runs.settled().await;
     let is_sticky = entry.valid.as_ref().is_some_and(|valid| valid.is_sticky());
     let facts = Facts {
@@ -216,9 +273,10 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         verdict: world.verdicts.get(&id),
         slots: world.settings().slots(pipeline.signal),
     };
-    let status = status::status(object.status(), &facts, Timestamp::now());
+    let before = context.written.after(&*object).or_else(|| object.status().cloned());
+    let status = status::status(before.as_ref(), &facts, Timestamp::now());
     world.metrics.state(&id, status.state);
-    context.write(&*object, status).await?;
+    context.write(&*object, before.as_ref(), status).await?;
     if let Some(failure) = outcome.failure.clone() {
         return Err(Error::Layer(failure));
     }

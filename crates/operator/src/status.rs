@@ -18,6 +18,8 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
+/// The condition that says that a pipeline does what its latest version asks for.
+pub const READY: &str = "CollectorReady";
 /// The API server keeps no longer message, and nobody reads one.
 const MAX_MESSAGE: usize = 2048;
 

@@ -7,8 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A text that stands here, or in a Secret or a ConfigMap.
-///
-/// `Debug` does not show a text that stands here: it may be a password.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
@@ -72,6 +70,7 @@ impl ValueType {
     }
 }
 
+/// Does not show a text that stands here: it may be a password.
 impl fmt::Debug for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value.as_ref().map(|_| "***");

@@ -12,9 +12,10 @@ use kubewake_operator::{
     leader::Terms,
     metrics::Metrics,
     operator::Operator,
+    status::READY,
 };
 use kubewake_trail::{
-    Setup,
+    Options as TrailOptions, Setup,
     webhook::{certificates, endpoint::Endpoint},
 };
 use tokio::{
@@ -29,7 +30,7 @@ const CERTIFICATES: &str = "kubewake-operator-certificates";
 
 /// Arguments of `kubewake operator` without a command.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct RunArgs {
     /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -62,7 +63,7 @@ pub(super) struct Args {
     shutdown_delay_seconds: u64,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::Logs::default());
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async move {
@@ -72,8 +73,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         }
     };
     let stop = stop.boxed().shared();
-    let (telemetry, trail) =
-        Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
+    // What a pipeline waits for is collectors that take its data.
+    let traced = TrailOptions { ready: READY.to_owned(), ..TrailOptions::default() };
+    let setup = Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).options(traced);
+    let (telemetry, trail) = setup.without_subscriber().start()?;
     let config = client::config(args.kubeconfig.as_deref()).await?;
     let client = trail.client(config).context("the cluster cannot be reached")?;
     // Before anybody is told that it is ready: a Service leads API servers here then.
@@ -115,7 +118,7 @@ fn page(metrics: &Arc<Metrics>, admission: Option<&Admission>) -> impl Fn() -> S
     move || metrics.page() + &admission.as_ref().map(|page| page()).unwrap_or_default()
 }
 
-impl Args {
+impl RunArgs {
     fn options(&self) -> Options {
         Options {
             namespace: self.namespace.clone(),
