@@ -1,8 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `image`, `schemas`, `protobuf`.
-
-mod bench;
-mod ci;
-mod image;
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `schemas`, `protobuf`.
 mod protobuf;
 mod schemas;
 mod steps;
@@ -33,6 +29,8 @@ enum Task {
     Image(image::Args),
     /// Makes the table by which the API server reads protobuf
     Protobuf(protobuf::Args),
+    /// Writes the definitions of the telemetry resources into deploy/crds
+    Crds,
     /// What continuous integration runs: format, lints, tests
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
@@ -47,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Task::Image(args) => image::run(&args),
         Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
+        Task::Crds => crds::run(),
         Task::Schemas(args) => schemas::run(&args),
     }
 }

@@ -1,5 +1,7 @@
 //! How the collectors run: what Telemetry says, with a default for everything that it does not.
 
+mod quantity;
+
 use std::time::Duration;
 
 use kubewake_config::written;
@@ -80,6 +82,12 @@ impl Settings {
         let mut settings = Self::new(namespace);
         settings.defaults = defaults;
         settings.scale(spec, &mut problems);
+        for (path, given) in [
+            ("spec.resources", spec.resources.as_ref()),
+            ("spec.sticky.resources", spec.sticky.as_ref().and_then(|sticky| sticky.resources.as_ref())),
+        ] {
+            quantity::check(path, given, &mut problems);
+        }
         settings.image = spec.image.clone();
         settings.image_pull_secrets = spec.image_pull_secrets.clone();
         settings.slots = spec.slots.clone().unwrap_or_default();
@@ -117,6 +125,11 @@ impl Settings {
         };
         slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(1).max(1)
     }
+}
+
+/// Everything that is wrong with a Telemetry.
+pub fn validate_telemetry(spec: &TelemetrySpec) -> Vec<Problem> {
+    Settings::of(spec, "").err().unwrap_or_default()
 }
 
 /// How an exporter holds, sends and sends again, as far as somebody said it.

@@ -16,6 +16,9 @@ mod selection;
 mod sending;
 mod tls;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use jiff::Timestamp;

@@ -10,7 +10,7 @@ use kubewake_api::crds;
 fn the_definitions_in_the_tree_are_those_of_the_types() {
     let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds"));
     for crd in crds() {
-        let path = directory.join(format!("{}.yaml", crd.metadata.name.as_ref().unwrap()));
+        let path = directory.join(format!("{}.yaml", crd.spec.names.plural));
         let made = format!("# Made from crates/api by `cargo xtask crds`.\n{}", serde_saphyr::to_string(&crd).unwrap());
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&path, &made).unwrap();

@@ -18,7 +18,6 @@ mod service;
 mod yaml;
 
 #[cfg(test)]
-#[allow(clippy::panic)]
 mod tests;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};

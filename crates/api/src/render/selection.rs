@@ -40,7 +40,8 @@ pub(super) fn enrichment(pipelines: &[&Valid]) -> Processor {
     ];
     metadata.extend(by_set.then_some("k8s.replicaset.name"));
     let associations = vec![Some("k8s.pod.uid"), Some("k8s.pod.ip"), None];
-    Processor::KubernetesAttributes { metadata, associations }
+    // Who sent something is known from the first request on, or pipelines would take what is not theirs.
+    Processor::KubernetesAttributes { metadata, wait_for_metadata: true, associations }
 }
 
 /// The `filter` of a pipeline; none if it takes and keeps everything.

@@ -19,6 +19,8 @@ pub enum Processor {
     KubernetesAttributes {
         /// `extract: metadata`
         metadata: Vec<&'static str>,
+        /// `wait_for_metadata`
+        wait_for_metadata: bool,
         /// `pod_association`: each of one source, an attribute of the resource, or the connection if there is none.
         associations: Vec<Option<&'static str>>,
     },
@@ -89,7 +91,8 @@ impl Processor {
                 .with("check_interval", "1s")
                 .with("limit_percentage", *limit_percentage)
                 .with("spike_limit_percentage", *spike_limit_percentage),
-            Self::KubernetesAttributes { metadata, associations } => Map::default()
+            Self::KubernetesAttributes { metadata, wait_for_metadata, associations } => Map::default()
+                .flag("wait_for_metadata", *wait_for_metadata)
                 .with("extract", Map::default().list("metadata", metadata.iter().copied()))
                 .list("pod_association", associations.iter().copied().map(association)),
             Self::FilterSpans(selection) => Map::default().with("spans", selection.to_value()),

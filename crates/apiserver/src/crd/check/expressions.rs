@@ -121,8 +121,8 @@ fn compile(source: &str, schema: &Schema, old: Option<&Schema>) -> Result<(Expre
 
 fn outcome(tree: &Ast, found: Option<&Schema>) -> Outcome {
     match (&tree.expr, found.map(|schema| &schema.shape)) {
-        (_, Some(Shape::Scalar(Scalar::Boolean))) | (Expr::Literal(LiteralValue::Boolean(_)), _) => Outcome::Bool,
         (Expr::Select(select), _) if select.test => Outcome::Bool,
+        (_, Some(Shape::Scalar(Scalar::Boolean))) | (Expr::Literal(LiteralValue::Boolean(_)), _) => Outcome::Bool,
         (_, Some(Shape::Scalar(Scalar::String))) if found.is_some_and(|schema| schema.rules.is_none()) => Outcome::Text,
         (Expr::Literal(LiteralValue::String(_)), _) => Outcome::Text,
         (Expr::Literal(_) | Expr::List(_) | Expr::Map(_), _) => Outcome::Other,
@@ -158,9 +158,7 @@ impl<'s> Names<'s, '_> {
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => {
                 let operand = self.walk(&select.operand)?;
-                let field = self.field(operand, &select.field);
-                // `has(self.field)` tells whether it is there, and not what it is.
-                field.filter(|_| !select.test)
+                self.field(operand, &select.field)
             }
             Expr::Comprehension(of) => {
                 self.comprehension(of);
