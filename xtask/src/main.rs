@@ -1,4 +1,9 @@
 //! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `schemas`, `protobuf`.
+
+mod bench;
+mod ci;
+mod crds;
+mod image;
 mod protobuf;
 mod schemas;
 mod steps;

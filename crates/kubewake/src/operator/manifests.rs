@@ -6,10 +6,10 @@ use anyhow::Context;
 
 /// The kinds.
 const KINDS: [&str; 4] = [
-    include_str!("../../../../deploy/crds/tracepipelines.telemetry.kubewake.io.yaml"),
-    include_str!("../../../../deploy/crds/logpipelines.telemetry.kubewake.io.yaml"),
-    include_str!("../../../../deploy/crds/metricpipelines.telemetry.kubewake.io.yaml"),
-    include_str!("../../../../deploy/crds/telemetries.telemetry.kubewake.io.yaml"),
+    include_str!("../../../../deploy/crds/tracepipelines.yaml"),
+    include_str!("../../../../deploy/crds/logpipelines.yaml"),
+    include_str!("../../../../deploy/crds/metricpipelines.yaml"),
+    include_str!("../../../../deploy/crds/telemetries.yaml"),
 ];
 /// The operator.
 const BASE: [&str; 8] = [
