@@ -51,7 +51,7 @@ fn traces_of_another_api_server(kubectl: &Kubectl, address: &str, sink: &Sink) {
 fn taken_away(kubectl: &Kubectl) {
     let registration = "validatingwebhookconfiguration kubewake-operator";
     assert!(kubectl.exists(registration));
-    kubectl.ok(&format!("delete -k {}", workspace().join("deploy").display()));
+    kubectl.ok(&format!("delete -k {} --ignore-not-found", workspace().join("deploy").display()));
     eventually("the registration goes with the namespace", || !kubectl.exists(registration));
     let left = kubectl.ok("get clusterroles,clusterrolebindings,roles,rolebindings -A -o name");
     assert!(!left.contains("kubewake"), "{left}");
