@@ -126,6 +126,20 @@ impl Batch {
         }
     }
 
+    /// Takes the batch apart between its requests, into at most so many batches of about as many requests each.
+    pub fn apart(self, pieces: usize) -> Vec<Batch> {
+        let Self { signal, parts, failing_since, .. } = self;
+        let each = parts.len().div_ceil(pieces.max(1)).max(1);
+        let mut parts = parts.into_iter().peekable();
+        let mut out = Vec::with_capacity(pieces);
+        while parts.peek().is_some() {
+            let mut piece = Self { failing_since, ..Self::empty(signal) };
+            parts.by_ref().take(each).for_each(|part| piece.push(part));
+            out.push(piece);
+        }
+        out
+    }
+
     /// Cuts the batch into batches within `limit`, without copying the parts that need no cut. A record that is
     /// larger than a limit in bytes goes alone, and so does a request whose pieces would take more memory than there is:
     /// each of them repeats the headers of what was cut, and a stranger chooses how large those are.

@@ -119,6 +119,11 @@ impl Backend {
             .collect()
     }
 
+    /// How many batches came.
+    pub(super) fn batches(&self) -> usize {
+        self.got.lock().unwrap().len()
+    }
+
     /// All spans so far.
     pub(super) fn spans(&self) -> Vec<Span> {
         let resources = self.requests().into_iter().flat_map(|request| request.resource_spans);
