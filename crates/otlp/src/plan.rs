@@ -32,6 +32,11 @@ enum Part {
 }
 
 impl Plan {
+    /// A plan with room for so many parts.
+    pub(crate) fn with_room(parts: usize) -> Self {
+        Self { parts: Vec::with_capacity(parts), ..Self::default() }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
         self.new.clear();

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
-use kubewake_otlp::{Limit, Piece, Signal};
+use kubewake_otlp::{Limit, Piece, Signal, Traits};
 use tokio::time::Instant;
 
 use super::Charge;
@@ -32,6 +32,15 @@ pub struct Part {
     pub origin: Arc<Origin>,
     /// What it holds of its pipeline's memory budget, given back when the last holder lets go.
     pub charge: Arc<Charge>,
+    /// What is known of these bytes without another look.
+    pub traits: Traits,
+}
+
+impl Part {
+    /// A request of which nothing more is known.
+    pub fn new(bytes: Bytes, items: usize, origin: Arc<Origin>, charge: Arc<Charge>) -> Self {
+        Self { bytes, items, origin, charge, traits: Traits::default() }
+    }
 }
 
 /// What moves through a pipeline: requests of one signal, side by side.
@@ -198,7 +207,7 @@ fn cut(signal: Signal, part: &Part, first: Option<NonZeroUsize>, limit: Limit) -
             }
             None => Arc::new(part.charge.another(piece.bytes.len() as u64)?),
         };
-        out.push(Part { bytes: piece.bytes, items: piece.items, origin: part.origin.clone(), charge });
+        out.push(Part::new(piece.bytes, piece.items, part.origin.clone(), charge));
         Some(())
     };
     let mut pieces = kubewake_otlp::split(signal, &part.bytes, first.map_or(limit, Limit::Items));

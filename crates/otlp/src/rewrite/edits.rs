@@ -84,12 +84,21 @@ impl Edits {
         self.0.push(edit);
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The trace state that is to be set, if that is all there is to do.
+    pub(crate) fn as_trace_state(&self) -> Option<&Bytes> {
+        match self.0.as_slice() {
+            [Edit(Action::TraceState { value })] => Some(value),
+            _ => None,
+        }
     }
 
     pub(super) fn as_slice(&self) -> &[Edit] {

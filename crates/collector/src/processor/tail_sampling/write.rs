@@ -51,7 +51,7 @@ impl TailSampler {
         let origin = Arc::<Origin>::default();
         let mut batch = Batch::empty(Signal::Traces);
         for (bytes, items) in draft.write() {
-            batch.push(Part { bytes, items, origin: origin.clone(), charge: charge.clone() });
+            batch.push(Part::new(bytes, items, origin.clone(), charge.clone()));
         }
         self.stats.outgoing.fetch_add(draft.items() as u64, Ordering::Relaxed);
         self.sampling.unreadable_trace_states.fetch_add(draft.unreadable(), Ordering::Relaxed);
