@@ -75,12 +75,6 @@ struct Records {
     edited: bool,
 }
 
-/// Whether a span is well formed, and has none: then one is added without a copy of the span.
-fn has_no_trace_state(span: &[u8]) -> bool {
-    let mut fields = Fields::new(span);
-    !fields.any(|field| field.is_len(span::TRACE_STATE)) && fields.rest().is_empty()
-}
-
 impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
     fn request(&mut self) {
         let mut fields = Fields::new(self.source);
@@ -164,8 +158,9 @@ impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
 
     /// Puts the record into the plan with its edits done, if that makes a difference.
     fn edit(&mut self, field: &Field<'s>) -> bool {
-        let edited = match self.edits.as_trace_state() {
-            Some(state) if self.signal == Signal::Traces && !state.is_empty() && has_no_trace_state(field.value) => {
+        let edited = match self.edits.as_first_trace_state() {
+            // Without a copy of the span.
+            Some(state) if self.signal == Signal::Traces => {
                 self.plan.open(field.number);
                 self.plan.run(self.source, field.value);
                 self.plan.new_bytes(|out| put_bytes(out, span::TRACE_STATE, state));

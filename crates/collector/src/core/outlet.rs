@@ -9,7 +9,6 @@
 
 use std::{
     borrow::Cow,
-    collections::VecDeque,
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -33,6 +32,7 @@ use super::{
     retry::Backoff,
 };
 
+mod apart;
 mod guest;
 
 #[cfg(test)]
@@ -41,10 +41,6 @@ mod tests;
 /// How long those at work get to notice that all is over. They notice at once; one that is stuck must not hold up the
 /// others.
 const HALT_LIMIT: Duration = Duration::from_secs(1);
-
-/// Into how many pieces a batch is taken apart at once. One poisoned request among a thousand is found with some thirty
-/// attempts, and a thousand of them cost hardly more than one attempt each.
-const PIECES: usize = 8;
 
 /// What an outlet does at the moment.
 #[derive(Clone)]
@@ -289,35 +285,6 @@ impl Outlet {
         self.deliver_whole_or_apart(&batch, told).await.map_err(SendError::refusal)
     }
 
-    async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let (batch, error) = match self.attempt_here_or_elsewhere(batch, told).await {
-            Ok(()) => return Ok(()),
-            Err((batch, error)) if is_to_be_taken_apart(&batch, &error) => (batch, error),
-            Err((batch, error)) => {
-                self.give_up(&batch, &error, told);
-                return Err(error);
-            }
-        };
-        tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
-            "a batch was refused for good; its requests are sent in smaller ones");
-        self.deliver_apart(batch).await;
-        Ok(())
-    }
-
-    /// Sends the pieces of a batch, and the pieces of those that are refused too.
-    async fn deliver_apart(&self, batch: Batch) {
-        let mut pieces = VecDeque::from(batch.apart(PIECES));
-        while let Some(piece) = pieces.pop_front() {
-            match self.attempt_here_or_elsewhere(&piece, false).await {
-                Ok(()) => {}
-                Err((piece, error)) if is_to_be_taken_apart(&piece, &error) => {
-                    piece.apart(PIECES).into_iter().rev().for_each(|piece| pieces.push_front(piece));
-                }
-                Err((piece, error)) => self.give_up(&piece, &error, false),
-            }
-        }
-    }
-
     /// Tries until a batch is settled, here or with whoever stands behind this outlet. An error comes with what is left.
     async fn attempt_here_or_elsewhere(&self, batch: &Batch, told: bool) -> Result<(), (Batch, SendError)> {
         let mut batch = Cow::Borrowed(batch);
@@ -486,11 +453,6 @@ impl Consumer for Outlet {
     fn lost(&self, batch: &Batch, reason: DropReason) {
         self.progress.dropped(reason, batch.items() as u64);
     }
-}
-
-/// Whether it is the data that is refused, and there is more than one request to blame.
-fn is_to_be_taken_apart(batch: &Batch, error: &SendError) -> bool {
-    !error.retryable && error.code.blames_data() && batch.parts().len() > 1
 }
 
 fn show_capacity(settings: &OutletSettings) {

@@ -49,12 +49,14 @@ impl<'a> Spans<'a> {
         let Some(id) = span.leading_trace_id().filter(|_| self.plain) else {
             let found = span.to_sample();
             let priority = self.priorities.then(|| priority(span)).flatten();
-            return Decision::new(self.sampler, found.trace_id, found.trace_state, priority).mark(edits);
+            let decision = Decision::new(self.sampler, found.trace_id, found.trace_state, priority);
+            return decision.mark(edits, Edit::trace_state);
         };
         match &self.last {
-            Some((last, decision)) if last == id => decision.mark(edits),
-            _ => self.last.insert((*id, Decision::new(self.sampler, id, &[], None))).1.mark(edits),
+            Some((last, decision)) if last == id => decision,
+            _ => &self.last.insert((*id, Decision::new(self.sampler, id, &[], None))).1,
         }
+        .mark(edits, Edit::first_trace_state)
     }
 }
 
@@ -71,8 +73,8 @@ impl Decision {
         Self { verdict, trace_state: written }
     }
 
-    fn mark(&self, edits: &mut Edits) -> Verdict {
-        edits.extend(self.trace_state.iter().cloned().map(Edit::trace_state));
+    fn mark(&self, edits: &mut Edits, edit: impl Fn(Bytes) -> Edit) -> Verdict {
+        edits.extend(self.trace_state.iter().cloned().map(edit));
         self.verdict
     }
 }
