@@ -62,7 +62,8 @@ impl World {
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         for definition in kubewake_api::crds() {
             let made = definitions.create(&PostParams::default(), &definition).await.unwrap();
-            let established = await_condition(definitions.clone(), &made.metadata.name.unwrap(), conditions::is_crd_established());
+            let name = made.metadata.name.unwrap();
+            let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
             timeout(PATIENCE, established).await.unwrap().unwrap();
         }
         let mut namespace = Namespace::default();
