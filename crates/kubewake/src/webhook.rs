@@ -8,14 +8,11 @@ use std::sync::{
 };
 
 use anyhow::Context;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client};
 use kubewake_trail::{
     Clock, Options, Setup,
     webhook::{
-        Webhook,
+        PATH, Webhook,
         certificates::{Keep, Terms},
         registration::{Hooks, Registration},
         serve::Server,
@@ -29,7 +26,7 @@ use tokio::{
 
 pub(crate) use args::Args;
 
-use crate::logging;
+use crate::{client::client, logging};
 
 /// Who owns the fields of the registration.
 const MANAGER: &str = "kubewake-webhook";
@@ -39,19 +36,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let endpoint = args.endpoint(listener.local_addr()?)?;
-    let client = client(&args).await?;
+    let client = client(args.kubeconfig.as_deref()).await?;
 
     let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
     let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
     let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), options));
-    let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
+    let select = args.select();
+    let hook = select.webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config(PATH));
     let plan = Plan {
         keep: keep(&args, &client),
         terms: args.certificate_lifetime.map_or(Ok(Terms::default()), Terms::new).context("--certificate-lifetime")?,
         names: endpoint.names(),
-        registrations: vec![Registration::new(client, &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
+        registrations: vec![Registration::new(client.clone(), &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
         clock: Clock::default(),
-        counters: Arc::clone(webhook.counters()),
+        counters: Arc::clone(webhook.counters().upkeep()),
     };
     let mut upkeep = Upkeep::begin(plan).await.context("the webhook does not start")?;
     let ready = Arc::new(AtomicBool::new(false));
@@ -62,6 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 
     tokio::select! {
         never = upkeep.run() => match never {},
+        never = select.watch_served(&client, webhook.counters()) => match never {},
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -73,18 +72,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     server.stop().await;
     telemetry.shutdown();
     Ok(())
-}
-
-/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
-async fn client(args: &Args) -> anyhow::Result<Client> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
-        }
-        None => Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG")?,
-    };
-    Ok(Client::try_from(config)?)
 }
 
 fn keep(args: &Args, client: &Client) -> Keep {

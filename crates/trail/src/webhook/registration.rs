@@ -12,6 +12,7 @@ use k8s_openapi::{
     api::admissionregistration::v1::{
         MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
     },
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{
     Api, Client, ResourceExt as _,
@@ -39,6 +40,7 @@ pub struct Registration {
     name: String,
     manager: String,
     hooks: Hooks,
+    owner: Option<OwnerReference>,
 }
 
 impl Registration {
@@ -49,7 +51,14 @@ impl Registration {
             Hooks::Validating(_) => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
         };
         let api = Api::all_with(client, &resource);
-        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks }
+        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks, owner: None }
+    }
+
+    /// Gone when this object is, which must be in no namespace either: a registration that outlives all who answer keeps objects from being written.
+    #[must_use]
+    pub fn owned_by(mut self, owner: OwnerReference) -> Self {
+        self.owner = Some(owner);
+        self
     }
 
     /// Its name.
@@ -65,6 +74,11 @@ impl Registration {
         }
     }
 
+    /// Who owns its fields.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+
     /// The objects of its kind.
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
@@ -72,20 +86,35 @@ impl Registration {
 
     /// Whether a live object says all that it should with this bundle.
     pub fn is_in(&self, live: &DynamicObject, bundle: &str) -> Result<bool, serde_json::Error> {
-        Ok(compare::covers(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+        Ok(self.differences(live, bundle)?.is_empty())
+    }
+
+    /// Where a live object does not say what it should with this bundle, as paths.
+    pub fn differences(&self, live: &DynamicObject, bundle: &str) -> Result<Vec<String>, serde_json::Error> {
+        Ok(compare::differences(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+    }
+
+    /// The object as it is now.
+    pub async fn look(&self) -> Result<Option<DynamicObject>, kube::Error> {
+        self.api.get_opt(&self.name).await
+    }
+
+    /// Makes the object what it should be, whatever it is, and gives what it is then.
+    pub async fn write(&self, bundle: &str) -> Result<DynamicObject, kube::Error> {
+        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
+        let params = PatchParams::apply(&self.manager).force();
+        self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await
     }
 
     /// Looks at the object as it is now, and makes it what it should be. Says whether it had to be written.
     pub async fn renew(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
-        *live = self.api.get_opt(&self.name).await?;
+        *live = self.look().await?;
         if let Some(live) = live
             && self.is_in(live, bundle).map_err(kube::Error::SerdeError)?
         {
             return Ok(false);
         }
-        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
-        let params = PatchParams::apply(&self.manager).force();
-        *live = Some(self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await?);
+        *live = Some(self.write(bundle).await?);
         Ok(true)
     }
 
@@ -119,9 +148,12 @@ impl Registration {
     fn object(&self, configuration: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::to_value(configuration)?;
         if let Some(object) = object.as_object_mut() {
-            let metadata = serde_json::json!({
+            let mut metadata = serde_json::json!({
                 "name": self.name, "labels": { "app.kubernetes.io/managed-by": self.manager },
             });
+            if let (Some(owner), Some(metadata)) = (&self.owner, metadata.as_object_mut()) {
+                metadata.insert("ownerReferences".into(), serde_json::to_value([owner])?);
+            }
             object.insert("metadata".into(), metadata);
         }
         Ok(object)
