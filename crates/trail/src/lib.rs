@@ -37,6 +37,7 @@ pub mod client;
 pub mod context;
 pub mod controller;
 mod converge;
+mod errors;
 pub mod events;
 mod hold;
 pub mod operand;
@@ -56,6 +57,7 @@ pub mod webhook;
 
 pub use child::Children;
 pub use controller::Controller;
+pub use errors::in_words;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;

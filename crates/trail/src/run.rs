@@ -7,7 +7,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use opentelemetry::Context;
@@ -24,7 +24,12 @@ pub struct Run(Arc<Inner>);
 struct Inner {
     held: Mutex<Held>,
     outer: Option<Run>,
+    /// The object and the generation that it is for, as a hash.
+    about: u64,
+    /// Writes that changed something.
     writes: AtomicU32,
+    /// The last call that failed, as a hash of what it was.
+    refused: AtomicU64,
     changed: AtomicBool,
     exposed: AtomicBool,
     /// Nothing is expected to change.
@@ -54,32 +59,53 @@ impl Run {
         }
     }
 
-    pub(crate) fn new() -> Self {
-        Self::with(None, false)
+    /// A run for an object of this generation, as a hash.
+    pub(crate) fn new(about: u64) -> Self {
+        Self::with(None, about, false)
     }
 
     /// A run inside another.
     pub(crate) fn inside(outer: &Self) -> Self {
-        Self::with(Some(outer.clone()), outer.is_quiet())
+        Self::with(Some(outer.clone()), outer.about(), outer.is_quiet())
     }
 
-    fn with(outer: Option<Self>, quiet: bool) -> Self {
+    fn with(outer: Option<Self>, about: u64, quiet: bool) -> Self {
         Self(Arc::new(Inner {
             held: Mutex::new(Held::Spans(Vec::new())),
             outer,
+            about,
             writes: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
             changed: AtomicBool::new(false),
             exposed: AtomicBool::new(false),
             quiet: AtomicBool::new(quiet),
         }))
     }
 
-    pub(crate) fn note_write(&self, changed: bool) {
+    /// A write changed something.
+    pub(crate) fn note_write(&self) {
         self.0.writes.fetch_add(1, Ordering::Relaxed);
-        self.0.changed.fetch_or(changed, Ordering::Relaxed);
+        self.0.changed.store(true, Ordering::Relaxed);
         if let Some(outer) = &self.0.outer {
-            outer.note_write(changed);
+            outer.note_write();
         }
+    }
+
+    /// A call failed.
+    pub(crate) fn note_refused(&self, call: u64) {
+        self.0.refused.store(call, Ordering::Relaxed);
+        if let Some(outer) = &self.0.outer {
+            outer.note_refused(call);
+        }
+    }
+
+    /// The last call that failed; 0 if none did.
+    pub(crate) fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn about(&self) -> u64 {
+        self.0.about
     }
 
     /// The context left the process under the `sampled` flag.
