@@ -72,7 +72,7 @@ fn main() -> ExitCode {
             Command::Load(args) => report(load::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
-            Command::Webhook(args) => report(webhook::run(*args).await),
+            Command::Webhook(args) => webhook::report(webhook::run(*args).await),
         }
     });
     // Whatever still runs in the background does not keep us from ending.

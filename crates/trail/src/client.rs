@@ -292,11 +292,13 @@ impl Call {
                 true
             }
         };
-        if failed {
-            self.shared.known.refused(&self.path());
-            self.shared.refusals.refused(identity);
-        } else if self.is_write {
-            self.shared.refusals.taken(identity);
+        match (self.is_write, failed) {
+            (false, _) => {}
+            (true, true) => {
+                self.shared.known.refused(&self.path());
+                self.shared.refusals.refused(identity);
+            }
+            (true, false) => self.shared.refusals.taken(identity),
         }
         if let Some(run) = &self.run {
             if failed {

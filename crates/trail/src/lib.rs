@@ -30,6 +30,11 @@
 //! Guaranteed: nothing that stands in an annotation breaks a reconcile; runs that change nothing leave nothing; an exporter that is down costs nobody
 //! anything. docs/tracing-an-operator.md has the rules.
 
+/// The blocks of the guide, compiled.
+#[cfg(all(doctest, feature = "setup"))]
+#[doc = include_str!("../../../docs/tracing-an-operator.md")]
+struct Guide;
+
 mod attributes;
 pub mod carrier;
 mod child;

@@ -15,6 +15,8 @@ use opentelemetry_sdk::trace::SpanData;
 
 /// Spans of one run that wait for it to be settled. Nobody reads a trace with more in one step; later ones are left out.
 const MAX_HELD: usize = 512;
+/// What an error may take of a span.
+const MAX_MESSAGE: usize = 1024;
 
 /// A piece of work and what it did.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ struct Inner {
     writes: AtomicU32,
     /// The last call that failed, as a hash of what it was.
     refused: AtomicU64,
+    /// What is wrong with the object, by kind and in words.
+    failure: Mutex<Option<(&'static str, String)>>,
     changed: AtomicBool,
     exposed: AtomicBool,
     /// Nothing is expected to change.
@@ -59,6 +63,23 @@ impl Run {
         }
     }
 
+    /// Says that the object cannot become what it asks for, although the reconciler has done what it can and does not fail: a specification that makes no sense. The span of the run is an error with this
+    /// message. That the run is recorded takes a change, such as of a status that says the same.
+    pub fn note_failure(&self, kind: &'static str, message: &str) {
+        match &self.0.outer {
+            Some(outer) => outer.note_failure(kind, message),
+            None => {
+                let text = message.get(..message.floor_char_boundary(MAX_MESSAGE)).unwrap_or_default().to_owned();
+                *self.0.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, text));
+            }
+        }
+    }
+
+    /// What was said to be wrong with the object.
+    pub(crate) fn failure(&self) -> Option<(&'static str, String)> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A run for an object of this generation, as a hash.
     pub(crate) fn new(about: u64) -> Self {
         Self::with(None, about, false)
@@ -76,6 +97,7 @@ impl Run {
             about,
             writes: AtomicU32::new(0),
             refused: AtomicU64::new(0),
+            failure: Mutex::default(),
             changed: AtomicBool::new(false),
             exposed: AtomicBool::new(false),
             quiet: AtomicBool::new(quiet),

@@ -17,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{api::ObjectMeta, runtime::controller::Action};
 use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, operand::Work, spans};
-use opentelemetry::trace::{SpanBuilder, SpanId, TraceContextExt as _, TracerProvider as _};
+use opentelemetry::trace::{SpanBuilder, SpanId, Status, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{
@@ -174,6 +174,30 @@ fn a_run_that_changes_nothing_leaves_nothing_and_a_failure_is_passed_on() {
     let broken = |_: Arc<Deployment>, _: Arc<()>| async { Err::<Action, _>(Broken) };
     assert!(traced.reconcile(&object, broken).is_err());
     assert_eq!(traced.exporter.get_finished_spans().unwrap().len(), 1);
+}
+
+#[test]
+fn an_object_that_cannot_be_is_an_error_where_that_is_told() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
+    for changes in [true, false] {
+        let refuse = move |_: Arc<Deployment>, _: Arc<()>| async move {
+            let run = Run::current().unwrap();
+            run.note_failure("Refused", "there is no such plugin");
+            if changes {
+                run.note_change();
+            }
+            Ok::<_, Broken>(Action::await_change())
+        };
+        traced.exporter.reset();
+        traced.reconcile(&object(&[]), refuse).unwrap();
+        let spans = traced.exporter.get_finished_spans().unwrap();
+        assert_eq!(spans.len(), usize::from(changes), "what was told before is told no more");
+        for span in spans {
+            assert_eq!(span.status, Status::error("there is no such plugin"));
+            assert_eq!(attribute(&span, "error.type").as_deref(), Some("Refused"));
+            assert_eq!(attribute(&span, "trail.outcome").as_deref(), Some("failed"));
+        }
+    }
 }
 
 #[tracing::instrument]

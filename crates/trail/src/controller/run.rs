@@ -102,7 +102,13 @@ impl Traced {
             (Ok(action), _) => span.set_attributes(requeue(action)),
             _ => {}
         }
+        let refused = self.run.failure().filter(|_| failure.is_none());
+        if let Some((kind, message)) = &refused {
+            span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, *kind));
+            span.set_status(Status::error(message.clone()));
+        }
         let outcome = match (failure, changed) {
+            _ if refused.is_some() => "failed",
             (Some(_), _) => "failed",
             (None, true) => "changed",
             (None, false) => "unchanged",
