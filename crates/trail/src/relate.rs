@@ -137,8 +137,7 @@ mod tests {
         assert!(is_outdated(&deployment(200, Some(200)), &stamped, true), "the spec was changed, too");
         assert!(is_outdated(&deployment(100, None), &stamped, true), "nobody annotated it");
         assert!(is_outdated(&deployment(100, Some(200)), &found(None, Some(1)), true), "nobody knows when");
-        let mut pod = Pod::default();
-        pod.metadata = deployment(100, Some(200)).metadata;
+        let pod = Pod { metadata: deployment(100, Some(200)).metadata, ..Pod::default() };
         assert!(is_outdated(&pod, &stamped, true), "only Deployments count annotations");
     }
 

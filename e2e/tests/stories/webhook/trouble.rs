@@ -93,5 +93,5 @@ fn a_mistyped_selection_and_a_second_webhook_of_one_name_are_told() {
     let mut second = Process::start(&mut second);
     second.ready();
     said("another webhook writes this registration, too");
-    said("differs=webhooks[");
+    said("differs=\"webhooks[");
 }
