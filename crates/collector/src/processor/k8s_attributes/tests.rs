@@ -76,7 +76,7 @@ fn given(settings: &KubernetesAttributes, cluster: Option<&Arc<Cluster>>, from: 
     let enrich = Enrich { settings: settings.clone(), cluster: cluster.cloned(), stats };
     let peer = (!from.is_empty()).then(|| SocketAddr::new(from.parse().unwrap(), 4242));
     let origin = Arc::new(Origin { peer, ..Origin::default() });
-    let part = Part { bytes: request(own), items: 1, origin, charge: Arc::new(Charge::free()) };
+    let part = Part::new(request(own), 1, origin, Arc::new(Charge::free()));
     let mapped = enrich.map(Signal::Traces, &part);
     kubewake_otlp::scan(Signal::Traces, &mapped.bytes).unwrap();
     let entry = resources(&mapped.bytes).next().unwrap();
@@ -328,7 +328,7 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
             gate,
         });
         let offer = || {
-            let part = Part { bytes: request(&[]), items: 1, origin: Arc::default(), charge: Arc::new(Charge::free()) };
+            let part = Part::new(request(&[]), 1, Arc::default(), Arc::new(Charge::free()));
             enricher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse)
         };
         assert!(matches!(offer(), Answer::Now(Err(no)) if no.is_retryable()));
