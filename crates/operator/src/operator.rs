@@ -19,7 +19,7 @@ use kube::{
 };
 use kube_lease_manager::LeaseManagerError;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
-use kubewake_trail::{Controller, Trail};
+use kubewake_trail::{Controller, Trail, in_words};
 
 use crate::{
     bell::Bell,
@@ -183,7 +183,7 @@ where
     let work = events.for_each(move |event| {
         match event {
             Ok(_) => bell.ring(),
-            Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "objects cannot be watched"),
+            Err(error) => tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched"),
         }
         future::ready(())
     });
@@ -198,6 +198,6 @@ async fn has_pod_monitors(client: &Client) -> bool {
 /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
 async fn report<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(%error, "pipelines cannot be watched");
+        tracing::warn!(error = in_words(&error), "pipelines cannot be watched");
     }
 }

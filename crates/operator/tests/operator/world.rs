@@ -100,10 +100,7 @@ impl World {
         Running { task, stop, metrics, writes }
     }
 
-    pub fn of<K: Resource<DynamicType = ()>>(&self) -> Api<K>
-    where
-        K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
-    {
+    pub fn of<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
 
