@@ -232,6 +232,7 @@ impl Starting<'_> {
             let options = KubeletOptions {
                 dir: self.directory.run().join(&name),
                 claims: self.directory.claims(),
+                logs: self.directory.logs(),
                 name,
                 range,
                 capacity: self.options.capacity,

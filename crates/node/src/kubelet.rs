@@ -25,7 +25,8 @@ mod workers;
 use std::{fmt, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use kube::Client;
+use k8s_openapi::api::core::v1::ContainerState;
+use kube::{Client, ResourceExt};
 use kubewake_apiserver::{
     api::Status,
     nodes::{self, LogRequest},
@@ -52,7 +53,7 @@ use crate::{
     events::Events,
     images::Images,
     key::Key,
-    marks::{Mark, Sweeper},
+    marks::{ClusterMark, Sweeper},
     usage::{PodUsage, Usage},
     views::Views,
 };
@@ -77,6 +78,8 @@ pub struct KubeletOptions {
     pub capacity: Capacity,
     /// Where its pods have their files. Nobody else uses it.
     pub dir: PathBuf,
+    /// Where the output of containers is kept until their pod is deleted. Nodes of one cluster may share it.
+    pub logs: PathBuf,
     /// The directories of persistent volume claims. Nodes of one cluster may share it.
     pub claims: PathBuf,
     /// Where pods reach the API server.
@@ -86,7 +89,7 @@ pub struct KubeletOptions {
     /// The programs that it can run.
     pub images: Arc<Images>,
     /// What every process carries.
-    pub mark: Mark,
+    pub mark: ClusterMark,
     /// How long containers that end wait before they run again.
     pub backoff: BackoffRules,
     /// The size of a log file; there are two for each run of a container.
@@ -137,8 +140,16 @@ impl Node {
                 Status::internal("the log of the container cannot be read")
             }
             LogError::NotStarted { pod, container, .. } => {
-                let reason = self.waits_for(&request).unwrap_or_else(|| "ContainerCreating".to_owned());
-                Status::bad_request(LogError::NotStarted { pod, container, reason }.to_string())
+                Status::bad_request(match self.state_of(&request).unwrap_or_default() {
+                    ContainerState { waiting: None, running: None, terminated: Some(_) } => {
+                        format!("the log of container {container:?} in pod {pod:?} is not kept any more")
+                    }
+                    state => {
+                        let reason = state.waiting.and_then(|waiting| waiting.reason);
+                        let reason = reason.unwrap_or_else(|| "ContainerCreating".to_owned());
+                        LogError::NotStarted { pod, container, reason }.to_string()
+                    }
+                })
             }
             LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
         })?;
@@ -157,13 +168,12 @@ impl Node {
         Ok(output)
     }
 
-    /// The reason that the pod gives.
-    fn waits_for(&self, request: &LogRequest) -> Option<String> {
+    /// What the pod says of a container.
+    fn state_of(&self, request: &LogRequest) -> Option<ContainerState> {
         let pod = self.views.pods.get(&Key::new(&request.namespace, &request.pod))?;
         let status = pod.status.as_ref()?;
         let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-        let container = all.find(|one| one.name == request.container)?;
-        container.state.as_ref()?.waiting.as_ref()?.reason.clone()
+        all.find(|one| one.name == request.container)?.state.clone()
     }
 }
 
@@ -187,7 +197,7 @@ impl Kubelet {
     ) -> Result<Self> {
         let node = Arc::new(Node {
             events: Events::new(client.clone(), "kubelet", Some(&options.name)),
-            logs: Logs::default(),
+            logs: Logs::new(options.logs.clone(), options.log_bytes),
             checker: Checker::default(),
             meter: Meter::new(options.usage_window),
             wildcards: Wildcards::default(),
@@ -200,6 +210,7 @@ impl Kubelet {
             views: views.clone(),
         });
         node.register().await?;
+        node.logs.remove_others(|| views.pods.all().iter().filter_map(|pod| pod.uid()).collect());
         volumes::claims::remove_with_claims(&node.options.claims, views);
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
         let told = Arc::downgrade(&workers);
@@ -227,8 +238,8 @@ impl Kubelet {
         self.node.log(request)
     }
 
-    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay as they are in
-    /// the API: a node that starts again runs them again.
+    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay in the API, with
+    /// what became of their containers: a node that starts again runs them again.
     pub async fn stop(&self, grace: Duration) {
         self.node.stopping.send_replace(Some(Instant::now() + grace));
         let mut count = self.workers.count.subscribe();

@@ -52,6 +52,11 @@ impl Directory {
         self.data.as_ref().unwrap_or(&self.run).join("claims")
     }
 
+    /// What containers said: it goes with their pods, and with the cluster only if everything else does.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.data.as_ref().unwrap_or(&self.run).join("logs")
+    }
+
     /// The addresses of the cluster: those that it had before, if it is known.
     pub(super) fn block(&self) -> Result<Block, StartError> {
         let taken = match &self.data {

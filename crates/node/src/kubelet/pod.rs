@@ -23,7 +23,7 @@ mod remove;
 mod report;
 mod run;
 
-use std::{net::Ipv4Addr, path::PathBuf, sync::Arc};
+use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
@@ -42,6 +42,9 @@ use super::{
     status::{Facts, is_sidecar},
 };
 use crate::{controller::pods::phase, key::Key};
+
+/// When the node stops, the API server has so long to hear how a pod ended.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// What the view says of a pod.
 #[derive(Clone, Debug)]
@@ -95,7 +98,10 @@ impl Worker {
             () = worker.report() => {}
             () = Arc::clone(&worker).live() => {}
         }
-        worker.node.logs.forget(&worker.uid);
+        // A node that starts again shows them again.
+        if !worker.node.is_stopping() {
+            worker.node.logs.remove(&worker.uid);
+        }
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
@@ -110,7 +116,8 @@ impl Worker {
             ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
         };
         tokio::select! {
-            () = self.node.stops() => {}
+            // The next start goes on with what is written now, such as exit codes.
+            () = self.node.stops() => drop(tokio::time::timeout(LAST_WORD, self.flush()).await),
             () = self.finish(ground.as_deref()) => {}
         }
         // Also when the node stops: nothing is written any more.

@@ -68,6 +68,7 @@ impl Fixture {
             capacity: Capacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
             claims: dir.path().join("claims"),
+            logs: dir.path().join("logs"),
             api_server: server.address(),
             authority,
             images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
@@ -173,7 +174,9 @@ impl Fixture {
     async fn nothing_is_left(&self) {
         let mut count = self.kubelet.workers.count.subscribe();
         tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
-        assert_eq!(std::fs::read_dir(self.dir.path().join("node-0/pods")).unwrap().count(), 0);
+        for folder in ["node-0/pods", "logs"] {
+            assert_eq!(std::fs::read_dir(self.dir.path().join(folder)).unwrap().count(), 0, "{folder}");
+        }
     }
 
     /// Waits until there is no such process.
