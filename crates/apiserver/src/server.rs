@@ -82,6 +82,9 @@ pub struct Options {
     pub service_range: (Ipv4Addr, u8),
     /// Has the output of pods; without it no pod has any.
     pub nodes: Option<Arc<dyn Nodes>>,
+    /// Whether a pod must have a ServiceAccount, and gets its token. Somebody has to make an account `default` in every namespace, and
+    /// a ConfigMap `kube-root-ca.crt`.
+    pub service_accounts: bool,
     /// How many connections are served at once; more are closed.
     pub max_connections: usize,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
@@ -104,6 +107,7 @@ impl Default for Options {
             services: None,
             service_range: Addresses::DEFAULT,
             nodes: None,
+            service_accounts: false,
             max_connections: MAX_CONNECTIONS,
             history_bytes: store::Options::default().history_bytes,
         }
@@ -250,6 +254,7 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         access,
         admission,
         nodes: options.nodes.clone(),
+        service_accounts: options.service_accounts,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,

@@ -5,6 +5,7 @@
 //! *Not done*: what a process of this machine's user cannot have (security contexts, limits of CPU and memory, other users), ephemeral
 //! containers, `exec`, `attach` and `port-forward`.
 
+mod admit;
 pub mod downward;
 pub mod env;
 pub mod facts;
@@ -54,6 +55,7 @@ use crate::{
     images::Images,
     key::Key,
     marks::{ClusterMark, Sweeper},
+    scheduler::resources::Resources,
     usage::{PodUsage, Usage},
     views::Views,
 };
@@ -84,8 +86,6 @@ pub struct KubeletOptions {
     pub claims: PathBuf,
     /// Where pods reach the API server.
     pub api_server: SocketAddr,
-    /// The certificates by which they trust it, in PEM.
-    pub authority: String,
     /// The programs that it can run.
     pub images: Arc<Images>,
     /// What every process carries.
@@ -131,6 +131,11 @@ impl Node {
     async fn stops(&self) {
         // The sender is ours.
         let _ = self.stopping.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// What pods can have of it.
+    fn allocatable(&self) -> Resources {
+        Resources::read(Some(&self.facts.allocatable))
     }
 
     fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
@@ -253,7 +258,6 @@ fn facts(options: &KubeletOptions) -> NodeFacts {
         name: options.name.clone(),
         address: options.range.address().into(),
         api_server: options.api_server,
-        authority: options.authority.clone(),
         allocatable: options.capacity.quantities(),
         claims: options.claims.clone(),
         environment: facts::inherited(),

@@ -23,7 +23,7 @@ mod remove;
 mod report;
 mod run;
 
-use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
@@ -39,7 +39,7 @@ use self::{
 };
 use super::{
     Node,
-    status::{Facts, is_sidecar},
+    status::{Facts, Verdict, is_sidecar},
 };
 use crate::{controller::pods::phase, key::Key};
 
@@ -70,11 +70,14 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(node: Arc<Node>, told: watch::Receiver<Told>) -> Self {
+    /// Of a pod that the node takes, or why it does not.
+    pub(super) fn new(node: Arc<Node>, told: watch::Receiver<Told>, refused: Option<Verdict>) -> Self {
         let pod = Arc::clone(&told.borrow().pod);
         let (uid, now) = (pod.uid().unwrap_or_default(), Timestamp::now());
         let facts = Facts {
-            containers: earlier::statuses(&pod, now),
+            // What will never run has no state.
+            containers: if refused.is_none() { earlier::statuses(&pod, now) } else { BTreeMap::new() },
+            verdict: refused,
             host_ip: node.options.range.address().to_string(),
             start_time: Some(now),
             ..Facts::default()
@@ -144,6 +147,10 @@ impl Worker {
     /// All containers from the first to the last; returns when none runs, with what they stood on.
     async fn contain(self: Arc<Self>, mut orders: Orders) -> Option<Arc<Ground>> {
         if is_over(&self.pod()) || self.is_done() {
+            return None;
+        }
+        if let Some(Verdict { reason, message, .. }) = self.board.read(|facts| facts.verdict.clone()) {
+            self.node.events.warning(self.reference.clone(), &reason, message);
             return None;
         }
         let ground = self.prepare(&mut orders).await?;
@@ -241,7 +248,7 @@ impl Worker {
 }
 
 /// Whether the API says that nothing of it runs or will.
-fn is_over(pod: &Pod) -> bool {
+pub(super) fn is_over(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Debug, path::PathBuf, sync::Arc, time::Dur
 
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::{Pod, ServiceAccount},
+    api::core::v1::{ConfigMap, Pod, ServiceAccount},
     apimachinery::pkg::api::resource::Quantity,
 };
 use kube::{
@@ -39,18 +39,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new() -> Self {
-        let server = ApiServer::start(Options::default()).await.unwrap();
+        let server = ApiServer::start(Options { service_accounts: true, ..Options::default() }).await.unwrap();
         let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
         let dir = tempfile::tempdir().unwrap();
-        let node = NodeFacts {
-            api_server: server.address(),
-            authority: server.kubeconfig().certificate_authority.unwrap(),
-            claims: dir.path().join("claims"),
-            ..facts()
-        };
+        let node = NodeFacts { api_server: server.address(), claims: dir.path().join("claims"), ..facts() };
         let (sources, node) = (Sources::new(client.clone(), &views), Arc::new(node));
         let world = Self { server, client, views, sources, node, dir, _tasks: tasks };
+        let authority = json!({"ca.crt": world.server.kubeconfig().certificate_authority.unwrap()});
+        world.make::<ConfigMap>(json!({"metadata": {"name": "kube-root-ca.crt"}, "data": authority})).await;
         world.make::<ServiceAccount>(json!({"metadata": {"name": "default"}})).await;
         world
     }
@@ -105,7 +102,6 @@ pub(super) fn facts() -> NodeFacts {
         name: "node-0".into(),
         address: [127, 20, 0, 1].into(),
         api_server: ([127, 0, 0, 1], 6443).into(),
-        authority: String::new(),
         allocatable: BTreeMap::from([quantity("cpu", "4"), quantity("memory", "8Gi")]),
         claims: PathBuf::new(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/root".into())]),

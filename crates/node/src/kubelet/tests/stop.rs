@@ -162,3 +162,32 @@ async fn a_pod_whose_volume_holds_too_much_is_evicted() {
     fixture.delete("large").await;
     fixture.nothing_is_left().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_was_bound_to_a_full_node_has_failed() {
+    let fixture = Fixture::start().await;
+    let asks = |name: &str, cpu: &str| {
+        let mut pod = pod(name, SERVE);
+        pod["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": cpu } });
+        pod
+    };
+    fixture.create(asks("first", "1500m")).await;
+    fixture.until("first", is_ready).await;
+    fixture.create(asks("second", "600m")).await;
+    let failed = |pod: Option<&Pod>| pod.is_some_and(|pod| phase(pod) == "Failed");
+    let waited = tokio::time::timeout(PATIENCE, await_condition(fixture.pods.clone(), "second", failed));
+    let status = waited.await.unwrap().unwrap().unwrap().status.unwrap();
+    assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
+    assert_eq!(status.container_statuses, None);
+    let wanted = "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000";
+    assert_eq!(status.message.as_deref(), Some(wanted));
+    fixture.events("second", |events| events.iter().any(|(reason, _)| reason == "OutOfcpu")).await;
+    // Who has gone needs nothing any more.
+    fixture.delete("first").await;
+    fixture.create(asks("third", "2")).await;
+    fixture.until("third", is_ready).await;
+    for name in ["second", "third"] {
+        fixture.delete(name).await;
+    }
+    fixture.nothing_is_left().await;
+}
