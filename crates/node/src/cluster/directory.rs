@@ -36,6 +36,9 @@ impl Directory {
         // Pods run elsewhere: every path that they are given is a whole one.
         let parent = absolute(&std::env::temp_dir())?;
         let data = data.map(absolute).transpose()?;
+        if let Some(path) = data.as_ref().filter(|path| path.exists() && !path.is_dir()) {
+            return Err(StartError::NoDirectory(path.clone()));
+        }
         let only_ours = Permissions::from_mode(0o700);
         let run = tempfile::Builder::new().prefix("kubewake-").permissions(only_ours).tempdir_in(&parent);
         let run = run.map_err(|source| StartError::Directory { path: parent, source })?.keep();

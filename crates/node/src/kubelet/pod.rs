@@ -21,6 +21,7 @@ mod launch;
 mod orders;
 mod remove;
 mod report;
+mod rivals;
 mod run;
 
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
@@ -119,6 +120,8 @@ impl Worker {
             ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
         };
         tokio::select! {
+            // What ended because the node stops is not finished.
+            biased;
             // The next start goes on with what is written now, such as exit codes.
             () = self.node.stops() => drop(tokio::time::timeout(LAST_WORD, self.flush()).await),
             () = self.finish(ground.as_deref()) => {}

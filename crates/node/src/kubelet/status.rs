@@ -20,6 +20,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 
+pub use self::conditions::WILDCARD;
+
 /// What a node knows of one of its pods.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {

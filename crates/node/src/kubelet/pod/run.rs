@@ -94,7 +94,11 @@ impl<'a> Run<'a> {
         worker.node.sweeper.sweep(self.mark.clone()).await;
         keeping.finish(&log).await;
         let reason = if code == 0 { "Completed" } else { "Error" };
-        self.ended(code, reason, self.message(&log, code));
+        let message = self.message(&log, code);
+        if code != 0 {
+            self.name_rivals(&message);
+        }
+        self.ended(code, reason, message);
         code
     }
 
