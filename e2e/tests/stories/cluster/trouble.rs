@@ -79,7 +79,10 @@ fn an_account_that_is_not_there_is_named() {
     let pod = shell("web", "exec sleep 600").replace("  containers:", "  serviceAccountName: nobody\n  containers:");
     let refused = kubectl.fails_with("create -f -", &pod);
     assert!(refused.contains(&why("web")), "{refused}");
-    kubectl.ok_with("apply -f -", &super::WEB.replace("      containers:", "      serviceAccountName: nobody\n      containers:"));
+    kubectl.ok_with(
+        "apply -f -",
+        &super::WEB.replace("      containers:", "      serviceAccountName: nobody\n      containers:"),
+    );
     eventually("its events say so", || {
         let events = kubectl.ok("get events -o jsonpath={.items[?(@.reason==\"FailedCreate\")].message}");
         events.contains("Error creating: pods \"web-") && events.contains("serviceaccount \"nobody\" not found")
