@@ -25,7 +25,7 @@ pub(crate) struct ServerArgs {
     /// Where to listen; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Where to write the administrator's kubeconfig
+    /// Where to write the administrator's kubeconfig; its directory is made if it is not there
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Keep objects and certificates here; in memory without it

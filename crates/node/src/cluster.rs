@@ -96,8 +96,6 @@ pub enum StartError {
     Taken { directory: PathBuf, block: u8 },
     #[error("the directory {path:?} cannot be used")]
     Directory { path: PathBuf, source: io::Error },
-    #[error("the data directory {0:?} is not a directory: name another, or one that is not there yet")]
-    NoDirectory(PathBuf),
     #[error("nobody would clean up after the cluster")]
     Guard(#[source] io::Error),
     #[error("the API server does not start")]

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kubewake_apiserver::server;
 use serde::{Deserialize, Serialize};
 
 use super::StartError;
@@ -36,9 +37,7 @@ impl Directory {
         // Pods run elsewhere: every path that they are given is a whole one.
         let parent = absolute(&std::env::temp_dir())?;
         let data = data.map(absolute).transpose()?;
-        if let Some(path) = data.as_ref().filter(|path| path.exists() && !path.is_dir()) {
-            return Err(StartError::NoDirectory(path.clone()));
-        }
+        server::check_data_dir(data.as_deref())?;
         let only_ours = Permissions::from_mode(0o700);
         let run = tempfile::Builder::new().prefix("kubewake-").permissions(only_ours).tempdir_in(&parent);
         let run = run.map_err(|source| StartError::Directory { path: parent, source })?.keep();

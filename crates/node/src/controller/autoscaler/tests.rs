@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    controller::testing::World,
+    testing::World,
     usage::{ContainerUsage, PodUsage},
 };
 

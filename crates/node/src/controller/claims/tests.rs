@@ -3,7 +3,7 @@ use kube::Api;
 use serde_json::json;
 
 use super::*;
-use crate::controller::testing::World;
+use crate::testing::World;
 
 fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
     claim.status.as_ref()?.phase.as_deref()

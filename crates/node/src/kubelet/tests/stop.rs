@@ -48,7 +48,7 @@ async fn who_keeps_nothing_of_its_container_ends_with_it() {
     fixture.run("daemon", &format!("(setsid env -i sh -c '{hide}' &); trap 'exit 0' TERM; sleep 1000 & wait")).await;
     fixture.until("daemon", is_ready).await;
     let id = || std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok();
-    super::super::testing::until("it runs", || id().is_some()).await;
+    crate::testing::until("it runs", || id().is_some()).await;
     fixture.delete("daemon").await;
     fixture.until_ended(id().unwrap()).await;
 }

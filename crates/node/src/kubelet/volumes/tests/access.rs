@@ -22,7 +22,7 @@ async fn client(kubeconfig: &Path) -> Client {
 
 #[tokio::test]
 async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod = world.pod("web", json!({}), json!({})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     assert_eq!(volumes.kubeconfig("main"), None);
@@ -49,7 +49,7 @@ async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
 
 #[tokio::test]
 async fn who_wants_no_token_has_none() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let none = json!({"automountServiceAccountToken": false});
     world.make::<ServiceAccount>(json!({"metadata": {"name": "quiet"}, "automountServiceAccountToken": false})).await;
     let quiet = json!({"serviceAccountName": "quiet"});
@@ -65,7 +65,7 @@ async fn who_wants_no_token_has_none() {
 
 #[tokio::test]
 async fn what_a_container_mounts_there_itself_wins() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let name = "kube-api-access-x2z4b";
     let namespace = json!({"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}});
     let sources = json!([{"serviceAccountToken": {"path": "token"}}, {"downwardAPI": {"items": [namespace]}}]);
@@ -80,7 +80,7 @@ async fn what_a_container_mounts_there_itself_wins() {
 
 #[tokio::test]
 async fn without_its_account_a_pod_waits() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let later = json!({"metadata": {"name": "later"}});
     world.make::<ServiceAccount>(later.clone()).await;
     let pod = world.pod("web", json!({}), json!({"serviceAccountName": "later"})).await;
@@ -98,7 +98,7 @@ async fn without_its_account_a_pod_waits() {
 
 #[tokio::test]
 async fn tokens_are_renewed_in_time() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let token = json!({"serviceAccountToken": {"path": "token", "expirationSeconds": 600}});
     let pod = pod(&world, "web", json!({"projected": {"sources": [token]}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
