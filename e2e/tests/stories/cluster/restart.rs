@@ -43,7 +43,8 @@ fn it_stops_whatever_its_pods_are_at_and_goes_on_with_them() {
     kubectl.ok("rollout status statefulset/db --timeout=60s");
     let claims = kubectl.ok("get persistentvolumeclaims");
     assert!(["Bound", "pvc-", "1Mi", "RWO"].iter().all(|word| claims.contains(word)), "{claims}");
-    assert!(kubectl.ok("get persistentvolumes").contains("default/data-db-0"));
+    let name = format!("{}/data-db-0", kubectl.namespace());
+    assert!(kubectl.ok("get persistentvolumes").contains(&name));
     eventually("all are where they stay", || {
         let pods = kubectl.ok("get pods");
         let all = ["CrashLoopBackOff", "Completed", "ImagePull", "CreateContainerConfigError"];

@@ -74,7 +74,8 @@ fn an_account_that_is_not_there_is_named() {
     let Some(kubectl) = cluster(&[]) else { return };
     let why = |name: &str| {
         let missing = "serviceaccount \"nobody\" not found";
-        format!("pods \"{name}\" is forbidden: error looking up service account default/nobody: {missing}")
+        let namespace = kubectl.namespace();
+        format!("pods \"{name}\" is forbidden: error looking up service account {namespace}/nobody: {missing}")
     };
     let pod = shell("web", "exec sleep 600").replace("  containers:", "  serviceAccountName: nobody\n  containers:");
     let refused = kubectl.fails_with("create -f -", &pod);
@@ -111,6 +112,7 @@ fn who_takes_a_port_from_all_is_named_to_the_others() {
         conditions == "True"
     });
     kubectl.ok_with("apply -f -", &python("victim", "$(POD_IP)", port));
-    let wanted = format!("Port {port} may be taken by pod default/greedy: Container main listens on 0.0.0.0:{port}");
+    let greedy = format!("{}/greedy", kubectl.namespace());
+    let wanted = format!("Port {port} may be taken by pod {greedy}: Container main listens on 0.0.0.0:{port}");
     eventually("its events name the other", || kubectl.ok("describe pod victim").contains(&wanted));
 }
