@@ -54,7 +54,7 @@ fn the_guard_is_not_part_of_a_cluster_that_its_own_is_within() {
     let mut child = guard.arg(inner.get_program()).args(inner.get_args()).arg("1000").spawn().unwrap();
     let line = format!("/proc/{}/cmdline", child.id());
     let end = Instant::now() + Duration::from_secs(60);
-    while std::fs::read_to_string(&line).unwrap() != "/bin/sleep\01000\0" {
+    while std::fs::read_to_string(&line).unwrap() != "/bin/sleep\x001000\0" {
         assert!(Instant::now() < end, "it does not start");
         std::thread::sleep(Duration::from_millis(5));
     }
