@@ -1,7 +1,8 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
+mod crds;
 mod protobuf;
 mod schemas;
 mod steps;
@@ -30,6 +31,8 @@ enum Task {
     Tidy,
     /// Makes the table by which the API server reads protobuf
     Protobuf(protobuf::Args),
+    /// Writes the definitions of the telemetry resources into deploy/crds
+    Crds,
     /// What continuous integration runs: format, lints, tests
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy => tidy::run(),
         Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
+        Task::Crds => crds::run(),
         Task::Schemas(args) => schemas::run(&args),
     }
 }

@@ -9,15 +9,13 @@ mod watcher;
 
 use std::{
     collections::BTreeSet,
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, model::Logs, mounted};
+use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, fingerprint, model::Logs, mounted};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 pub use self::console::Endpoints;
@@ -213,7 +211,7 @@ impl Service {
     /// Shows the document as the one that is in force, and says which one it is since the start.
     fn show_success(&self, text: &str) -> u64 {
         let number = self.engine.registry().reloads_applied.load(Ordering::Relaxed) + 1;
-        let revision = Revision { hash: hash(text), number, loaded_at: SystemTime::now() };
+        let revision = Revision { hash: fingerprint(text), number, loaded_at: SystemTime::now() };
         let pipelines = self.engine.overview().pipelines.clone();
         self.telemetry.update(|info| {
             info.phase = Phase::Ready;
@@ -229,17 +227,10 @@ impl Service {
         let reasons = error.reasons();
         tracing::error!(file = %self.path.display(), reasons = ?reasons,
             "the new configuration is refused; the one before stays in force");
-        let refused = RefusedRevision { hash: hash(text), refused_at: SystemTime::now(), reasons };
+        let refused = RefusedRevision { hash: fingerprint(text), refused_at: SystemTime::now(), reasons };
         self.telemetry.update(|info| info.refused = Some(refused.clone()));
         self.engine.registry().reloads_refused.fetch_add(1, Ordering::Release);
     }
-}
-
-/// Tells documents apart.
-fn hash(text: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }
 
 /// All files whose change is a change of the document.

@@ -32,4 +32,5 @@ mod value;
 mod tests;
 
 pub(crate) use document::document;
+pub use duration::{DurationError, parse_duration};
 pub(crate) use report::{Findings, Report};

@@ -18,6 +18,7 @@
 
 mod decode;
 mod expand;
+mod fingerprint;
 mod id;
 mod kubeconfig;
 mod load;
@@ -27,8 +28,11 @@ mod pattern;
 mod problem;
 mod secret;
 mod sources;
+pub mod written;
 mod yaml;
 
+pub use decode::{DurationError, parse_duration};
+pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};
 pub use kubeconfig::{Kubeconfig, KubeconfigError, Material};
 pub use load::{Loaded, load};

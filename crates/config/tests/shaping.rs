@@ -93,7 +93,7 @@ fn every_property_of_a_filter_is_understood() {
         Value::Array(vec![1.into(), 2.5.into(), true.into(), Value::KeyValueList(vec![("k".into(), "v".into())])]);
     let expected = Filter {
         spans: Selection {
-            include: Some(Match {
+            include: vec![Match {
                 services: strict(&["a", "b"]),
                 span_kinds: strict(&["SPAN_KIND_SERVER"]),
                 status_codes: strict(&["STATUS_CODE_ERROR", "STATUS_CODE_OK"]),
@@ -104,25 +104,63 @@ fn every_property_of_a_filter_is_understood() {
                     Library { name: strict(&["other"]).unwrap(), version: None },
                 ],
                 ..Match::default()
-            }),
+            }],
             exclude: vec![Match { span_names: regexp(&["^/health", "a{2}"]), ..Match::default() }],
         },
         logs: Selection {
-            include: Some(Match {
+            include: vec![Match {
                 severity_number: Some(SeverityNumber { min: 13, match_undefined: true }),
                 bodies: regexp(&["x"]),
                 severity_texts: regexp(&["ERR.*"]),
                 attributes: vec![like("a", "^b$")],
                 resources: vec![any("c")],
                 ..Match::default()
-            }),
+            }],
             exclude: vec![],
         },
         metrics: Selection {
-            include: Some(Match { metric_names: strict(&["m"]), resources: vec![any("r")], ..Match::default() }),
+            include: vec![Match { metric_names: strict(&["m"]), resources: vec![any("r")], ..Match::default() }],
             exclude: vec![
                 Match { metric_names: regexp(&["n"]), ..Match::default() },
                 Match { resources: vec![like("s", "t")], ..Match::default() },
+            ],
+        },
+    };
+    assert_eq!(filter, Processor::Filter(Box::new(expected)));
+}
+
+#[test]
+fn a_list_of_conditions_is_met_by_one_of_them() {
+    let filter = read(
+        "filter/x:
+  spans:
+    include: [{match_type: strict, span_names: [a]}, {match_type: regexp, services: [b]}]
+  logs:
+    exclude: [{match_type: strict, services: [c], bodies: [d]}]
+  metrics:
+    exclude:
+      - {match_type: strict, metric_names: [e], services: [f]}
+      - {match_type: strict, metric_names: [g]}",
+        "traces",
+    )
+    .unwrap();
+    let expected = Filter {
+        spans: Selection {
+            include: vec![
+                Match { span_names: strict(&["a"]), ..Match::default() },
+                Match { services: regexp(&["b"]), ..Match::default() },
+            ],
+            exclude: vec![],
+        },
+        logs: Selection {
+            include: vec![],
+            exclude: vec![Match { services: strict(&["c"]), bodies: strict(&["d"]), ..Match::default() }],
+        },
+        metrics: Selection {
+            include: vec![],
+            exclude: vec![
+                Match { metric_names: strict(&["e"]), services: strict(&["f"]), ..Match::default() },
+                Match { metric_names: strict(&["g"]), ..Match::default() },
             ],
         },
     };

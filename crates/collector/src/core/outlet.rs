@@ -143,7 +143,7 @@ impl Outlet {
         if !Arc::ptr_eq(&old.stats, &settings.stats) {
             old.stats.retire();
         }
-        for _ in 0..self.queue.resized(settings.queue.as_ref(), &settings.stats.queue_size) {
+        for _ in 0..self.queue.resized(settings.queue.as_ref(), &settings.stats.queue) {
             tokio::spawn(self.clone().work());
         }
     }
@@ -221,7 +221,7 @@ impl Outlet {
         settings: &OutletSettings,
         oversize: bool,
     ) -> Result<(), (Batch, Option<Waiter>)> {
-        match self.queue.push(batch, waiter, queue, oversize, &settings.stats.queue_size) {
+        match self.queue.push(batch, waiter, queue, oversize, &settings.stats.queue) {
             Pushed::In { start_worker } => {
                 if start_worker {
                     tokio::spawn(self.clone().work());
@@ -256,7 +256,8 @@ impl Outlet {
 
     /// Takes jobs from the queue until there are none.
     async fn work(self: Arc<Self>) {
-        while let Some(Job { batches, waiters, size }) = self.queue.next(|| self.settings().queue.clone()).await {
+        while let Some(Job { batches, waiters, size, since }) = self.queue.next(|| self.settings().queue.clone()).await
+        {
             let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
             for batch in batches {
@@ -268,7 +269,7 @@ impl Outlet {
             }
             let settings = self.settings();
             let sizer = settings.queue.as_ref().map(|queue| queue.sizer).unwrap_or_default();
-            self.queue.done(size, sizer, &settings.stats.queue_size);
+            self.queue.done(size, since, sizer, &settings.stats.queue);
             if let Some(rescue) = &self.rescue {
                 rescue.room();
             }
@@ -370,8 +371,8 @@ impl Outlet {
                 }
                 Err(error) => error,
             };
-            self.progress.failed(error.class);
-            settings.stats.progress.failed(error.class);
+            self.progress.failed(&error);
+            settings.stats.progress.failed(&error);
             let rescue = self.rescue.as_ref().filter(|_| error.retryable && !self.halted());
             match rescue.map(|rescue| rescue.failed(&error, silences)) {
                 Some(Next::HandOver) => return Err(error),

@@ -28,13 +28,14 @@ impl Mapper for Filter {
             Signal::Metrics => &self.0.metrics,
             Signal::Logs => &self.0.logs,
         };
-        if include.is_none() && exclude.is_empty() {
+        if include.is_empty() && exclude.is_empty() {
             return Mapped::unchanged(part);
         }
-        let mut include = matchers(include.as_slice());
+        let mut include = matchers(include);
         let mut exclude = matchers(exclude);
         let kept = retain(signal, &part.bytes, |record| {
-            include.iter_mut().all(|rule| rule.matches(record)) && !exclude.iter_mut().any(|rule| rule.matches(record))
+            (include.is_empty() || include.iter_mut().any(|rule| rule.matches(record)))
+                && !exclude.iter_mut().any(|rule| rule.matches(record))
         });
         kept.into()
     }

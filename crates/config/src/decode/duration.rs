@@ -1,10 +1,15 @@
 //! Durations as Go writes them.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 /// Why a text is no duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum DurationError {
+pub enum DurationError {
+    /// `-5s`
+    #[error("is negative")]
+    Negative,
     /// Empty, or not a number where one must be.
     #[error("is not a duration")]
     Invalid,
@@ -17,6 +22,15 @@ pub(crate) enum DurationError {
     /// More than about 292 years.
     #[error("is too long")]
     Overflow,
+}
+
+/// A text such as `1m30s`, `1.5h` or `500ms`, as documents have it.
+///
+/// # Errors
+///
+/// If it is none, or negative.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    u64::try_from(parse(text)?).map(Duration::from_nanos).map_err(|_| DurationError::Negative)
 }
 
 /// A text such as `1m30s`, `-1.5h`, `500ms` in nanoseconds. As in Go, only `0` needs no unit.

@@ -44,26 +44,41 @@ fn selection(
 ) -> Selection {
     let mut fields = Fields::of(at, report);
     let selection =
-        Selection { include: fields.get("include", read), exclude: fields.get("exclude", read).into_iter().collect() };
+        Selection { include: any(&mut fields, "include", read), exclude: any(&mut fields, "exclude", read) };
     refuse_statements(&mut fields, statements);
     fields.finish();
     selection
 }
 
+/// One set of conditions, or a list of them of which one must be met. The list is ours.
+fn any(fields: &mut Fields<'_, '_>, name: &'static str, read: fn(&Cursor<'_>, &Report) -> Option<Match>) -> Vec<Match> {
+    let Some(at) = fields.find(name) else { return Vec::new() };
+    match at.items() {
+        Some(items) => items.filter_map(|item| read(&item, fields.report)).collect(),
+        None => read(&at, fields.report).into_iter().collect(),
+    }
+}
+
 fn metrics(at: &Cursor<'_>, report: &Report) -> Option<Selection> {
     let mut fields = Fields::of(at, report);
     fields.get("regexp", matching::cache);
-    let exclude = fields.get("exclude", matching::metric_properties).unwrap_or_default();
-    let Match { metric_names, resources, .. } = exclude;
-    let by_name = Match { metric_names, ..Match::default() };
-    let by_resource = Match { resources, ..Match::default() };
+    let is_list = fields.place("exclude").items().is_some();
+    let exclude = any(&mut fields, "exclude", matching::metric_properties);
     let selection = Selection {
-        include: fields.get("include", matching::metric_properties),
-        exclude: [by_name, by_resource].into_iter().filter(|one| *one != Match::default()).collect(),
+        include: any(&mut fields, "include", matching::metric_properties),
+        exclude: if is_list { exclude } else { exclude.into_iter().flat_map(apart).collect() },
     };
     refuse_statements(&mut fields, &["resource", "metric", "datapoint"]);
     fields.finish();
     Some(selection)
+}
+
+/// The Collector drops metrics by their names, and those of resources, each by itself.
+fn apart(exclude: Match) -> impl Iterator<Item = Match> {
+    let Match { services, metric_names, resources, .. } = exclude;
+    let by_name = Match { metric_names, ..Match::default() };
+    let by_resource = Match { services, resources, ..Match::default() };
+    [by_name, by_resource].into_iter().filter(|one| *one != Match::default())
 }
 
 /// Conditions in OTTL, each where it stands.

@@ -54,6 +54,7 @@ pub(crate) fn span_properties(at: &Cursor<'_>, report: &Report) -> Option<Match>
 pub(crate) fn log_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
     let mut reader = Reader::of(at, report);
     let found = Match {
+        services: reader.texts("services"),
         bodies: reader.texts("bodies"),
         severity_texts: reader.texts("severity_texts"),
         severity_number: reader.fields.get("severity_number", severity_number),
@@ -69,6 +70,7 @@ pub(crate) fn log_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> 
 pub(crate) fn metric_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
     let mut reader = Reader::of(at, report);
     let found = Match {
+        services: reader.texts("services"),
         metric_names: reader.texts("metric_names"),
         resources: reader.attributes("resource_attributes"),
         ..Match::default()

@@ -4,7 +4,7 @@ use super::Match;
 
 /// `filter`
 ///
-/// Without `include` every record is kept, with it only what matches. What matches one of `exclude` is dropped in any case.
+/// Without `include` every record is kept, with it only what matches one of it. What matches one of `exclude` is dropped in any case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// `spans`
@@ -18,8 +18,8 @@ pub struct Filter {
 /// What is kept, and what of it is not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// `include`
-    pub include: Option<Match>,
+    /// `include`; none: everything.
+    pub include: Vec<Match>,
     /// `exclude`. For metrics a name and a resource attribute each exclude by themselves.
     pub exclude: Vec<Match>,
 }

@@ -14,7 +14,7 @@ use super::{
     Webhook,
     counters::{Outcome, Trouble},
     patch,
-    review::{self, NoReview, Review},
+    review::{NoReview, Review, Verdict},
     select,
     stamp::{self, Decision, Question},
 };
@@ -48,7 +48,7 @@ impl Webhook {
             Err(error) => {
                 let answer = match &error {
                     NoReview::Answerable { uid, .. } => {
-                        Answer { status: StatusCode::OK, body: review::allowed(uid, &[]) }
+                        Answer { status: StatusCode::OK, body: Verdict::pass().answer(uid, &[]) }
                     }
                     NoReview::Other(_) => {
                         Answer { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() }
@@ -116,7 +116,7 @@ impl Webhook {
                 Vec::new()
             }
         };
-        Answer { status: StatusCode::OK, body: review::allowed(&review.uid, &operations) }
+        Answer { status: StatusCode::OK, body: Verdict::Pass { operations }.answer(&review.uid, &[]) }
     }
 
     fn decide(&self, review: &Review) -> Result<Option<Decision>, stamp::BadObject> {

@@ -121,6 +121,7 @@ fn compile(source: &str, schema: &Schema, old: Option<&Schema>) -> Result<(Expre
 
 fn outcome(tree: &Ast, found: Option<&Schema>) -> Outcome {
     match (&tree.expr, found.map(|schema| &schema.shape)) {
+        (Expr::Select(select), _) if select.test => Outcome::Bool,
         (_, Some(Shape::Scalar(Scalar::Boolean))) | (Expr::Literal(LiteralValue::Boolean(_)), _) => Outcome::Bool,
         (_, Some(Shape::Scalar(Scalar::String))) if found.is_some_and(|schema| schema.rules.is_none()) => Outcome::Text,
         (Expr::Literal(LiteralValue::String(_)), _) => Outcome::Text,

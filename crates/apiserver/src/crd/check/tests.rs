@@ -217,6 +217,7 @@ fn rules_compile() {
     assert!(syntax[0].contains("compilation failed: ERROR: <input>:1:"), "{syntax:?}");
     let kind = rule_errors(json!({"rule": "self.size"}));
     assert!(kind[0].ends_with("cel expression must evaluate to a bool"));
+    assert!(rule_errors(json!({"rule": "has(self.size)"})).is_empty());
     assert!(
         rule_errors(json!({"rule": "self.size > 1", "messageExpression": "'too small: ' + string(self.size)"}))
             .is_empty()

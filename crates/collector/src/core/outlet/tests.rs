@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     fn size(&self) -> u64 {
-        read(&self.stats.queue_size)
+        self.stats.queue.size()
     }
 
     /// Whole seconds between the attempts.
@@ -261,7 +261,7 @@ async fn a_destination_that_goes_takes_its_gauges_along() {
     let elsewhere = Arc::<ExporterStats>::default();
     f.reconfigure(|s| s.stats = elsewhere.clone()).await;
     assert_eq!((f.size(), read(&f.stats.queue_capacity)), (0, 0));
-    assert_eq!((read(&elsewhere.queue_size), read(&elsewhere.queue_capacity)), (1, 10));
+    assert_eq!((elsewhere.queue.size(), read(&elsewhere.queue_capacity)), (1, 10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,11 +16,12 @@ fn what_is_not_meant_is_not_copied_and_what_is_goes() {
     let nothing = filter(Selection::default()).map(Signal::Traces, &request);
     assert_eq!(nothing.bytes.as_ptr(), request.bytes.as_ptr());
     // The spans of these requests have no name.
-    let others = filter(Selection { include: None, exclude: vec![named("x")] }).map(Signal::Traces, &request);
+    let others = filter(Selection { include: Vec::new(), exclude: vec![named("x")] }).map(Signal::Traces, &request);
     assert_eq!(others.bytes.as_ptr(), request.bytes.as_ptr());
-    let all = filter(Selection { include: None, exclude: vec![named("x"), named("")] }).map(Signal::Traces, &request);
+    let all =
+        filter(Selection { include: Vec::new(), exclude: vec![named("x"), named("")] }).map(Signal::Traces, &request);
     assert_eq!((all.items, all.bytes.len()), (0, 0));
-    let included = filter(Selection { include: Some(named("")), exclude: Vec::new() }).map(Signal::Traces, &request);
+    let included = filter(Selection { include: vec![named("")], exclude: Vec::new() }).map(Signal::Traces, &request);
     assert_eq!(numbers_in(&included.bytes), [0, 1, 2]);
     assert!(Arc::strong_count(&request.charge) == 1);
 }

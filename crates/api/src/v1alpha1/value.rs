@@ -1,0 +1,79 @@
+//! Values that stand in a resource or somewhere else.
+
+use std::fmt;
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A text that stands here, or in a Secret or a ConfigMap.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
+pub struct ValueType {
+    /// The text itself. Whoever may read this resource can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 131072))]
+    pub value: Option<String>,
+    /// Where the text stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_from: Option<ValueFrom>,
+}
+
+/// Where a text stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.secretKeyRef) != has(self.configMapKeyRef)",
+    "set either `secretKeyRef` or `configMapKeyRef`"
+))]
+pub struct ValueFrom {
+    /// A key of a Secret. Whoever names a Secret here must be allowed to read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_key_ref: Option<KeyRef>,
+    /// A key of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_key_ref: Option<KeyRef>,
+}
+
+/// A key of a Secret or a ConfigMap. When its value changes, the pipeline follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyRef {
+    /// The name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The namespace of the object.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// The key in its `data`.
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+}
+
+impl ValueType {
+    /// A text that stands in the resource.
+    pub fn inline(text: impl Into<String>) -> Self {
+        Self { value: Some(text.into()), value_from: None }
+    }
+
+    /// A text that stands in a Secret.
+    pub fn secret(namespace: &str, name: &str, key: &str) -> Self {
+        let reference = KeyRef { name: name.into(), namespace: namespace.into(), key: key.into() };
+        Self { value: None, value_from: Some(ValueFrom { secret_key_ref: Some(reference), config_map_key_ref: None }) }
+    }
+
+    /// A text that stands in a ConfigMap.
+    pub fn config_map(namespace: &str, name: &str, key: &str) -> Self {
+        let reference = KeyRef { name: name.into(), namespace: namespace.into(), key: key.into() };
+        Self { value: None, value_from: Some(ValueFrom { secret_key_ref: None, config_map_key_ref: Some(reference) }) }
+    }
+}
+
+/// Does not show a text that stands here: it may be a password.
+impl fmt::Debug for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.value.as_ref().map(|_| "***");
+        f.debug_struct("ValueType").field("value", &value).field("value_from", &self.value_from).finish()
+    }
+}

@@ -1,0 +1,164 @@
+//! A pipeline that can work as it is written.
+
+use jiff::Timestamp;
+use kubewake_config::{Secret, written};
+
+use crate::{
+    Problem, Signal,
+    pipeline::{Filter, Input, Pipeline},
+    v1alpha1::Protocol,
+};
+
+/// A pipeline that passed all checks. It can be rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Valid {
+    pub(crate) signal: Signal,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    pub(crate) paused: bool,
+    pub(crate) input: Input,
+    pub(crate) filter: Vec<Filter>,
+    pub(crate) sampling: Sampling,
+    pub(crate) output: Output,
+    pub(crate) backend: String,
+    pub(crate) warnings: Vec<Problem>,
+    pub(crate) expires: Option<Timestamp>,
+}
+
+impl Valid {
+    /// What flows through it.
+    pub fn signal(&self) -> Signal {
+        self.signal
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The generation that was checked.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Nothing flows because it says so.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether it is part of a document: one that is paused, or takes nothing, is not.
+    pub fn is_rendered(&self) -> bool {
+        !self.paused && self.input.enabled
+    }
+
+    /// Whether it needs the collectors in which whole traces wait.
+    pub fn is_sticky(&self) -> bool {
+        self.sampling.tail.is_some()
+    }
+
+    /// Where it sends to, as a status may say it: never anything that stands in a Secret.
+    pub fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// What is allowed but unwise about it.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
+    /// When the first of its certificates expires that is valid now. It has to be checked again then.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.expires
+    }
+
+    /// The id of its section in documents: `traces/backend` in `service::pipelines`.
+    pub fn pipeline_id(&self) -> String {
+        format!("{}/{}", self.signal, self.name)
+    }
+
+    /// What the ids of its components end with: `traces-backend`.
+    pub fn component_name(&self) -> String {
+        format!("{}-{}", self.signal, self.name)
+    }
+}
+
+/// A text of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// One that may stand in it.
+    Open(String),
+    /// One that must not: a key of the Secret that collectors read.
+    Hidden { key: String, text: Secret },
+}
+
+/// The name of a key in the Secret that collectors read.
+///
+/// It names the revision of what is in it, so that what a key holds never changes: the resource with its generation, and the revision of the object that the
+/// text stands in.
+pub(crate) fn key(pipeline: &Pipeline, field: &str, revision: Option<&str>) -> String {
+    let word =
+        |text: &str, most: usize| -> String { text.chars().filter(char::is_ascii_alphanumeric).take(most).collect() };
+    let Pipeline { signal, name, uid, generation, .. } = pipeline;
+    let mut key = format!("{signal}.{name}.{field}.{}-g{generation}", word(uid, 8));
+    if let Some(revision) = revision {
+        key.push_str("-r");
+        key.push_str(&word(revision, 64));
+    }
+    key
+}
+
+/// Which traces are kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sampling {
+    pub(crate) percentage: Option<f64>,
+    pub(crate) tail: Option<written::TailSampling>,
+}
+
+/// Where to send to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub(crate) protocol: Protocol,
+    pub(crate) endpoint: Piece,
+    /// The endpoint is the whole URL, with its path.
+    pub(crate) is_whole: bool,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) authentication: Option<Authentication>,
+    pub(crate) headers: Vec<(String, Piece)>,
+    pub(crate) sending: crate::settings::Sending,
+}
+
+/// How a connection is secured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tls {
+    pub(crate) insecure: bool,
+    pub(crate) insecure_skip_verify: bool,
+    pub(crate) ca: Option<Piece>,
+    pub(crate) pair: Option<(Piece, Piece)>,
+    pub(crate) server_name_override: Option<String>,
+}
+
+/// Who we are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Authentication {
+    Basic {
+        user: Piece,
+        password: Piece,
+    },
+    Bearer {
+        token: Piece,
+    },
+    OAuth2 {
+        token_url: Piece,
+        client_id: Piece,
+        client_secret: Piece,
+        scopes: Vec<String>,
+        params: std::collections::BTreeMap<String, String>,
+        tls: Option<Tls>,
+    },
+}

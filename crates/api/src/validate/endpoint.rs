@@ -1,0 +1,91 @@
+//! Addresses and URLs.
+
+/// What an endpoint says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    /// `host:port`
+    pub(super) authority: String,
+    /// Whether it is `https://` or `http://`, if it says so.
+    pub(super) secure: Option<bool>,
+}
+
+const GRPC_HELP: &str = "write it as host:port, such as backend.example.com:4317";
+const HTTP_HELP: &str = "write it as a whole URL, such as https://backend.example.com:4318";
+
+/// The address of a gRPC server.
+pub(super) fn grpc(text: &str) -> Result<Address, String> {
+    let (secure, rest) = scheme(text).map_err(|what| format!("{what}; {GRPC_HELP}"))?;
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#']) {
+        return Err(format!("has a path, which gRPC has no use for; {GRPC_HELP}"));
+    }
+    match self::authority(authority).map_err(|what| format!("{what}; {GRPC_HELP}"))? {
+        Some(_) => Ok(Address { authority: authority.to_owned(), secure }),
+        None => Err(format!("has no port; {GRPC_HELP}")),
+    }
+}
+
+/// A URL that requests can go to; whether it is `https://`.
+pub(super) fn url(text: &str) -> Result<bool, String> {
+    let (secure, rest) = scheme(text).map_err(|what| format!("{what}; {HTTP_HELP}"))?;
+    let secure = secure.ok_or_else(|| format!("does not begin with https:// or http://; {HTTP_HELP}"))?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    self::authority(authority).map_err(|what| format!("{what}; {HTTP_HELP}"))?;
+    if text.contains('#') {
+        return Err(format!("has a fragment (#), which is never sent; {HTTP_HELP}"));
+    }
+    Ok(secure)
+}
+
+/// Takes the scheme off.
+fn scheme(text: &str) -> Result<(Option<bool>, &str), &'static str> {
+    if text.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
+        return Err("has spaces, control characters or characters beyond ASCII in it");
+    }
+    match text.split_once("://") {
+        None => Ok((None, text)),
+        Some(("https", rest)) => Ok((Some(true), rest)),
+        Some(("http", rest)) => Ok((Some(false), rest)),
+        Some(_) => Err("has a scheme that is neither https nor http"),
+    }
+}
+
+/// Checks `host` or `host:port`; says the port.
+fn authority(text: &str) -> Result<Option<u16>, &'static str> {
+    if text.contains('@') {
+        return Err("has a user in it; credentials stand in `authentication`");
+    }
+    let (host, port) = match text.strip_prefix('[') {
+        Some(inner) => {
+            let (address, after) = inner.split_once(']').ok_or("has a bracket that is not closed")?;
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err("has something in brackets that is no IPv6 address");
+            }
+            match after.strip_prefix(':') {
+                Some(port) => ("v6", Some(port)),
+                None if after.is_empty() => ("v6", None),
+                None => return Err("has something behind its brackets that is no port"),
+            }
+        }
+        None => match text.split_once(':') {
+            Some((_, port)) if port.contains(':') => {
+                return Err("has too many colons; an IPv6 address goes in brackets");
+            }
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() {
+        return Err("names no host");
+    }
+    if host.len() > 253 || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        return Err("has characters in its host that a host cannot have");
+    }
+    match port {
+        None => Ok(None),
+        Some(port) => match port.parse::<u16>() {
+            Ok(number) if number > 0 && !port.starts_with('+') => Ok(Some(number)),
+            _ => Err("has a port that is no number from 1 to 65535"),
+        },
+    }
+}

@@ -1,0 +1,391 @@
+//! What is refused, in which words, and what is only warned about.
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    Found, Reference,
+    v1alpha1::{LogPipeline, MetricPipeline, TracePipeline},
+};
+
+fn now() -> Timestamp {
+    "2026-06-01T00:00:00Z".parse().unwrap()
+}
+
+fn traces(spec: Value) -> Pipeline {
+    Pipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()))
+}
+
+fn otlp(more: Value) -> Pipeline {
+    let mut otlp = json!({"endpoint": {"value": "backend:4317"}});
+    otlp.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    traces(json!({"output": {"otlp": otlp}}))
+}
+
+/// `reason path: message` of each.
+fn said(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(|problem| format!("{} {problem}", problem.reason)).collect()
+}
+
+fn refused(pipeline: &Pipeline, resolved: &Resolved) -> Vec<String> {
+    said(&validate(pipeline, resolved, now()).expect_err("it was taken"))
+}
+
+fn warned(pipeline: &Pipeline, resolved: &Resolved) -> Vec<String> {
+    let valid = validate(pipeline, resolved, now()).unwrap_or_else(|problems| panic!("{:?}", said(&problems)));
+    said(valid.warnings())
+}
+
+#[track_caller]
+fn is_refused(pipeline: &Pipeline, words: &str) {
+    let problems = refused(pipeline, &Resolved::new());
+    assert!(problems.len() == 1 && problems[0].contains(words), "{problems:?}");
+}
+
+fn secret(key: &str) -> Value {
+    json!({"valueFrom": {"secretKeyRef": {"name": "s", "namespace": "n", "key": key}}})
+}
+
+fn at(key: &str) -> Reference {
+    Reference::of(&crate::v1alpha1::ValueType::secret("n", "s", key)).unwrap()
+}
+
+#[test]
+fn endpoints_are_refused_for_what_is_wrong_with_them() {
+    let grpc = |text: &str| otlp(json!({"endpoint": {"value": text}}));
+    let http = |text: &str| otlp(json!({"protocol": "http", "endpoint": {"value": text}}));
+    for (pipeline, words) in [
+        (grpc("backend"), "EndpointInvalid spec.output.otlp.endpoint: has no port; write it as host:port"),
+        (grpc("backend:0"), "has a port that is no number from 1 to 65535"),
+        (grpc("backend:99999"), "has a port that is no number"),
+        (grpc("backend:http"), "has a port that is no number"),
+        (grpc("::1:4317"), "an IPv6 address goes in brackets"),
+        (grpc("[::1:4317"), "a bracket that is not closed"),
+        (grpc("[::x]:4317"), "no IPv6 address"),
+        (grpc("back end:4317"), "has spaces"),
+        (grpc("unix:///socket"), "has a scheme that is neither https nor http"),
+        (grpc("https://backend:4317/v1/traces"), "has a path"),
+        (grpc("https://me:secret@backend:4317"), "credentials stand in `authentication`"),
+        (grpc(":4317"), "names no host"),
+        (grpc("a/b:4317"), "has a path"),
+        (grpc("ü:4317"), "beyond ASCII"),
+        (grpc(""), "SpecInvalid spec.output.otlp.endpoint: is empty"),
+        (http("backend:4318"), "does not begin with https:// or http://; write it as a whole URL"),
+        (http("https://"), "names no host"),
+        (http("https://backend:x/"), "has a port that is no number"),
+        (http("https://backend/#a"), "has a fragment"),
+        (
+            otlp(json!({"path": "/x"})),
+            "EndpointInvalid spec.output.otlp.path: has a meaning only with `protocol: http`",
+        ),
+        (
+            otlp(json!({"protocol": "http", "endpoint": {"value": "http://b"}, "path": "/a b"})),
+            "spec.output.otlp.path: must be a path",
+        ),
+    ] {
+        is_refused(&pipeline, words);
+    }
+    for text in
+        ["backend:4317", "https://backend.example.com:4317/", "http://10.0.0.1:4317", "[2001:db8::1]:4317", " a_b:1 "]
+    {
+        assert!(validate(&grpc(text), &Resolved::new(), now()).is_ok(), "{text}");
+    }
+    for text in ["http://backend", "https://backend:4318/base/?key=1", "https://[::1]/"] {
+        assert!(validate(&http(text), &Resolved::new(), now()).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_stands_elsewhere_is_named_when_it_is_not_there() {
+    let pipeline =
+        otlp(json!({"endpoint": secret("endpoint"), "authentication": {"bearer": {"token": secret("token")}}}));
+    let both = refused(&pipeline, &Resolved::new());
+    assert_eq!(
+        both,
+        [
+            "SecretMissing spec.output.otlp.endpoint: Secret n/s does not exist",
+            "SecretMissing spec.output.otlp.authentication.bearer.token: Secret n/s does not exist"
+        ]
+    );
+    let with = |token: Found| Resolved::new().with(at("endpoint"), Found::text("b:1", "1")).with(at("token"), token);
+    for (found, words) in [
+        (Found::NoKey, "SecretMissing spec.output.otlp.authentication.bearer.token: Secret n/s has no key `token`"),
+        (
+            Found::bytes(&[0xff], "1"),
+            "SecretInvalid spec.output.otlp.authentication.bearer.token: the key `token` of Secret n/s is not UTF-8 text",
+        ),
+        (Found::text("\n", "1"), "SecretInvalid spec.output.otlp.authentication.bearer.token: is empty"),
+        (
+            Found::text("x".repeat(20_000), "1"),
+            "SecretInvalid spec.output.otlp.authentication.bearer.token: is longer than 16384 bytes",
+        ),
+        (
+            Found::text("a\nb", "1"),
+            "AuthenticationInvalid spec.output.otlp.authentication.bearer.token: has control characters in it, which cannot be sent",
+        ),
+        (
+            Found::Unreadable("forbidden".into()),
+            "SecretUnreadable spec.output.otlp.authentication.bearer.token: Secret n/s cannot be read: forbidden",
+        ),
+    ] {
+        assert_eq!(refused(&pipeline, &with(found)), [words]);
+    }
+    // Admission does not ask what is there.
+    assert_eq!(validate_spec(&pipeline, now()), Review::default());
+    let valid = validate(&pipeline, &with(Found::text("t\r\n", "7")), now()).unwrap();
+    assert_eq!(valid.backend(), "Secret n/s");
+    assert_eq!(pipeline.references().len(), 2);
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let pipeline = otlp(json!({
+        "endpoint": {"value": "backend"},
+        "timeout": "5",
+        "retry": {"initialInterval": "1m", "maxInterval": "1s", "maxElapsedTime": "-1s"},
+        "queue": {"sizeBytes": 2_097_152, "batch": {"minSizeBytes": 3_000_000, "flushTimeout": "0s"}},
+        "headers": [{"name": "X", "value": "1"}, {"name": "x", "value": "2"}, {"name": "a b", "value": "c"}],
+        "tls": {"cert": {"value": "x"}},
+    }));
+    let problems = refused(&pipeline, &Resolved::new());
+    let expected = [
+        "EndpointInvalid spec.output.otlp.endpoint: has no port",
+        "TlsInvalid spec.output.otlp.tls: `cert` and `key` go together",
+        "AuthenticationInvalid spec.output.otlp.headers[1].name: is there twice",
+        "AuthenticationInvalid spec.output.otlp.headers[2].name: has characters",
+        "SettingInvalid spec.output.otlp.timeout: has no unit",
+        "SettingInvalid spec.output.otlp.retry.maxElapsedTime: is negative",
+        "SettingInvalid spec.output.otlp.retry.initialInterval: is longer than `maxInterval`",
+        "SettingInvalid spec.output.otlp.queue.batch.flushTimeout: must be positive",
+        "SettingInvalid spec.output.otlp.queue.batch.minSizeBytes: is greater than `sizeBytes`",
+    ];
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    for (problem, expected) in problems.iter().zip(expected) {
+        assert!(problem.starts_with(expected), "{problem} is not {expected}");
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let tls = |endpoint: &str, tls: Value| otlp(json!({"endpoint": {"value": endpoint}, "tls": tls}));
+    is_refused(
+        &tls("https://b:1", json!({"insecure": true})),
+        "TlsInvalid spec.output.otlp.tls.insecure: says that there is no TLS",
+    );
+    let token = json!({"headers": [{"name": "authorization", "value": "x"}],
+        "authentication": {"basic": {"user": {"value": "u"}, "password": secret("p")}}});
+    let resolved = Resolved::new().with(at("p"), Found::text("p", "1"));
+    let problems = refused(&otlp(token), &resolved);
+    assert!(problems[0].contains("headers[0].name: is what `authentication` sets"), "{problems:?}");
+    let user = json!({"authentication": {"basic": {"user": {"value": "a:b"}, "password": secret("p")}}});
+    assert!(refused(&otlp(user), &resolved)[0].contains("basic.user: has a `:` in it"));
+    // What the schema would not let through.
+    let both = json!({"authentication": {"bearer": {"token": {"value": "x"}}, "basic": {"user": {"value": "u"}, "password": {"value": "p"}}}});
+    is_refused(&otlp(both), "SpecInvalid spec.output.otlp.authentication: set exactly one");
+    is_refused(
+        &otlp(json!({"endpoint": {}})),
+        "SpecInvalid spec.output.otlp.endpoint: set either `value` or `valueFrom`",
+    );
+    is_refused(&otlp(json!({"endpoint": {"valueFrom": {}}})), "endpoint.valueFrom: set either `secretKeyRef`");
+    is_refused(&traces(json!({"output": {}})), "SpecInvalid spec.output: an output must be set");
+    let mut named = otlp(json!({}));
+    named.name = "x".repeat(64);
+    is_refused(&named, "NameInvalid metadata.name: must have at most 63 characters");
+}
+
+#[test]
+fn what_is_unwise_is_warned_about() {
+    let pipeline = otlp(json!({"endpoint": {"value": "http://b:1"},
+        "authentication": {"bearer": {"token": {"value": "topsecret"}}}}));
+    let warnings = warned(&pipeline, &Resolved::new());
+    assert!(warnings[0].contains("bearer.token: stands in the resource"), "{warnings:?}");
+    assert!(warnings[1].contains("authentication: is sent without TLS"), "{warnings:?}");
+    assert!(!warnings.concat().contains("topsecret"));
+    let believing = otlp(json!({"tls": {"insecureSkipVerify": true}}));
+    assert!(warned(&believing, &Resolved::new())[0].contains("insecureSkipVerify: believes whoever answers"));
+    let spec = json!({"input": {"otlp": {"enabled": false}}, "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
+    let deaf = Pipeline::from(&LogPipeline::new("deaf", serde_json::from_value(spec).unwrap()));
+    assert!(warned(&deaf, &Resolved::new())[0].contains("spec.input.otlp.enabled: is false"));
+    assert!(!validate(&deaf, &Resolved::new(), now()).unwrap().is_rendered());
+}
+
+/// A certificate that is valid for days from now on, and its key.
+fn certificate(from: i64, until: i64) -> (String, String) {
+    let day = |days: i64| {
+        let seconds = (now() + SignedDuration::from_hours(24 * days)).as_second();
+        rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(u64::try_from(seconds).unwrap())
+    };
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["backend".to_owned()]).unwrap();
+    (params.not_before, params.not_after) = (day(from), day(until));
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+fn identified(cert: &str, key: &str) -> (Pipeline, Resolved) {
+    let pipeline = otlp(json!({"tls": {"cert": secret("cert"), "key": secret("key")}}));
+    (pipeline, Resolved::new().with(at("cert"), Found::text(cert, "1")).with(at("key"), Found::text(key, "1")))
+}
+
+#[test]
+fn certificates_are_read_and_their_time_is_told() {
+    let refused = |cert: &str, key: &str| {
+        let (pipeline, resolved) = identified(cert, key);
+        super::tests::refused(&pipeline, &resolved).join("\n")
+    };
+    let (good, key) = certificate(-1, 100);
+    let (other, _) = certificate(-1, 100);
+    let path = "spec.output.otlp.tls";
+    assert_eq!(refused(&other, &key), format!("TlsInvalid {path}: `cert` and `key` do not belong together"));
+    assert!(refused("nothing", &key).starts_with(&format!("TlsInvalid {path}.cert: holds no certificate in PEM")));
+    assert!(refused(&good, "nothing").starts_with(&format!("TlsInvalid {path}.key: holds no private key in PEM")));
+    assert!(refused(&good.replace('M', "*"), &key).contains("cert: has a PEM section that is not valid base64"));
+    let (old, old_key) = certificate(-9, -1);
+    assert_eq!(
+        refused(&old, &old_key),
+        format!("CertificateExpired {path}.cert: the certificate expired at 2026-05-31T00:00:00Z")
+    );
+    let (young, young_key) = certificate(1, 9);
+    assert!(refused(&young, &young_key).contains("is not valid before 2026-06-02T00:00:00Z"));
+    // One in the middle of the chain counts, too.
+    assert!(refused(&format!("{good}{old}"), &key).contains("expired at"));
+
+    let (pipeline, resolved) = identified(&good, &key);
+    let valid = validate(&pipeline, &resolved, now()).unwrap();
+    assert_eq!((valid.warnings(), valid.expires()), ([].as_slice(), Some(now() + SignedDuration::from_hours(2400))));
+    let (soon, soon_key) = certificate(-9, 14);
+    let (pipeline, resolved) = identified(&soon, &soon_key);
+    let expected = format!("CertificateExpiresSoon {path}.cert: the certificate expires at 2026-06-15T00:00:00Z");
+    assert_eq!(warned(&pipeline, &resolved), [expected]);
+}
+
+#[test]
+fn every_certificate_of_a_bundle_is_read() {
+    let authorities = |text: &str| {
+        let pipeline = otlp(json!({"tls": {"ca": secret("ca")}}));
+        (pipeline, Resolved::new().with(at("ca"), Found::text(text, "1")))
+    };
+    let (good, _) = certificate(-1, 100);
+    let (old, _) = certificate(-9, -1);
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let (pipeline, resolved) = authorities(&format!("{good}{broken}"));
+    assert!(refused(&pipeline, &resolved)[0].contains("tls.ca: its certificate number 2 cannot be read"));
+    let (pipeline, resolved) = authorities(&old);
+    assert!(
+        refused(&pipeline, &resolved)[0]
+            .starts_with("CertificateExpired spec.output.otlp.tls.ca: the authority expired")
+    );
+    // As long as one of them is valid the others do no harm.
+    let (pipeline, resolved) = authorities(&format!("{old}{good}"));
+    assert!(warned(&pipeline, &resolved)[0].contains("1 of its 2 certificates are not valid now"));
+    let (mut pipeline, resolved) = authorities(&good);
+    pipeline.output.as_mut().unwrap().tls.as_mut().unwrap().insecure = true;
+    assert!(refused(&pipeline, &resolved)[0].contains("has certificates, and there is no TLS"));
+}
+
+fn with(field: &str, value: Value) -> Pipeline {
+    let mut spec = json!({"output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
+    spec[field] = value;
+    traces(spec)
+}
+
+#[test]
+fn selections_are_refused_for_what_is_wrong_with_them() {
+    let many: Vec<Value> = (0..3).map(|_| json!({"matchType": "regexp", "spanNames": vec!["a"; 100]})).collect();
+    for (pipeline, words) in [
+        (with("filter", json!([{"matchType": "regexp"}])), "FilterInvalid spec.filter[0]: has no condition"),
+        (
+            with("filter", json!([{"matchType": "regexp", "spanNames": ["a", "("]}])),
+            "spec.filter[0].spanNames[1]: is no regular expression",
+        ),
+        (
+            with("filter", json!([{"matchType": "regexp", "resources": [{"key": "k", "value": "["}]}])),
+            "spec.filter[0].resources[0].value",
+        ),
+        (with("filter", json!([{"attributes": [{"key": ""}]}])), "spec.filter[0].attributes[0].key: is empty"),
+        (with("filter", Value::Array(many)), "spec.filter: has 300 expressions"),
+        (
+            with("input", json!({"namespaces": {"include": ["a"], "exclude": ["b"]}})),
+            "InputInvalid spec.input.namespaces: set either",
+        ),
+        (
+            with("input", json!({"namespaces": {"include": ["a.b"]}})),
+            "spec.input.namespaces.include[0]: is not the name",
+        ),
+        (
+            with("input", json!({"workloads": {"exclude": [{"kind": "Pod", "name": "-a", "namespace": "B"}]}})),
+            "exclude[0]",
+        ),
+    ] {
+        let problems = refused(&pipeline, &Resolved::new());
+        assert!(problems[0].contains(words), "{words} {problems:?}");
+    }
+    let spec = json!({"filter": [{"matchType": "regexp", "metricNames": ["("]}], "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
+    is_refused(
+        &Pipeline::from(&MetricPipeline::new("m", serde_json::from_value(spec).unwrap())),
+        "spec.filter[0].metricNames[0]",
+    );
+}
+
+#[test]
+fn samplings_are_refused_for_what_is_wrong_with_them() {
+    let tail = |policy: Value| with("sampling", json!({"tail": {"policies": [policy]}}));
+    let path = "SamplingInvalid spec.sampling.tail.policies[0]";
+    for (pipeline, words) in [
+        (
+            with("sampling", json!({"percentage": 100.5})),
+            "SamplingInvalid spec.sampling.percentage: must be from 0 to 100".to_owned(),
+        ),
+        (with("sampling", json!({"percentage": 1e-30})), "must be from 0 to 100".to_owned()),
+        (with("sampling", json!({"tail": {"policies": []}})), "policies: must hold at least one policy".to_owned()),
+        (
+            with("sampling", json!({"tail": {"decisionWait": "x", "policies": [{"name": "a", "alwaysSample": {}}]}})),
+            "tail.decisionWait: is not a duration".to_owned(),
+        ),
+        (
+            with(
+                "sampling",
+                json!({"tail": {"policies": [{"name": "a", "alwaysSample": {}}, {"name": "a", "traceFlags": {}}]}}),
+            ),
+            "policies[1].name: is the name of another policy".to_owned(),
+        ),
+        (tail(json!({"name": "a"})), format!("{path}: a policy has exactly one rule")),
+        (tail(json!({"name": "", "alwaysSample": {}})), format!("{path}.name: is empty")),
+        (
+            tail(json!({"name": "a", "latency": {"thresholdMs": 5, "upperThresholdMs": 5}})),
+            format!("{path}.latency.upperThresholdMs: must be greater"),
+        ),
+        (
+            tail(json!({"name": "a", "numericAttribute": {"key": "k"}})),
+            format!("{path}.numericAttribute: has no bound"),
+        ),
+        (
+            tail(json!({"name": "a", "numericAttribute": {"key": "k", "minValue": 5, "maxValue": 4}})),
+            "`minValue` is greater".to_owned(),
+        ),
+        (
+            tail(json!({"name": "a", "stringAttribute": {"key": "k", "values": ["("], "enabledRegexMatching": true}})),
+            format!("{path}.stringAttribute.values[0]: is no regular expression"),
+        ),
+        (
+            tail(json!({"name": "a", "spanCount": {"minSpans": 5, "maxSpans": 4}})),
+            format!("{path}.spanCount.maxSpans: must not be less"),
+        ),
+        (
+            tail(
+                json!({"name": "a", "and": {"andSubPolicy": [{"name": "b", "not": {"notSubPolicy": {"name": "c"}}}]}}),
+            ),
+            format!("{path}.and.andSubPolicy[0].not.notSubPolicy: a policy has"),
+        ),
+        (
+            tail(json!({"name": "a", "composite": {"maxTotalSpansPerSecond": 5,
+                "compositeSubPolicy": [{"name": "b", "alwaysSample": {}}], "rateAllocation": [{"policy": "c", "percent": 5}]}})),
+            format!("{path}.composite.rateAllocation[0].policy: names none"),
+        ),
+    ] {
+        let problems = refused(&pipeline, &Resolved::new());
+        assert!(problems[0].contains(&words), "{words} {problems:?}");
+    }
+    assert!(warned(&with("sampling", json!({"percentage": 0})), &Resolved::new())[0].contains("is 0: nothing is kept"));
+}

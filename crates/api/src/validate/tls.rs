@@ -1,0 +1,235 @@
+//! Certificates and keys.
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::{
+    RootCertStore,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{Error as PemError, PemObject},
+    },
+    sign::CertifiedKey,
+};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::check::{Check, Known, MAX_PEM};
+use crate::{
+    Reason,
+    v1alpha1::{self, ValueType},
+    valid::{Piece, Tls},
+};
+
+/// So long before a certificate expires it is told.
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// `tls`. The outer `None` if something is wrong or not known, the inner one if there is nothing to say.
+pub(super) fn tls(
+    check: &mut Check<'_>,
+    path: &str,
+    field: &str,
+    given: Option<&v1alpha1::Tls>,
+    secure: Option<bool>,
+) -> Option<Option<Tls>> {
+    let insecure = secure == Some(false);
+    let Some(given) = given else {
+        return Some(insecure.then(|| Tls { insecure, ..Tls::default() }));
+    };
+    consistent(check, path, given, secure);
+    let ca = given.ca.as_ref().map(|value| authorities(check, path, field, value));
+    let pair = match (&given.cert, &given.key) {
+        (Some(cert), Some(key)) => Some(self::pair(check, path, field, cert, key)),
+        (None, None) => None,
+        _ => {
+            check.refuse(path, Reason::TlsInvalid, "`cert` and `key` go together: set both, or none");
+            Some(None)
+        }
+    };
+    if let Some(name) = &given.server_name_override
+        && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
+    {
+        let message = "has characters that the name of a server cannot have";
+        check.refuse(format!("{path}.serverNameOverride"), Reason::TlsInvalid, message);
+    }
+    let all_or_nothing = |given: Option<Option<Piece>>| match given {
+        Some(piece) => piece.map(Some),
+        None => Some(None),
+    };
+    Some(Some(Tls {
+        insecure: insecure || given.insecure,
+        insecure_skip_verify: given.insecure_skip_verify,
+        ca: all_or_nothing(ca)?,
+        pair: match pair {
+            Some(pair) => Some(pair?),
+            None => None,
+        },
+        server_name_override: given.server_name_override.clone(),
+    }))
+}
+
+/// What contradicts itself.
+fn consistent(check: &mut Check<'_>, path: &str, given: &v1alpha1::Tls, secure: Option<bool>) {
+    let certificates = given.ca.is_some() || given.cert.is_some() || given.key.is_some();
+    if given.insecure && secure == Some(true) {
+        let message = "says that there is no TLS, and the endpoint begins with https://: change one of the two";
+        check.refuse(format!("{path}.insecure"), Reason::TlsInvalid, message);
+    }
+    if certificates && (given.insecure || secure == Some(false)) {
+        let message = "has certificates, and there is no TLS: remove `insecure` or http://, or the certificates";
+        check.refuse(path, Reason::TlsInvalid, message);
+    }
+    if given.insecure_skip_verify {
+        let message = "believes whoever answers: name the authority in `ca` instead";
+        check.warn(format!("{path}.insecureSkipVerify"), Reason::TlsInvalid, message);
+    }
+}
+
+fn authorities(check: &mut Check<'_>, path: &str, field: &str, value: &ValueType) -> Option<Piece> {
+    let path = format!("{path}.ca");
+    let Known { text, revision } = check.any_text(&path, value, MAX_PEM)?;
+    let certificates = certificates(check, &path, &text)?;
+    let mut store = RootCertStore::empty();
+    let mut periods = Vec::new();
+    for (index, certificate) in certificates.iter().enumerate() {
+        match (store.add(certificate.clone()), Period::of(certificate)) {
+            (Ok(()), Some(period)) => periods.push(period),
+            _ => check.refuse(
+                &path,
+                Reason::TlsInvalid,
+                format!("its certificate number {} cannot be read as that of an authority", index + 1),
+            ),
+        }
+    }
+    if periods.len() < certificates.len() {
+        return None;
+    }
+    bundle(check, &path, &periods);
+    Some(check.hidden(&format!("{field}.ca"), text, revision.as_deref()))
+}
+
+/// One authority that is still valid is enough.
+fn bundle(check: &mut Check<'_>, path: &str, periods: &[Period]) {
+    let now = check.now;
+    if periods.iter().any(|period| period.holds(now)) {
+        for period in periods.iter().filter(|period| period.holds(now)) {
+            soon(check, path, period, "an authority");
+        }
+        let expired = periods.iter().filter(|period| !period.holds(now)).count();
+        if expired > 0 {
+            let message = format!("{expired} of its {} certificates are not valid now", periods.len());
+            check.warn(path, Reason::CertificateExpired, message);
+        }
+    } else if let Some(period) = periods.first() {
+        refuse_period(check, path, period, "the authority");
+    }
+}
+
+fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &ValueType) -> Option<(Piece, Piece)> {
+    let (cert_path, key_path) = (format!("{path}.cert"), format!("{path}.key"));
+    if key.value.is_some() {
+        let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
+        check.warn(&key_path, Reason::TlsInvalid, message);
+    }
+    let cert = check.any_text(&cert_path, cert, MAX_PEM);
+    let key = check.any_text(&key_path, key, MAX_PEM);
+    let chain = cert.as_ref().and_then(|known| certificates(check, &cert_path, &known.text));
+    let private = key.as_ref().and_then(|known| private_key(check, &key_path, &known.text));
+    if let Some(chain) = &chain {
+        chain_holds(check, &cert_path, chain);
+    }
+    if let (Some(chain), Some(private)) = (chain, private)
+        && CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider()).is_err()
+    {
+        check.refuse(path, Reason::TlsInvalid, "`cert` and `key` do not belong together");
+    }
+    let (cert, key) = (cert?, key?);
+    let hide =
+        |part: &str, known: Known| check.hidden(&format!("{field}.{part}"), known.text, known.revision.as_deref());
+    Some((hide("cert", cert), hide("key", key)))
+}
+
+/// All certificates of a chain must hold.
+fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'static>]) {
+    for certificate in chain {
+        let Some(period) = Period::of(certificate) else {
+            check.refuse(path, Reason::TlsInvalid, "holds something that is no X.509 certificate");
+            return;
+        };
+        if period.holds(check.now) {
+            soon(check, path, &period, "the certificate");
+        } else {
+            refuse_period(check, path, &period, "the certificate");
+        }
+    }
+}
+
+fn certificates(check: &mut Check<'_>, path: &str, text: &str) -> Option<Vec<CertificateDer<'static>>> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    let message = match found {
+        Ok(found) if !found.is_empty() => return Some(found),
+        Ok(_) => "holds no certificate in PEM: it begins with -----BEGIN CERTIFICATE-----",
+        Err(error) => fault(&error),
+    };
+    check.refuse(path, Reason::TlsInvalid, message);
+    None
+}
+
+fn private_key(check: &mut Check<'_>, path: &str, text: &str) -> Option<PrivateKeyDer<'static>> {
+    let message = match PrivateKeyDer::from_pem_slice(text.as_bytes()) {
+        Ok(key) => return Some(key),
+        Err(PemError::NoItemsFound) => "holds no private key in PEM, or only an encrypted one",
+        Err(error) => fault(&error),
+    };
+    check.refuse(path, Reason::TlsInvalid, message);
+    None
+}
+
+/// The parser's own words may repeat a line, and that may be a part of a key.
+fn fault(error: &PemError) -> &'static str {
+    match error {
+        PemError::MissingSectionEnd { .. } => "has a PEM section that does not end",
+        PemError::IllegalSectionStart { .. } => "has a PEM section that does not begin as it should",
+        PemError::Base64Decode(_) => "has a PEM section that is not valid base64",
+        PemError::SectionTooLarge => "has a PEM section that is too large",
+        _ => "is not valid PEM",
+    }
+}
+
+/// When a certificate is valid.
+struct Period {
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Period {
+    fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let validity = parsed.validity();
+        let bounded = |seconds: i64| match Timestamp::from_second(seconds) {
+            Ok(time) => time,
+            // Authorities that never expire say the year 9999, and more.
+            Err(_) if seconds > 0 => Timestamp::MAX,
+            Err(_) => Timestamp::MIN,
+        };
+        let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        Some(Self { from: bounded(from), until: bounded(until) })
+    }
+
+    fn holds(&self, now: Timestamp) -> bool {
+        self.from <= now && now <= self.until
+    }
+}
+
+fn refuse_period(check: &mut Check<'_>, path: &str, period: &Period, what: &str) {
+    let message = match period.from > check.now {
+        true => format!("{what} is not valid before {}", period.from),
+        false => format!("{what} expired at {}", period.until),
+    };
+    check.refuse(path, Reason::CertificateExpired, message);
+}
+
+fn soon(check: &mut Check<'_>, path: &str, period: &Period, what: &str) {
+    let earlier = check.expires.map_or(period.until, |expires| expires.min(period.until));
+    check.expires = Some(earlier);
+    if check.now.checked_add(SOON).is_ok_and(|limit| period.until <= limit) {
+        check.warn(path, Reason::CertificateExpiresSoon, format!("{what} expires at {}", period.until));
+    }
+}

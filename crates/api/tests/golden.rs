@@ -1,0 +1,134 @@
+//! Pipelines and what collectors read for them: `golden/NAME.in.yaml` becomes `golden/NAME.yaml`, which `UPDATE_GOLDEN=1` writes anew.
+//!
+//! Every document is one that the collector takes, without a warning.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use jiff::Timestamp;
+use kube::core::ObjectMeta;
+use kubewake_api::{
+    Document, Found, Layer, Pipeline, Reference, Settings, Valid, render,
+    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
+    validate,
+};
+use kubewake_config::load;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
+
+/// What the documents of a case are.
+fn case(name: &str) {
+    let path = |ending: &str| PathBuf::from(format!("{}/tests/golden/{name}.{ending}", env!("CARGO_MANIFEST_DIR")));
+    let (pipelines, settings) = read(&fs::read_to_string(path("in.yaml")).unwrap());
+    let layer = render(&pipelines, &settings);
+    let mut reversed = pipelines;
+    reversed.reverse();
+    assert_eq!(layer, render(&reversed, &settings), "the order does not matter");
+    for document in layer.gateway.iter().chain(&layer.sticky) {
+        let loaded = load(&document.yaml, &layer.sources());
+        let loaded = loaded.unwrap_or_else(|errors| panic!("{name}: {errors}\n{}", document.yaml));
+        assert_eq!(loaded.warnings, [], "{name}");
+    }
+    let made = shown(&layer);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path("yaml"), &made).unwrap();
+    }
+    let golden = fs::read_to_string(path("yaml")).unwrap_or_default();
+    assert!(golden == made, "{name}: not as in {}:\n{made}", path("yaml").display());
+}
+
+fn shown(layer: &Layer) -> String {
+    let mut text = String::new();
+    let documents = [("gateway", &layer.gateway), ("sticky", &layer.sticky)];
+    for (name, document) in documents.iter().filter_map(|(name, document)| Some((name, document.as_ref()?))) {
+        let Document { yaml, .. } = document;
+        write!(text, "# {name}\n{yaml}---\n").unwrap();
+    }
+    text.push_str("# the keys of the Secret\n");
+    for (key, value) in &layer.secrets {
+        let value = value.reveal().lines().next().unwrap_or_default();
+        writeln!(text, "{key}: {}", serde_json::to_string(value).unwrap()).unwrap();
+    }
+    text
+}
+
+/// The resources of a file, all stored at generation 2.
+fn read(text: &str) -> (Vec<Valid>, Settings) {
+    let mut settings = Settings::new("kubewake-system");
+    let mut pipelines = Vec::new();
+    for value in serde_saphyr::from_multiple::<Value>(text).unwrap() {
+        let pipeline = match value["kind"].as_str().unwrap() {
+            "TracePipeline" => Pipeline::from(&stored::<TracePipeline>(value, |one| &mut one.metadata)),
+            "LogPipeline" => Pipeline::from(&stored::<LogPipeline>(value, |one| &mut one.metadata)),
+            "MetricPipeline" => Pipeline::from(&stored::<MetricPipeline>(value, |one| &mut one.metadata)),
+            _ => {
+                let telemetry: Telemetry = serde_json::from_value(value).unwrap();
+                settings = Settings::of(&telemetry.spec, "kubewake-system").unwrap();
+                continue;
+            }
+        };
+        let pair = Pair::new();
+        let found = pipeline.references().into_iter().map(|reference| (reference.clone(), pair.find(&reference)));
+        pipelines.push(validate(&pipeline, &found.collect(), Timestamp::now()).unwrap());
+    }
+    (pipelines, settings)
+}
+
+fn stored<K: serde::de::DeserializeOwned>(value: Value, metadata: impl Fn(&mut K) -> &mut ObjectMeta) -> K {
+    let mut object: K = serde_json::from_value(value).unwrap();
+    metadata(&mut object).uid = Some("5f0c1a2b-0000-0000-0000-000000000000".into());
+    metadata(&mut object).generation = Some(2);
+    object
+}
+
+/// A certificate and its key.
+struct Pair {
+    cert: String,
+    key: String,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let cert = CertificateParams::new(["backend.internal".to_owned()]).unwrap().self_signed(&key).unwrap();
+        Self { cert: cert.pem(), key: key.serialize_pem() }
+    }
+
+    /// What stands everywhere at revision 77.
+    fn find(&self, reference: &Reference) -> Found {
+        let text = match reference.key.as_str() {
+            "ca.crt" | "tls.crt" => &self.cert,
+            "tls.key" => &self.key,
+            "endpoint" => "https://backend.example.com:4317\n",
+            "url" => "https://backend.example.com/otlp?key=$a",
+            _ => "p${env:POD_IP}$$\"word",
+        };
+        Found::text(text, "77")
+    }
+}
+
+#[test]
+fn the_smallest_pipeline() {
+    case("smallest");
+}
+
+#[test]
+fn credentials_from_everywhere() {
+    case("credentials");
+}
+
+#[test]
+fn pipelines_that_select_and_drop() {
+    case("selected");
+}
+
+#[test]
+fn pipelines_that_sample() {
+    case("sampled");
+}
+
+#[test]
+fn defaults_and_what_overrides_them() {
+    case("settings");
+}
