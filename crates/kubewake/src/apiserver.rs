@@ -80,7 +80,7 @@ impl ServerArgs {
     /// Writes the administrator's kubeconfig where it was asked for.
     pub(crate) fn write_kubeconfig(&self, server: &ApiServer) -> anyhow::Result<()> {
         let Some(path) = &self.kubeconfig else { return Ok(()) };
-        server.kubeconfig().write(path).with_context(|| format!("cannot write {}", path.display()))
+        server.kubeconfig().write(path).with_context(|| format!("cannot write the kubeconfig {}", path.display()))
     }
 }
 
