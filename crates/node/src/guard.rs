@@ -23,13 +23,13 @@ trap '' INT TERM HUP
 while read -r _; do :; done
 tries=0
 quiet=0
-# A process may start another while it is looked for: one look is not enough.
+# A process may start another while it is looked for: one look is not enough. Who is about to get the mark has it in its arguments.
 while [ $tries -lt 500 ] && [ $quiet -lt 3 ]; do
     tries=$((tries + 1))
     quiet=$((quiet + 1))
-    for file in $(grep -lsFe " $1 " /proc/[0-9]*/limits); do
+    for file in $(grep -lsae " $1 " -e "--rttime=[0-9]*:$1" /proc/[0-9]*/limits /proc/[0-9]*/cmdline); do
         pid=${file#/proc/}
-        pid=${pid%/limits}
+        pid=${pid%/*}
         read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
         # After the name in parentheses: whether it has ended, and only its parent has to hear of it.
         case ${stat##*) } in Z* | X*) continue ;; esac

@@ -6,7 +6,7 @@
 //! thousands of years. Its hard value, which only root can raise again, is the cluster's mark; its soft value is the container's.
 //! Both are random, so that nobody else has them.
 //!
-//! *Guarantees.* A process carries its marks from its first instruction on. *Assumes* `prlimit` of util-linux, which every
+//! *Guarantees.* A program carries its marks from its first instruction on. *Assumes* `prlimit` of util-linux, which every
 //! distribution has. *Not done*: a program that changes this very limit hides itself and what it starts.
 
 use std::{

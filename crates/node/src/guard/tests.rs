@@ -34,6 +34,22 @@ fn when_the_pipe_ends_the_marked_die_and_the_directory_goes() {
 }
 
 #[test]
+fn who_is_about_to_carry_the_mark_dies_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let guard = Guard::start(directory.path()).unwrap();
+    let command = guard.mark().container().command(Path::new("/bin/sh"));
+    // What does not get so far as to mark itself.
+    let arguments = command.get_args().map(|argument| argument.to_str().unwrap()).collect::<Vec<_>>();
+    let mut late = Command::new("sh");
+    late.args(["-c", "read -r _", "prlimit"]).args(arguments).stdin(Stdio::piped());
+    let mut late = late.spawn().unwrap();
+    // It waits for this, which never comes.
+    let _held = late.stdin.take();
+    guard.stop().unwrap();
+    assert!(!late.wait().unwrap().success());
+}
+
+#[test]
 fn a_guard_that_nobody_stopped_cleans_up_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();

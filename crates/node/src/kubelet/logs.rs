@@ -11,7 +11,9 @@ mod read;
 use std::{
     collections::{HashMap, HashSet},
     ffi::OsString,
-    fs, io,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -121,7 +123,8 @@ impl Logs {
         let (dir, limit) = (self.place(run.uid, run.container), self.0.limit);
         let mut known = self.known();
         let container = self.container(&mut known, run.uid, run.container);
-        fs::create_dir_all(&dir)?;
+        // What programs say is for nobody else to read.
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         // A node that was killed may have counted further than it could say.
         let number = run.number.max(container.free);
         let log = Arc::new(RunLog::create(file(&dir, number), limit)?);

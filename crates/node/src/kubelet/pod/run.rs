@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         keeping.finish(&log).await;
         let reason = if code == 0 { "Completed" } else { "Error" };
         let message = self.message(&log, code);
-        if code != 0 {
+        if code != 0 && orders.by().is_none() {
             self.name_rivals(&message);
         }
         self.ended(code, reason, message);
