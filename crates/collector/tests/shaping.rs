@@ -44,7 +44,7 @@ fn part(bytes: Vec<u8>, items: usize) -> Part {
             ("x-tenant".into(), "two".into()),
         ],
     };
-    Part { bytes: Bytes::from(bytes), items, origin: Arc::new(origin), charge: Arc::new(Charge::free()) }
+    Part::new(Bytes::from(bytes), items, Arc::new(origin), Arc::new(Charge::free()))
 }
 
 /// The request before, the part made of it, and what became of it, which must be a request that counts its items right.
@@ -72,7 +72,7 @@ fn filters<R: Plain>(request: &impl Message, seed: u64) {
     } = selection.clone();
     let (before, part, mapped) = mapped::<R>(request, &Filter::new(settings));
     let expected = before.clone().retain(|entry, scope, record| {
-        let mut any = |rules: &[config::Match]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
+        let any = |rules: &[config::Match]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
         (selection.include.is_empty() || any(&selection.include)) && !any(&selection.exclude)
     });
     assert_eq!(Decoded::<R>::of(&mapped.bytes), expected, "{selection:?}");

@@ -2,8 +2,8 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only answers that allow it
 //! are retried, with backoff, jitter and the destination's hint. A partial success is never retried. A batch that is
-//! refused for good, or makes the exporter panic, is sent again request by request, so that one sender's poison costs
-//! nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
+//! refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to single requests, so that one
+//! sender's poison costs nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
 //!
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
@@ -32,6 +32,7 @@ use super::{
     retry::Backoff,
 };
 
+mod apart;
 mod guest;
 
 #[cfg(test)]
@@ -282,28 +283,6 @@ impl Outlet {
         let stats = self.settings().stats.clone();
         let _under_way = UnderWay::new(&stats);
         self.deliver_whole_or_apart(&batch, told).await.map_err(SendError::refusal)
-    }
-
-    async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let apart =
-            |error: &SendError, batch: &Batch| !error.retryable && error.code.blames_data() && batch.parts().len() > 1;
-        let (batch, error) = match self.attempt_here_or_elsewhere(batch, told).await {
-            Ok(()) => return Ok(()),
-            Err((batch, error)) if apart(&error, &batch) => (batch, error),
-            Err((batch, error)) => {
-                self.give_up(&batch, &error, told);
-                return Err(error);
-            }
-        };
-        tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
-            "a batch was refused for good; its requests are sent one by one");
-        for part in batch.parts() {
-            let single = Batch::single(batch.signal(), part.clone());
-            if let Err((single, error)) = self.attempt_here_or_elsewhere(&single, false).await {
-                self.give_up(&single, &error, false);
-            }
-        }
-        Ok(())
     }
 
     /// Tries until a batch is settled, here or with whoever stands behind this outlet. An error comes with what is left.

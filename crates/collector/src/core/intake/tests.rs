@@ -40,7 +40,7 @@ fn intake(pipelines: &[&Arc<Pipeline>]) -> Intake {
 
 /// Hands in three spans.
 async fn submit(admission: Admission) -> Result<(), Refusal> {
-    admission.submit(part(0..3, Charge::free()).bytes, 3, Arc::default()).wait().await
+    admission.submit(part(0..3, Charge::free()).bytes, 3, Traits::default(), Arc::default()).wait().await
 }
 
 fn lost(pipeline: &Pipeline) -> u64 {
