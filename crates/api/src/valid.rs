@@ -1,5 +1,7 @@
 //! A pipeline that can work as it is written.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use kubewake_config::{Secret, written};
 
@@ -146,19 +148,18 @@ pub(crate) struct Tls {
 /// Who we are.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Authentication {
-    Basic {
-        user: Piece,
-        password: Piece,
-    },
-    Bearer {
-        token: Piece,
-    },
-    OAuth2 {
-        token_url: Piece,
-        client_id: Piece,
-        client_secret: Piece,
-        scopes: Vec<String>,
-        params: std::collections::BTreeMap<String, String>,
-        tls: Option<Tls>,
-    },
+    Basic { user: Piece, password: Piece },
+    Bearer { token: Piece },
+    OAuth2(Box<OAuth2>),
+}
+
+/// The client credentials flow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OAuth2 {
+    pub(crate) token_url: Piece,
+    pub(crate) client_id: Piece,
+    pub(crate) client_secret: Piece,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) params: BTreeMap<String, String>,
+    pub(crate) tls: Option<Tls>,
 }

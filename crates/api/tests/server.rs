@@ -49,7 +49,6 @@ impl World {
             api_version: format!("{}/v1alpha1", crd.spec.group),
             kind: kind.into(),
             plural: crd.spec.names.plural.clone(),
-            ..ApiResource::erase::<TracePipeline>(&())
         };
         let mut object = DynamicObject::new(name, &resource);
         object.data = json!({"spec": spec});

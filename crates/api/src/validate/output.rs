@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Reason, Reference, Signal,
     v1alpha1::{self, Header, Otlp, Protocol, ValueType},
-    valid::{Authentication, Output, Piece},
+    valid::{Authentication, OAuth2, Output, Piece},
 };
 
 const PATH: &str = "spec.output.otlp";
@@ -167,14 +167,14 @@ fn oauth2(check: &mut Check<'_>, path: &str, oauth2: &v1alpha1::OAuth2) -> Optio
         let message = "is set already, by the flow itself";
         check.refuse(format!("{path}.params[{name}]"), Reason::AuthenticationInvalid, message);
     }
-    Some(Authentication::OAuth2 {
+    Some(Authentication::OAuth2(Box::new(OAuth2 {
         token_url: token_url?,
         client_id: client_id?,
         client_secret: client_secret?,
         scopes: oauth2.scopes.clone(),
         params: oauth2.params.clone(),
         tls: tls?,
-    })
+    })))
 }
 
 /// What a request for a token says in any case.
