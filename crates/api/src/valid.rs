@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kubewake_config::{Secret, written};
 
 use crate::{
     Problem, Signal,
     pipeline::{Filter, Input, Pipeline},
     v1alpha1::Protocol,
+    validate::SOON,
 };
 
 /// A pipeline that passed all checks. It can be rendered.
@@ -74,9 +75,17 @@ impl Valid {
         &self.warnings
     }
 
-    /// When the first of its certificates expires that is valid now. It has to be checked again then.
+    /// When the first of its certificates expires that is valid now.
     pub fn expires(&self) -> Option<Timestamp> {
         self.expires
+    }
+
+    /// When it has to be checked again although nothing changed: two weeks before a certificate expires, and when it has.
+    pub fn recheck(&self, now: Timestamp) -> Option<Timestamp> {
+        let expires = self.expires?;
+        let warning = expires.checked_sub(SOON).ok().filter(|warning| *warning > now);
+        // At that moment itself it is still valid.
+        warning.or_else(|| expires.checked_add(SignedDuration::from_secs(1)).ok())
     }
 
     /// The id of its section in documents: `traces/backend` in `service::pipelines`.

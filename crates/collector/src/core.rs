@@ -10,6 +10,7 @@ mod decisions;
 mod exporter;
 mod intake;
 mod link;
+mod moment;
 mod outlet;
 mod pipeline;
 mod progress;
@@ -28,12 +29,13 @@ pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
-pub use cluster::ClusterStats;
-pub use code::Code;
+pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
+pub use code::{Code, Said};
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};
 pub use link::{Answer, Consumer, Link, Pressure};
+pub use moment::Moment;
 pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
@@ -44,5 +46,5 @@ pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOut
 pub use shared::Shared;
 pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
-    ReceiverStats, Transport, TurnedAway,
+    QueueGauge, ReceiverStats, Transport, TurnedAway,
 };

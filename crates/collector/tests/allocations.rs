@@ -66,7 +66,7 @@ fn request(spans: usize) -> Part {
     let scope = json!({"scope": {"name": "lib"}, "spans": vec![span; spans]});
     let request = json!({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]});
     let bytes = json::decode(Signal::Traces, request.to_string().as_bytes()).unwrap();
-    Part { bytes: Bytes::from(bytes), items: spans, origin: Arc::default(), charge: Arc::new(Charge::free()) }
+    Part::new(Bytes::from(bytes), spans, Arc::default(), Arc::new(Charge::free()))
 }
 
 fn mapper(settings: &str) -> Box<dyn Mapper> {

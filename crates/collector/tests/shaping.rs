@@ -44,7 +44,7 @@ fn part(bytes: Vec<u8>, items: usize) -> Part {
             ("x-tenant".into(), "two".into()),
         ],
     };
-    Part { bytes: Bytes::from(bytes), items, origin: Arc::new(origin), charge: Arc::new(Charge::free()) }
+    Part::new(Bytes::from(bytes), items, Arc::new(origin), Arc::new(Charge::free()))
 }
 
 /// The request before, the part made of it, and what became of it, which must be a request that counts its items right.

@@ -2,9 +2,12 @@
 
 mod args;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context;
@@ -13,9 +16,9 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kubewake_trail::{
-    Clock, Options, Setup,
+    Clock, Options, Setup, in_words,
     webhook::{
-        Webhook,
+        PATH, Webhook,
         certificates::{Keep, Terms},
         registration::{Hooks, Registration},
         serve::Server,
@@ -44,14 +47,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
     let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
     let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), options));
-    let hook = args.select().webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config());
+    let select = args.select();
+    let hook = select.webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config(PATH));
     let plan = Plan {
         keep: keep(&args, &client),
         terms: args.certificate_lifetime.map_or(Ok(Terms::default()), Terms::new).context("--certificate-lifetime")?,
         names: endpoint.names(),
-        registrations: vec![Registration::new(client, &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
+        registrations: vec![Registration::new(client.clone(), &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
         clock: Clock::default(),
-        counters: Arc::clone(webhook.counters()),
+        counters: Arc::clone(webhook.counters().upkeep()),
     };
     let mut upkeep = Upkeep::begin(plan).await.context("the webhook does not start")?;
     let ready = Arc::new(AtomicBool::new(false));
@@ -62,6 +66,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 
     tokio::select! {
         never = upkeep.run() => match never {},
+        never = select.watch_served(&client, webhook.counters()) => match never {},
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -73,6 +78,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     server.stop().await;
     telemetry.shutdown();
     Ok(())
+}
+
+/// Says what went wrong in words: kube's own errors repeat themselves, and show what the API server answered as Rust sees it.
+pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// By the given kubeconfig, else as kubectl finds it, else as a pod does.

@@ -38,10 +38,12 @@ pub(crate) const fn is_data(number: u32) -> bool {
 }
 
 /// How many items a message at `level` has. Once there are more than `enough` the count stops, and is any number above.
+#[inline]
 pub(crate) fn count_items(signal: Signal, level: usize, message: &[u8], enough: usize) -> usize {
-    if level == leaf(signal) {
-        return 1;
-    }
+    if level == leaf(signal) { 1 } else { count_below(signal, level, message, enough) }
+}
+
+fn count_below(signal: Signal, level: usize, message: &[u8], enough: usize) -> usize {
     let children = Fields::new(message).filter(|field| is_child(level, field));
     if level == RECORD {
         // Of several data messages the last one counts.

@@ -34,7 +34,7 @@ pub use join::join;
 pub use partition::{Grain, Share, Shares, partition};
 pub use retain::{Retained, retain, select};
 pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verdict, When, rewrite};
-pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Visitor, index, scan, scan_with};
+pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Traits, Visitor, index, scan, scan_with};
 pub use signal::Signal;
 pub use split::{Limit, Piece, Split, split};
 pub use trace_state::{TraceState, TraceStateError};

@@ -9,6 +9,11 @@ use bytes::Bytes;
 
 use crate::wire::{len_field_size, put_header};
 
+/// Messages that are open at once: a resource, a scope, a record.
+const LEVELS: usize = 4;
+/// New bytes are seldom few.
+const NEW: usize = 512;
+
 /// What to write, in order. It is reused for many outputs: [`Plan::clear`] keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -32,6 +37,11 @@ enum Part {
 }
 
 impl Plan {
+    /// A plan with room for so many parts.
+    pub(crate) fn with_room(parts: usize) -> Self {
+        Self { parts: Vec::with_capacity(parts), open: Vec::with_capacity(LEVELS), ..Self::default() }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
         self.new.clear();
@@ -66,6 +76,9 @@ impl Plan {
 
     /// Adds what `write` appends to the vector.
     pub(crate) fn new_bytes(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.new.is_empty() {
+            self.new.reserve(NEW);
+        }
         let start = self.new.len();
         write(&mut self.new);
         let end = self.new.len();

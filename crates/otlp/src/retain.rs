@@ -4,10 +4,11 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
+use crate::numbers::span;
 use crate::plan::Plan;
 use crate::rewrite::{Bench, Edits};
 use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
-use crate::wire::{Field, Fields};
+use crate::wire::{Field, Fields, put_bytes};
 
 /// What [`retain`] or [`select`] left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &m
     let mut filter = Filter {
         signal,
         source: bytes,
-        plan: Plan::default(),
+        plan: Plan::with_room(ROOM),
         keep,
         edits: Edits::default(),
         bench: Bench::default(),
@@ -49,6 +50,9 @@ pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &m
     let bytes = if filter.changed { filter.plan.write(bytes) } else { bytes.clone() };
     Retained { bytes, items: filter.items, dropped: filter.dropped }
 }
+
+/// Parts of a plan for which there is room at first: as many as a request of a hundred records needs that loses some of them.
+const ROOM: usize = 64;
 
 struct Filter<'s, K> {
     signal: Signal,
@@ -153,8 +157,18 @@ impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
     }
 
     /// Puts the record into the plan with its edits done, if that makes a difference.
-    fn edit(&mut self, field: &Field<'_>) -> bool {
-        let edited = self.bench.record(&mut self.plan, self.signal, field, &self.edits);
+    fn edit(&mut self, field: &Field<'s>) -> bool {
+        let edited = match self.edits.as_first_trace_state() {
+            // Without a copy of the span.
+            Some(state) if self.signal == Signal::Traces => {
+                self.plan.open(field.number);
+                self.plan.run(self.source, field.value);
+                self.plan.new_bytes(|out| put_bytes(out, span::TRACE_STATE, state));
+                self.plan.close();
+                true
+            }
+            _ => self.bench.record(&mut self.plan, self.signal, field, &self.edits),
+        };
         self.changed |= edited;
         edited
     }

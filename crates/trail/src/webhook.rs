@@ -9,7 +9,8 @@
 //! *Assumed*: whoever reaches the port may call. A call changes nothing but its own answer; but its `traceparent` is believed, so that a stranger could add spans
 //! to a trace. Let only API servers reach the port where that matters.
 //!
-//! [`certificates`], [`registration`], [`serve`] and [`upkeep`] know nothing of tracing: they serve any webhook.
+//! [`certificates`], [`endpoint`], [`intake`], [`registration`], [`review`], [`serve`] and [`upkeep`] know nothing of tracing: they serve any webhook,
+//! validating ones, too.
 
 use std::{fmt, sync::Arc};
 
@@ -20,6 +21,8 @@ use crate::Options;
 pub mod call;
 pub mod certificates;
 pub mod counters;
+pub mod endpoint;
+pub mod intake;
 pub mod patch;
 pub mod registration;
 pub mod review;
@@ -62,3 +65,6 @@ impl fmt::Debug for Webhook {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

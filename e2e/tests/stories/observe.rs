@@ -24,6 +24,10 @@ fn status_and_health_of_a_collector_at_work() {
     assert!(traces["last_success"]["age_seconds"].is_number(), "{traces}");
     assert!(traces["dropped"].as_object().unwrap().values().all(|count| *count == 0), "{traces}");
     assert_eq!(traces["exporters"]["otlp"]["queue_size"], 0);
+    assert_eq!(
+        (&traces["diagnosis"], &status["pipelines"]["logs"]["diagnosis"]),
+        (&"Delivering".into(), &"NoData".into())
+    );
     assert_eq!(status["pipelines"]["logs"]["state"], "idle");
     assert_eq!(collector.health("/").json()["status"], "Server available");
 }
@@ -73,7 +77,9 @@ fn health_turns_bad_with_a_pipeline_that_gets_nowhere_and_good_again() {
     eventually("health turns bad", || collector.health("/").status == 503);
     let health = collector.health("/").json();
     assert_eq!(health["stalled"], serde_json::json!(["traces"]), "{health}");
-    assert_eq!(collector.status()["pipelines"]["traces"]["last_error"], "connection");
+    let traces = &collector.status()["pipelines"]["traces"];
+    assert_eq!((&traces["last_error"], &traces["diagnosis"]), (&"connection".into(), &"BackendUnreachable".into()));
+    assert!(traces["exporters"]["otlp"]["oldest"]["age_seconds"].as_f64() > Some(0.9), "{traces}");
     assert_eq!(collector.status()["pipelines"]["logs"]["state"], "idle", "the others are fine");
     // Neither is it a reason to restart the collector, nor not to send to it.
     assert_eq!((collector.health("/livez").status, collector.health("/readyz").status), (200, 200));

@@ -37,6 +37,32 @@ fn one_senders_poison_never_costs_anothers_data() {
 }
 
 #[test]
+fn a_trace_that_was_sampled_as_a_whole_loses_only_the_poisoned_senders_spans() {
+    let backend = Backend::start(|request| match request.contains("poison") {
+        true => (400, Vec::new(), Vec::new()),
+        false => taken(),
+    });
+    let all = "{decision_wait: 10m, policies: [{name: all, type: always_sample}]}";
+    let config = Config::to("otlphttp", http_to(backend.address()).with("compression: none"))
+        .processor("tail_sampling", all)
+        .pipeline("traces", "tail_sampling", "otlphttp");
+    let mut collector = Collector::with(config).start();
+    let names: Vec<String> = (0..40).map(|n| format!("<{n}>")).collect();
+    let mut connection = Connection::to(collector.http());
+    for name in names.iter().map(String::as_str).chain(["poison"]) {
+        assert_eq!(connection.post("/v1/traces", "application/x-protobuf", &spans(&[name])).status, 200);
+    }
+    // The end makes it time for all that waits, so that it leaves together.
+    assert!(collector.stop().success());
+    let requests = backend.requests();
+    assert!(names.iter().all(|name| requests[0].contains(name)), "they were joined at first");
+    for name in &names {
+        let times = requests.iter().filter(|request| !request.contains("poison") && request.contains(name)).count();
+        assert_eq!(times, 1, "{name} is taken once");
+    }
+}
+
+#[test]
 fn requests_that_were_cut_lose_no_more_than_the_poisoned_one() {
     let backend = Backend::start(|request| match request.contains("poison") {
         true => (400, Vec::new(), Vec::new()),

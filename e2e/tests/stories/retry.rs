@@ -55,6 +55,12 @@ fn what_is_refused_for_good_is_dropped_and_counted() {
             (&"refused".into(), &30.into()),
             "{protocol}"
         );
+        let code = if protocol == "grpc" { "grpc:3" } else { "http:400" };
+        assert_eq!((&traces["last_error_code"], &traces["state"]), (&code.into(), &"failing".into()), "{protocol}");
+        assert_eq!(
+            (&traces["diagnosis"], &traces["last_drop"]["reason"]),
+            (&"BackendRefuses".into(), &"refused".into())
+        );
     }
 }
 

@@ -191,6 +191,8 @@ fn a_collector_logs_in_at_another() {
     eventually("the other one is turned away", || {
         client.status()["pipelines"]["traces/bad"]["last_error"] == "authentication"
     });
+    let bad = &client.status()["pipelines"]["traces/bad"];
+    assert_eq!((&bad["diagnosis"], &bad["last_error_code"]), (&"BackendRefuses".into(), &"grpc:16".into()), "{bad}");
     assert_eq!(sink.items(), 1);
 }
 

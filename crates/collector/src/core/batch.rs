@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
-use kubewake_otlp::{Limit, Piece, Signal};
+use kubewake_otlp::{Limit, Piece, Signal, Traits};
 use tokio::time::Instant;
 
 use super::Charge;
@@ -32,6 +32,15 @@ pub struct Part {
     pub origin: Arc<Origin>,
     /// What it holds of its pipeline's memory budget, given back when the last holder lets go.
     pub charge: Arc<Charge>,
+    /// What is known of these bytes without another look.
+    pub traits: Traits,
+}
+
+impl Part {
+    /// A request of which nothing more is known.
+    pub fn new(bytes: Bytes, items: usize, origin: Arc<Origin>, charge: Arc<Charge>) -> Self {
+        Self { bytes, items, origin, charge, traits: Traits::default() }
+    }
 }
 
 /// What moves through a pipeline: requests of one signal, side by side.
@@ -126,6 +135,20 @@ impl Batch {
         }
     }
 
+    /// Takes the batch apart between its requests, into at most so many batches of about as many requests each.
+    pub fn apart(self, pieces: usize) -> Vec<Batch> {
+        let Self { signal, parts, failing_since, .. } = self;
+        let each = parts.len().div_ceil(pieces.max(1)).max(1);
+        let mut parts = parts.into_iter().peekable();
+        let mut out = Vec::with_capacity(pieces);
+        while parts.peek().is_some() {
+            let mut piece = Self { failing_since, ..Self::empty(signal) };
+            parts.by_ref().take(each).for_each(|part| piece.push(part));
+            out.push(piece);
+        }
+        out
+    }
+
     /// Cuts the batch into batches within `limit`, without copying the parts that need no cut. A record that is
     /// larger than a limit in bytes goes alone, and so does a request whose pieces would take more memory than there is:
     /// each of them repeats the headers of what was cut, and a stranger chooses how large those are.
@@ -184,7 +207,7 @@ fn cut(signal: Signal, part: &Part, first: Option<NonZeroUsize>, limit: Limit) -
             }
             None => Arc::new(part.charge.another(piece.bytes.len() as u64)?),
         };
-        out.push(Part { bytes: piece.bytes, items: piece.items, origin: part.origin.clone(), charge });
+        out.push(Part::new(piece.bytes, piece.items, part.origin.clone(), charge));
         Some(())
     };
     let mut pieces = kubewake_otlp::split(signal, &part.bytes, first.map_or(limit, Limit::Items));

@@ -125,6 +125,13 @@ impl Member {
         self.own.used()
     }
 
+    /// How much of what new requests may use is in use, and how much that is: of this member and of the pool.
+    pub fn fill(&self) -> (u64, u64) {
+        let (own, pool) = (&self.own, &self.budget.pool);
+        let soft = |account: &Account| account.soft.load(Ordering::Relaxed);
+        (own.used() + pool.used(), soft(own) + soft(pool))
+    }
+
     fn charge(self: &Arc<Self>, bytes: u64, new: bool) -> Option<Charge> {
         let share = self.take(bytes, new)?;
         let mut charge = Charge { member: Some(self.clone()), own: 0, pool: 0 };
@@ -222,10 +229,7 @@ impl Charge {
     /// How much of what new requests may use is in use, and how much that is: of this member and of the pool. `None` for a
     /// charge for nothing.
     pub fn fill(&self) -> Option<(u64, u64)> {
-        let member = self.member.as_ref()?;
-        let (own, pool) = (&member.own, &member.budget.pool);
-        let soft = |account: &Account| account.soft.load(Ordering::Relaxed);
-        Some((own.used() + pool.used(), soft(own) + soft(pool)))
+        self.member.as_ref().map(|member| member.fill())
     }
 
     /// Gives back all but `bytes`.

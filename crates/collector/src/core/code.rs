@@ -1,5 +1,7 @@
 //! The canonical codes of gRPC, which are also the vocabulary between components.
 
+use std::fmt;
+
 use http::StatusCode;
 
 /// A gRPC status code.
@@ -120,6 +122,25 @@ impl Code {
             Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             code if code.is_retryable(false) => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// What a destination answered with, as it stood on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A gRPC status.
+    Grpc(Code),
+    /// An HTTP status.
+    Http(StatusCode),
+}
+
+impl fmt::Display for Said {
+    /// `grpc:16`, `http:401`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Said::Grpc(code) => write!(f, "grpc:{}", code.number()),
+            Said::Http(status) => write!(f, "http:{}", status.as_u16()),
         }
     }
 }

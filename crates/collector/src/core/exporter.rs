@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, future::Future, pin::Pin, time::Duration};
 
-use super::{Batch, Code, ErrorClass, Refusal, RefusalKind};
+use super::{Batch, Code, ErrorClass, Refusal, RefusalKind, Said};
 
 /// What the destination said to a request that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct SendError {
     pub code: Code,
     /// Where to look.
     pub class: ErrorClass,
+    /// The destination's own answer, if it gave one.
+    pub said: Option<Said>,
     /// For people.
     pub message: Cow<'static, str>,
     /// The destination's hint.
@@ -35,6 +37,7 @@ impl SendError {
         Self {
             code: Code::Unavailable,
             class: ErrorClass::Connection,
+            said: None,
             message: message.into(),
             retry_after: None,
             retryable: true,
@@ -56,9 +59,7 @@ impl SendError {
         Self {
             code: Code::DeadlineExceeded,
             class: ErrorClass::Timeout,
-            message: format!("no answer within {limit:?}").into(),
-            retry_after: None,
-            retryable: true,
+            ..Self::connection(format!("no answer within {limit:?}"))
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use kubewake_otlp::Signal;
+use kubewake_otlp::{Signal, Traits};
 
 use super::{Answer, Batch, Charge, Consumer, DropReason, Origin, Part, Pipeline, Refusal, link};
 
@@ -91,10 +91,10 @@ impl Admission {
     }
 
     /// Hands the request to the pipelines, and answers for them together.
-    pub fn submit(self, bytes: Bytes, items: usize, origin: Arc<Origin>) -> Answer {
+    pub fn submit(self, bytes: Bytes, items: usize, traits: Traits, origin: Arc<Origin>) -> Answer {
         let Self { signal, seats, full } = self;
         let mut offers = seats.into_iter().map(|(pipeline, charge)| {
-            let part = Part { bytes: bytes.clone(), items, origin: origin.clone(), charge: Arc::new(charge) };
+            let part = Part { traits, ..Part::new(bytes.clone(), items, origin.clone(), Arc::new(charge)) };
             (pipeline, Batch::single(signal, part))
         });
         let answer = match (offers.next(), offers.len()) {
@@ -120,7 +120,7 @@ impl Admission {
 #[cold]
 fn count_losses(full: &[Arc<Pipeline>], signal: Signal, items: usize) {
     let charge = Arc::new(Charge::free());
-    let tally = Part { bytes: Bytes::new(), items, origin: Arc::default(), charge };
+    let tally = Part::new(Bytes::new(), items, Arc::default(), charge);
     let tally = Batch::single(signal, tally);
     full.iter().for_each(|pipeline| pipeline.lost(&tally, DropReason::MemoryLimit));
 }

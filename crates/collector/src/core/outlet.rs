@@ -2,8 +2,8 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only answers that allow it
 //! are retried, with backoff, jitter and the destination's hint. A partial success is never retried. A batch that is
-//! refused for good, or makes the exporter panic, is sent again request by request, so that one sender's poison costs
-//! nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
+//! refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to single requests, so that one
+//! sender's poison costs nobody else's data. New settings are in force from the next attempt on, for what is already queued too.
 //!
 //! *Does not* survive the process: what is held in memory when the time for draining is over is counted and lost.
 
@@ -32,6 +32,7 @@ use super::{
     retry::Backoff,
 };
 
+mod apart;
 mod guest;
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ impl Outlet {
         if !Arc::ptr_eq(&old.stats, &settings.stats) {
             old.stats.retire();
         }
-        for _ in 0..self.queue.resized(settings.queue.as_ref(), &settings.stats.queue_size) {
+        for _ in 0..self.queue.resized(settings.queue.as_ref(), &settings.stats.queue) {
             tokio::spawn(self.clone().work());
         }
     }
@@ -221,7 +222,7 @@ impl Outlet {
         settings: &OutletSettings,
         oversize: bool,
     ) -> Result<(), (Batch, Option<Waiter>)> {
-        match self.queue.push(batch, waiter, queue, oversize, &settings.stats.queue_size) {
+        match self.queue.push(batch, waiter, queue, oversize, &settings.stats.queue) {
             Pushed::In { start_worker } => {
                 if start_worker {
                     tokio::spawn(self.clone().work());
@@ -256,7 +257,8 @@ impl Outlet {
 
     /// Takes jobs from the queue until there are none.
     async fn work(self: Arc<Self>) {
-        while let Some(Job { batches, waiters, size }) = self.queue.next(|| self.settings().queue.clone()).await {
+        while let Some(Job { batches, waiters, size, since }) = self.queue.next(|| self.settings().queue.clone()).await
+        {
             let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
             for batch in batches {
@@ -268,7 +270,7 @@ impl Outlet {
             }
             let settings = self.settings();
             let sizer = settings.queue.as_ref().map(|queue| queue.sizer).unwrap_or_default();
-            self.queue.done(size, sizer, &settings.stats.queue_size);
+            self.queue.done(size, since, sizer, &settings.stats.queue);
             if let Some(rescue) = &self.rescue {
                 rescue.room();
             }
@@ -281,28 +283,6 @@ impl Outlet {
         let stats = self.settings().stats.clone();
         let _under_way = UnderWay::new(&stats);
         self.deliver_whole_or_apart(&batch, told).await.map_err(SendError::refusal)
-    }
-
-    async fn deliver_whole_or_apart(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
-        let apart =
-            |error: &SendError, batch: &Batch| !error.retryable && error.code.blames_data() && batch.parts().len() > 1;
-        let (batch, error) = match self.attempt_here_or_elsewhere(batch, told).await {
-            Ok(()) => return Ok(()),
-            Err((batch, error)) if apart(&error, &batch) => (batch, error),
-            Err((batch, error)) => {
-                self.give_up(&batch, &error, told);
-                return Err(error);
-            }
-        };
-        tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
-            "a batch was refused for good; its requests are sent one by one");
-        for part in batch.parts() {
-            let single = Batch::single(batch.signal(), part.clone());
-            if let Err((single, error)) = self.attempt_here_or_elsewhere(&single, false).await {
-                self.give_up(&single, &error, false);
-            }
-        }
-        Ok(())
     }
 
     /// Tries until a batch is settled, here or with whoever stands behind this outlet. An error comes with what is left.
@@ -370,8 +350,8 @@ impl Outlet {
                 }
                 Err(error) => error,
             };
-            self.progress.failed(error.class);
-            settings.stats.progress.failed(error.class);
+            self.progress.failed(&error);
+            settings.stats.progress.failed(&error);
             let rescue = self.rescue.as_ref().filter(|_| error.retryable && !self.halted());
             match rescue.map(|rescue| rescue.failed(&error, silences)) {
                 Some(Next::HandOver) => return Err(error),

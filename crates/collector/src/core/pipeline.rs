@@ -57,6 +57,7 @@ impl Gone {
 impl Pipeline {
     /// A pipeline that leads nowhere yet.
     pub fn new(id: PipelineId, allowance: Allowance, stats: Arc<PipelineStats>) -> Arc<Self> {
+        stats.draws_on(&allowance.member);
         let alive = watch::Sender::new(());
         Arc::new(Self { id, allowance: ArcSwap::from_pointee(allowance), head: Link::default(), stats, alive })
     }
@@ -83,6 +84,7 @@ impl Pipeline {
 
     /// Draws on another budget from now on.
     pub fn draw_on(&self, allowance: Allowance) {
+        self.stats.draws_on(&allowance.member);
         self.allowance.store(Arc::new(allowance));
     }
 
@@ -96,7 +98,7 @@ impl Pipeline {
         if result.is_err() {
             return;
         }
-        self.stats.received.fetch_add(items, Ordering::Relaxed);
+        self.stats.receive(items);
         if let Some(limiter) = &self.allowance.load().limiter {
             limiter.incoming.fetch_add(items, Ordering::Relaxed);
             limiter.outgoing.fetch_add(items, Ordering::Relaxed);
@@ -125,7 +127,7 @@ impl Consumer for Pipeline {
     fn lost(&self, batch: &Batch, reason: DropReason) {
         let items = batch.items() as u64;
         // It came in, since the sender considers it taken.
-        self.stats.received.fetch_add(items, Ordering::Relaxed);
+        self.stats.receive(items);
         self.stats.dropped(reason, items);
         if reason == DropReason::MemoryLimit
             && let Some(limiter) = &self.allowance.load().limiter

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::ErrorClass;
+use super::{ErrorClass, Said, SendError};
 
 /// How attempts to deliver have been going.
 #[derive(Debug)]
@@ -15,6 +15,10 @@ pub struct Progress(Mutex<Course>);
 pub struct Course {
     /// The class of the last error, also after a success.
     pub last_error: ErrorClass,
+    /// What the destination said in it, if it answered.
+    pub last_said: Option<Said>,
+    /// Whether it was final: what was sent is not sent again.
+    pub is_final: bool,
     /// Failed attempts since the last success.
     pub failures: u64,
     /// When something was delivered last.
@@ -29,6 +33,8 @@ impl Default for Progress {
     fn default() -> Self {
         Self(Mutex::new(Course {
             last_error: ErrorClass::None,
+            last_said: None,
+            is_final: false,
             failures: 0,
             last_success: None,
             last_failure: None,
@@ -47,10 +53,12 @@ impl Progress {
     }
 
     /// An attempt failed.
-    pub fn failed(&self, class: ErrorClass) {
+    pub fn failed(&self, error: &SendError) {
         let now = Instant::now();
         let mut course = self.lock();
-        course.last_error = class;
+        course.last_error = error.class;
+        course.last_said = error.said;
+        course.is_final = !error.retryable;
         course.failures += 1;
         course.last_failure = Some(now);
         course.failing_since.get_or_insert(now);

@@ -7,10 +7,7 @@
 use std::{
     collections::VecDeque,
     num::NonZeroUsize,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use kubewake_config::model::{Queue as Settings, QueueBatch, Sizer};
@@ -20,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Batch, Refusal};
+use super::{Batch, QueueGauge, Refusal};
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +33,8 @@ pub(super) struct Job {
     pub(super) waiters: Vec<Waiter>,
     /// What the job holds of the capacity.
     pub(super) size: Size,
+    /// When the oldest of it came.
+    pub(super) since: Instant,
 }
 
 /// A size in every unit that a queue may be told to count in, since that can change while it holds something.
@@ -62,6 +61,8 @@ struct State {
     queued: Size,
     /// All that is held.
     held: Size,
+    /// When the oldest of each job that a worker has begun with came.
+    begun: Vec<Instant>,
     workers: u32,
     /// Batches that are not in the queue, and that their holder waits for all the same.
     guests: u32,
@@ -96,7 +97,7 @@ impl Queue {
         waiter: Option<Waiter>,
         settings: &Settings,
         oversize_when_empty: bool,
-        gauge: &AtomicU64,
+        gauge: &QueueGauge,
     ) -> Pushed {
         let size = Size::of(&batch);
         let mut state = self.state();
@@ -105,8 +106,8 @@ impl Queue {
         }
         state.held.add(size);
         state.queued.add(size);
-        gauge.store(state.held.by(settings.sizer), Ordering::Relaxed);
         state.entries.push_back(Entry { batch, at: Instant::now(), waiter });
+        state.show(settings.sizer, gauge);
         let start_worker = state.workers < settings.num_consumers;
         state.workers += u32::from(start_worker);
         let enough = settings.batch.as_ref().is_some_and(|batch| state.is_enough(batch));
@@ -176,10 +177,13 @@ impl Queue {
     }
 
     /// Gives back what a job held.
-    pub(super) fn done(&self, size: Size, sizer: Sizer, gauge: &AtomicU64) {
+    pub(super) fn done(&self, size: Size, since: Instant, sizer: Sizer, gauge: &QueueGauge) {
         let mut state = self.state();
         state.held.subtract(size);
-        gauge.store(state.held.by(sizer), Ordering::Relaxed);
+        if let Some(at) = state.begun.iter().position(|begun| *begun == since) {
+            state.begun.swap_remove(at);
+        }
+        state.show(sizer, gauge);
         drop(state);
         self.room.notify_waiters();
     }
@@ -218,14 +222,14 @@ impl Queue {
     }
 
     /// New limits are in force: says how many workers to start for them, and wakes whoever waits because of the old ones.
-    pub(super) fn resized(&self, settings: Option<&Settings>, gauge: &AtomicU64) -> u32 {
+    pub(super) fn resized(&self, settings: Option<&Settings>, gauge: &QueueGauge) -> u32 {
         let mut state = self.state();
         let start = settings.map_or(0, |settings| {
             let waiting = u32::try_from(state.entries.len()).unwrap_or(u32::MAX);
             settings.num_consumers.saturating_sub(state.workers).min(waiting)
         });
         state.workers += start;
-        gauge.store(state.held.by(settings.map(|s| s.sizer).unwrap_or_default()), Ordering::Relaxed);
+        state.show(settings.map(|s| s.sizer).unwrap_or_default(), gauge);
         drop(state);
         self.room.notify_waiters();
         self.news.notify_waiters();
@@ -257,6 +261,12 @@ impl State {
         self.held == Size::default() && self.workers == 0 && self.guests == 0
     }
 
+    /// Workers begin with the oldest, so that it is at the front or with one of them.
+    fn show(&self, sizer: Sizer, gauge: &QueueGauge) {
+        let oldest = self.begun.iter().copied().chain(self.entries.front().map(|entry| entry.at)).min();
+        gauge.show(self.held.by(sizer), oldest);
+    }
+
     fn fits(&self, size: Size, settings: &Settings, oversize_when_empty: bool) -> bool {
         let sum = self.held.by(settings.sizer).saturating_add(size.by(settings.sizer));
         sum <= settings.queue_size || (oversize_when_empty && self.held == Size::default())
@@ -280,7 +290,9 @@ impl State {
 
     /// Takes entries until they are `enough`, joined into one batch.
     fn gather(&mut self, enough: u64, sizer: Sizer) -> Job {
-        let mut job = Job { batches: Vec::new(), waiters: Vec::new(), size: Size::default() };
+        let since = self.entries.front().map_or_else(Instant::now, |entry| entry.at);
+        self.begun.push(since);
+        let mut job = Job { batches: Vec::new(), waiters: Vec::new(), size: Size::default(), since };
         while job.size.by(sizer) < enough.max(1)
             && let Some(entry) = self.entries.pop_front()
         {

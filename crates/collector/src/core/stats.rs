@@ -5,8 +5,12 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use kubewake_otlp::Signal;
+use tokio::time::Instant;
 
-use super::{Calls, Code, Progress, SamplerStats};
+pub use self::pipeline::PipelineStats;
+use super::{Calls, Code, Moment, Progress, SamplerStats};
+
+mod pipeline;
 
 /// A closed set of names.
 macro_rules! closed {
@@ -206,8 +210,8 @@ pub struct ExporterStats {
     pub rejected: AtomicU64,
     /// Requests under way.
     pub in_flight: AtomicI64,
-    /// What the queue holds, by its sizer.
-    pub queue_size: AtomicU64,
+    /// What the queue holds.
+    pub queue: QueueGauge,
     /// What it may hold; zero without a queue.
     pub queue_capacity: AtomicU64,
     /// Sizes of the batches sent, in items.
@@ -220,10 +224,35 @@ pub struct ExporterStats {
     pub progress: Progress,
 }
 
+/// What a queue holds, with what its workers are sending.
+#[derive(Debug, Default)]
+pub struct QueueGauge {
+    size: AtomicU64,
+    oldest: Moment,
+}
+
+impl QueueGauge {
+    /// It holds so much, by its sizer, and the oldest of it came then.
+    pub fn show(&self, size: u64, oldest: Option<Instant>) {
+        self.size.store(size, Ordering::Relaxed);
+        self.oldest.set(oldest);
+    }
+
+    /// How much it holds.
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// When the oldest of it came.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.oldest.get()
+    }
+}
+
 impl ExporterStats {
     /// It is no longer in use: the gauges go, the counters stay.
     pub fn retire(&self) {
-        self.queue_size.store(0, Ordering::Relaxed);
+        self.queue.show(0, None);
         self.queue_capacity.store(0, Ordering::Relaxed);
     }
 }
@@ -299,47 +328,6 @@ impl Histogram {
             (*bound, total)
         });
         (rows.collect(), self.sum.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed))
-    }
-}
-
-/// How a pipeline is doing.
-#[derive(Debug, Default)]
-pub struct PipelineStats {
-    /// Items that came in.
-    pub received: AtomicU64,
-    /// Items that a destination took.
-    pub delivered: AtomicU64,
-    dropped: [AtomicU64; DropReason::ALL.len()],
-    progress: Progress,
-}
-
-impl PipelineStats {
-    /// Counts a loss.
-    pub fn dropped(&self, reason: DropReason, items: u64) {
-        if let Some(cell) = self.dropped.get(reason as usize) {
-            cell.fetch_add(items, Ordering::Relaxed);
-        }
-    }
-
-    /// Items lost for this reason.
-    pub fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.dropped.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
-    }
-
-    /// A destination took something.
-    pub fn succeeded(&self, items: u64) {
-        self.delivered.fetch_add(items, Ordering::Relaxed);
-        self.progress.succeeded();
-    }
-
-    /// An attempt failed.
-    pub fn failed(&self, class: ErrorClass) {
-        self.progress.failed(class);
-    }
-
-    /// How its attempts have been going, those of all its exporters together.
-    pub fn progress(&self) -> &Progress {
-        &self.progress
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn part(numbers: impl IntoIterator<Item = u64>, charge: Charge) -> Pa
     let (mut scope, mut request) = (Vec::new(), Vec::new());
     put_bytes(&mut scope, 2, &spans);
     put_bytes(&mut request, 1, &scope);
-    Part { bytes: Bytes::from(request), items, origin: Arc::default(), charge: Arc::new(charge) }
+    Part::new(Bytes::from(request), items, Arc::default(), Arc::new(charge))
 }
 
 /// A batch of one request.

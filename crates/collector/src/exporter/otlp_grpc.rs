@@ -167,13 +167,7 @@ fn prefix(compressed: bool, length: usize) -> Result<[u8; PREFIX], SendError> {
 }
 
 fn local(message: String) -> SendError {
-    SendError {
-        code: Code::Internal,
-        class: ErrorClass::Local,
-        message: message.into(),
-        retry_after: None,
-        retryable: false,
-    }
+    SendError { code: Code::Internal, class: ErrorClass::Local, retryable: false, ..SendError::connection(message) }
 }
 
 /// What the calls name as their destination, as gRPC chooses it.

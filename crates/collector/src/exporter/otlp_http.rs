@@ -184,5 +184,5 @@ fn in_json(batch: &Batch) -> Result<Bytes, SendError> {
 }
 
 fn local(code: Code, message: String) -> SendError {
-    SendError { code, class: ErrorClass::Local, message: message.into(), retry_after: None, retryable: false }
+    SendError { code, class: ErrorClass::Local, retryable: false, ..SendError::connection(message) }
 }

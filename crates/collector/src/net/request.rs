@@ -74,6 +74,7 @@ impl Credentials {
         auth.headers().await.map_err(|error| SendError {
             code: Code::Unavailable,
             class: ErrorClass::Authentication,
+            said: None,
             message: format!("no credentials: {error}").into(),
             retry_after: None,
             retryable: true,

@@ -32,7 +32,7 @@ pub(crate) fn batch(signal: Signal, requests: &[&[u8]]) -> Batch {
     let mut batch = Batch::empty(signal);
     for bytes in requests {
         let charge = Arc::new(Charge::free());
-        batch.push(Part { bytes: Bytes::copy_from_slice(bytes), items: 1, origin: Arc::default(), charge });
+        batch.push(Part::new(Bytes::copy_from_slice(bytes), 1, Arc::default(), charge));
     }
     batch
 }

@@ -160,7 +160,7 @@ fn replace(part: Part, mapped: Mapped, pressure: Pressure) -> Result<Part, Refus
     if is_within(&old, &bytes) {
         // It holds on to all of the old request. That is fine for most of one, and a waste for a little.
         if bytes.len() >= old.len() / 2 {
-            return Ok(Part { bytes, items, origin, charge });
+            return Ok(Part::new(bytes, items, origin, charge));
         }
         bytes = Bytes::copy_from_slice(&bytes);
     }
@@ -168,7 +168,7 @@ fn replace(part: Part, mapped: Mapped, pressure: Pressure) -> Result<Part, Refus
     if !taken && pressure == Pressure::Refuse {
         return Err(Refusal::memory());
     }
-    Ok(Part { bytes, items, origin, charge })
+    Ok(Part::new(bytes, items, origin, charge))
 }
 
 fn is_within(old: &Bytes, new: &Bytes) -> bool {

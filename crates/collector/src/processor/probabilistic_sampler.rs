@@ -3,8 +3,9 @@
 //! Every item is decided by itself and by nothing but its own bytes: the trace id, or what the item says about earlier
 //! sampling. So the same trace gets the same answer on every replica and in every tier, without any state. What is kept
 //! says at which probability that was (`ot=th` in a span's trace state, `sampling.threshold` on a log record), so that
-//! counts made from samples can be true. Items that are dropped cost a walk over their fields; those that are
-//! kept are copied once, as slices.
+//! counts made from samples can be true. Where all spans of a request begin with their trace ids and none says anything of earlier
+//! sampling, which a scan has seen, no more than the trace id is read of those that are dropped; else their fields are walked over.
+//! What is kept is copied once, as slices.
 //!
 //! *Guarantees.* The decisions, and what is written on what is kept, are those of the Collector's processor of that name.
 //! *Differs* from it where its documentation and its code disagree: a log record's priority of 0 drops it, and one
@@ -27,7 +28,7 @@ use self::{
     count::{Counts, Tally, Warnings},
     decide::Sampler,
     logs::LogKeys,
-    spans::may_have_priority,
+    spans::Spans,
 };
 use super::map::{Mapped, Mapper};
 use crate::core::{Part, SamplerStats};
@@ -57,9 +58,9 @@ impl Mapper for ProbabilisticSampler {
         let mut tally = Tally::default();
         let retained = match signal {
             Signal::Traces => {
-                let priorities = may_have_priority(&part.bytes);
+                let mut spans = Spans::new(&self.sampler, part);
                 select(signal, &part.bytes, |record, edits| {
-                    record.span().is_none_or(|span| tally.note(spans::decide(&self.sampler, span, priorities, edits)))
+                    record.span().is_none_or(|span| tally.note(spans.decide(span, edits)))
                 })
             }
             Signal::Logs => select(signal, &part.bytes, |record, edits| {

@@ -15,11 +15,12 @@
 //! - A trace for which there is no room is decided on early, never dropped for that reason alone; only `maximum_trace_size_bytes` does so.
 //! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and kept spans say at which
 //!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again.
-//! - New policies are in force for what waits already; limits of policies that did not change keep what they have used.
+//! - Spans of different requests leave as different requests of one batch, so that what a backend refuses can be taken apart.
+//! - New policies and a shorter wait are in force for what waits already; limits of policies that did not change keep what they have used.
 //!
 //! *Assumes* that all spans of a trace come to this process; see the `loadbalancing` exporter.
 //!
-//! *Does not* keep the order of spans or their requests together, nor know who sent them. Does not survive the process. Does not
+//! *Does not* keep the order of spans, nor know who sent them. Does not survive the process. Does not
 //! change the number of shards while it runs. Decisions that are pushed out of a cache are forgotten, and late spans are a new trace then.
 
 mod arrival;
@@ -118,7 +119,7 @@ impl TailSampler {
         })
     }
 
-    /// Puts new settings in force; what waits still waits, and is decided on by the new policies.
+    /// Puts new settings in force; what waits still waits, no longer than it is to now, and is decided on by the new policies.
     pub fn reconfigure(&self, settings: Settings) {
         let old = self.rules.load_full();
         let sizes = |settings: &Settings| (settings.sampled_cache_size, settings.non_sampled_cache_size);
@@ -126,6 +127,10 @@ impl TailSampler {
         self.rules.store(new.clone());
         for lane in self.lanes.iter().filter(|_| sizes(&old.settings) != sizes(&new.settings)) {
             lane.shard.state().make_caches(&new.settings, self.lanes.len());
+        }
+        for lane in self.lanes.iter().filter(|_| new.settings.decision_wait < old.settings.decision_wait) {
+            lane.shard.state().shorten(new.settings.decision_wait);
+            lane.shard.news.notify_one();
         }
     }
 

@@ -4,7 +4,7 @@ use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use kubewake_otlp::Signal;
+use kubewake_otlp::{Signal, Summary};
 
 use crate::core::{Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
 
@@ -130,11 +130,10 @@ impl Taker {
             return Ok((0, Answer::Now(Ok(()))));
         }
         admission.shrink_to(body.held);
-        let mut bytes = body.bytes;
-        if summary.zero_ids {
-            bytes = kubewake_otlp::clear_zero_ids(signal, &bytes);
-        }
-        Ok((summary.items as u64, admission.submit(bytes, summary.items, origin)))
+        // With ids of zeroes nothing is known, so that what is known is true without them, too.
+        let Summary { items, zero_ids, traits, .. } = summary;
+        let bytes = if zero_ids { kubewake_otlp::clear_zero_ids(signal, &body.bytes) } else { body.bytes };
+        Ok((items as u64, admission.submit(bytes, items, traits, origin)))
     }
 
     fn count(&self, signal: Signal, items: u64, result: &Result<(), Refusal>) {

@@ -49,7 +49,7 @@ fn pipelines(page: &mut Page, registry: &Registry) {
     for (id, stats) in registry.pipelines() {
         let id = id.to_string();
         let labels = [("pipeline", &*id)];
-        let received = stats.received.load(Ordering::Relaxed);
+        let received = stats.received();
         page.counter("kubewake_pipeline_received_items", "Number of items that the pipeline took.", &labels, received);
         let delivered = stats.delivered.load(Ordering::Relaxed);
         page.counter(

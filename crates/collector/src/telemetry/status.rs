@@ -2,6 +2,8 @@
 //!
 //! Plain data, made by a pure function from counters, from what the engine says is running, and from a clock.
 
+mod delivery;
+mod diagnosis;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +17,12 @@ use kubewake_config::{ComponentId, PipelineId, model::PipelineCheck};
 use serde::Serialize;
 use tokio::time::Instant;
 
+pub use self::{
+    delivery::{DropStatus, ExporterStatus, MemoryStatus, PipelineStatus, State, state},
+    diagnosis::Diagnosis,
+};
 use super::{Process, rfc3339};
-use crate::core::{Course, Destination, DropReason, ExporterStats, Registry, TailStats};
+use crate::core::{Destination, Look, Registry, TailStats};
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +101,9 @@ pub struct Status {
     /// By processor id, where there is a tail sampler.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub samplers: BTreeMap<String, SamplerStatus>,
+    /// By processor id, where there is one that looks at a cluster.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub clusters: BTreeMap<String, ClusterStatus>,
 }
 
 /// How a tail sampler is doing.
@@ -120,6 +129,23 @@ pub enum SamplerState {
     Overloaded,
 }
 
+/// How a processor gets on with the cluster that it looks at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterStatus {
+    /// `connecting`, `synced` or `failing`.
+    pub state: &'static str,
+    /// Since when.
+    pub since: Option<Past>,
+    /// Pods that are known.
+    pub pods: u64,
+    /// The class of the last error; `none` so far.
+    pub last_error: &'static str,
+    /// What the API server said in it, as `http:403`, if it answered.
+    pub last_error_code: Option<String>,
+    /// When that was.
+    pub last_failure: Option<Past>,
+}
+
 /// The document in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RevisionStatus {
@@ -142,67 +168,10 @@ pub struct RefusedStatus {
     pub reasons: Vec<String>,
 }
 
-/// How something that delivers is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// It holds nothing and has had nothing to do lately.
-    Idle,
-    /// It delivers, or has just begun to.
-    Ok,
-    /// The last attempt failed, and there is more to try.
-    Retrying,
-    /// It keeps failing and has delivered nothing for too long.
-    Stalled,
-}
-
-/// How a pipeline is doing.
+/// When something happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PipelineStatus {
-    /// The worst of its exporters'.
-    pub state: State,
-    /// Items that came in.
-    pub received: u64,
-    /// Items that destinations took, each destination counted by itself.
-    pub delivered: u64,
-    /// Items that were lost, by reason.
-    pub dropped: BTreeMap<&'static str, u64>,
-    /// The class of the last error, of any exporter; `none` so far.
-    pub last_error: &'static str,
-    /// When a destination last took something.
-    pub last_success: Option<Success>,
-    /// Failed attempts since the last success, of the exporter that is worst off.
-    pub failures: u64,
-    /// By exporter id.
-    pub exporters: BTreeMap<String, ExporterStatus>,
-}
-
-/// How an exporter in a pipeline is doing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExporterStatus {
-    /// How it gets on.
-    pub state: State,
-    /// What its queue holds, by its sizer.
-    pub queue_size: u64,
-    /// What its queue may hold; zero without a queue.
-    pub queue_capacity: u64,
-    /// Requests under way.
-    pub in_flight: u64,
-    /// The class of its last error; `none` so far.
-    pub last_error: &'static str,
-    /// When its destination last took something.
-    pub last_success: Option<Success>,
-    /// Failed attempts since then.
-    pub failures: u64,
-    /// Of an exporter that sends to many: how it gets on with each, by endpoint.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub peers: BTreeMap<String, ExporterStatus>,
-}
-
-/// A delivery.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Success {
-    /// When, in RFC 3339.
+pub struct Past {
+    /// In RFC 3339.
     pub time: String,
     /// Seconds since then.
     pub age_seconds: f64,
@@ -223,10 +192,11 @@ impl Clock {
         Self { instant: Instant::now(), wall: SystemTime::now() }
     }
 
-    fn success(&self, at: Option<Instant>) -> Option<Success> {
+    /// An earlier moment, as it is shown.
+    fn past(&self, at: Option<Instant>) -> Option<Past> {
         let age = self.instant.saturating_duration_since(at?);
         let time = self.wall.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(Success { time: rfc3339(time), age_seconds: seconds(age) })
+        Some(Past { time: rfc3339(time), age_seconds: seconds(age) })
     }
 }
 
@@ -248,6 +218,11 @@ pub fn build(
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
         samplers: registry.samplers().iter().map(|(id, stats)| (id.to_string(), SamplerStatus::of(stats))).collect(),
+        clusters: registry
+            .clusters()
+            .iter()
+            .filter_map(|(id, stats)| Some((id.to_string(), ClusterStatus::of(&stats.look()?, clock))))
+            .collect(),
     }
 }
 
@@ -263,6 +238,19 @@ impl SamplerStatus {
     }
 }
 
+impl ClusterStatus {
+    fn of(look: &Look, clock: Clock) -> Self {
+        Self {
+            state: look.state.name(),
+            since: clock.past(Some(look.since)),
+            pods: look.pods,
+            last_error: look.last_error.name(),
+            last_error_code: look.last_said.map(|said| said.to_string()),
+            last_failure: clock.past(look.last_failure),
+        }
+    }
+}
+
 impl RevisionStatus {
     fn of(revision: &Revision) -> Self {
         Self { hash: revision.hash.clone(), number: revision.number, time: rfc3339(revision.loaded_at) }
@@ -273,96 +261,6 @@ impl RefusedStatus {
     fn of(refused: &RefusedRevision) -> Self {
         let (hash, reasons) = (refused.hash.clone(), refused.reasons.clone());
         Self { hash, time: rfc3339(refused.refused_at), reasons }
-    }
-}
-
-impl PipelineStatus {
-    fn of(registry: &Registry, pipeline: &RunningPipeline, check: &PipelineCheck, clock: Clock) -> Self {
-        let stats = registry.pipeline(&pipeline.id);
-        let exporters: BTreeMap<_, _> = pipeline
-            .exporters
-            .iter()
-            .map(|(id, to)| {
-                let stats = registry.exporter(id, &pipeline.id, to.clone());
-                let status = ExporterStatus::of(&stats, check, clock);
-                // One that has no destination of its own may send to many.
-                match *to == Destination::default() {
-                    true => (id.to_string(), status.with_peers(registry, (id, &pipeline.id), check, clock)),
-                    false => (id.to_string(), status),
-                }
-            })
-            .collect();
-        let course = stats.progress().course();
-        Self {
-            state: exporters.values().map(|e| e.state).max().unwrap_or(State::Idle),
-            received: stats.received.load(Ordering::Relaxed),
-            delivered: stats.delivered.load(Ordering::Relaxed),
-            dropped: DropReason::ALL.iter().map(|reason| (reason.name(), stats.dropped_for(*reason))).collect(),
-            last_error: course.last_error.name(),
-            last_success: clock.success(course.last_success),
-            failures: exporters.values().map(|e| e.failures).max().unwrap_or(0),
-            exporters,
-        }
-    }
-}
-
-impl ExporterStatus {
-    fn of(stats: &ExporterStats, check: &PipelineCheck, clock: Clock) -> Self {
-        let course = stats.progress.course();
-        let queue_size = stats.queue_size.load(Ordering::Relaxed);
-        let in_flight = u64::try_from(stats.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
-        Self {
-            state: state(&course, queue_size > 0 || in_flight > 0, check, clock.instant),
-            queue_size,
-            queue_capacity: stats.queue_capacity.load(Ordering::Relaxed),
-            in_flight,
-            last_error: course.last_error.name(),
-            last_success: clock.success(course.last_success),
-            failures: course.failures,
-            peers: BTreeMap::new(),
-        }
-    }
-
-    /// The same with its peers: it is as well off as the best of them, since they stand in for each other.
-    fn with_peers(
-        mut self,
-        registry: &Registry,
-        (id, pipeline): (&ComponentId, &PipelineId),
-        check: &PipelineCheck,
-        clock: Clock,
-    ) -> Self {
-        for (to, stats) in registry.destinations(id, pipeline) {
-            if to == Destination::default() {
-                continue;
-            }
-            let peer = Self::of(&stats, check, clock);
-            self.queue_size += peer.queue_size;
-            self.queue_capacity += peer.queue_capacity;
-            self.in_flight += peer.in_flight;
-            self.peers.insert(format!("{}:{}", to.address, to.port), peer);
-        }
-        if let Some(best) = self.peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state)) {
-            (self.state, self.failures, self.last_error) = (best.state, best.failures, best.last_error);
-            self.last_success = best.last_success.clone();
-        }
-        self
-    }
-}
-
-/// Judges how something that delivers gets on.
-///
-/// It is stalled when it has failed at least as often as the threshold says since its last success, has been failing
-/// for the whole interval, and still has to do with it: it holds data, or it lost data within the interval (with retries off,
-/// or with a destination that refuses everything, nothing is ever held). Old failures of something that has nothing to do
-/// are no reason to alarm anybody.
-pub fn state(course: &Course, holds_data: bool, check: &PipelineCheck, now: Instant) -> State {
-    let lately = |at: Option<Instant>| at.is_some_and(|at| now.saturating_duration_since(at) < check.interval);
-    let failing_for = course.failing_since.map(|since| now.saturating_duration_since(since));
-    match failing_for.filter(|_| holds_data || lately(course.last_failure)) {
-        Some(age) if age >= check.interval && course.failures >= u64::from(check.failure_threshold) => State::Stalled,
-        Some(_) => State::Retrying,
-        None if holds_data || lately(course.last_success) => State::Ok,
-        None => State::Idle,
     }
 }
 

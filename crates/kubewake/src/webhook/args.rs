@@ -1,25 +1,22 @@
 //! Arguments of `kubewake webhook`, and what they mean.
 
 use std::{
-    collections::BTreeSet,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     str::FromStr,
     time::Duration,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use http::Uri;
 use jiff::{Span, SpanRelativeTo};
-use k8s_openapi::{
-    api::admissionregistration::v1::{ServiceReference, WebhookClientConfig},
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubewake_trail::{
     Trust,
     carrier::Keys,
     webhook::{
         PATH,
+        endpoint::Endpoint,
         select::{Resources, Select, parse_selector},
     },
 };
@@ -97,13 +94,6 @@ struct Service {
     port: u16,
 }
 
-/// How an API server reaches the webhook.
-#[derive(Debug)]
-pub(crate) enum Endpoint {
-    Url { url: String, host: String },
-    Service { of: Named, port: u16 },
-}
-
 impl Args {
     /// What is selected.
     pub(crate) fn select(&self) -> Select {
@@ -131,48 +121,11 @@ impl Args {
     /// Where the API server finds what listens here.
     pub(crate) fn endpoint(&self, listens: SocketAddr) -> anyhow::Result<Endpoint> {
         match (&self.service, &self.url) {
-            (Some(service), _) => Ok(Endpoint::Service { of: service.of.clone(), port: service.port }),
-            (None, Some(url)) => Endpoint::at(url).with_context(|| format!("--url {url}")),
-            (None, None) => {
-                let everywhere = listens.ip().is_unspecified();
-                ensure!(!everywhere, "who listens on {} must say how it is reached: --service or --url", listens.ip());
-                let url = format!("https://{listens}{PATH}");
-                Ok(Endpoint::Url { url, host: listens.ip().to_string() })
-            }
-        }
-    }
-}
-
-impl Endpoint {
-    fn at(url: &Uri) -> anyhow::Result<Self> {
-        let Some(authority) = url.authority().filter(|_| url.scheme_str() == Some("https")) else {
-            bail!("it must begin with https:// and a host, since an API server calls over TLS only");
-        };
-        ensure!(!authority.as_str().contains('@') && url.query().is_none(), "it may have no user and no query");
-        ensure!(matches!(url.path(), "" | "/" | PATH), "its path is {PATH}");
-        let host = authority.host().trim_matches(['[', ']']).to_owned();
-        Ok(Self::Url { url: format!("https://{authority}{PATH}"), host })
-    }
-
-    /// What the registration says.
-    pub(crate) fn client_config(&self) -> WebhookClientConfig {
-        match self {
-            Self::Url { url, .. } => WebhookClientConfig { url: Some(url.clone()), ..WebhookClientConfig::default() },
-            Self::Service { of, port } => {
-                let (namespace, name) = (of.namespace.clone(), of.name.clone());
-                let service = ServiceReference { namespace, name, path: Some(PATH.into()), port: Some((*port).into()) };
-                WebhookClientConfig { service: Some(service), ..WebhookClientConfig::default() }
-            }
-        }
-    }
-
-    /// The names that the certificate must have.
-    pub(crate) fn names(&self) -> BTreeSet<String> {
-        match self {
-            Self::Url { host, .. } => BTreeSet::from([host.clone()]),
-            Self::Service { of: Named { namespace, name }, .. } => {
-                BTreeSet::from([format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")])
-            }
+            (Some(Service { of, port }), _) => Ok(Endpoint::service(&of.namespace, &of.name, *port)),
+            (None, Some(url)) => Endpoint::at(url, PATH).with_context(|| format!("--url {url}")),
+            (None, None) => Endpoint::listening(listens).with_context(|| {
+                format!("who listens on {} must say how it is reached: --service or --url", listens.ip())
+            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Spans, of which there are the most: what every SDK writes in the same place is read there in one step.
 
 use super::error::Fault;
-use super::{Record, is_zero_span_id, is_zero_trace_id, next_field, shape};
+use super::{Record, Traits, is_zero_span_id, is_zero_trace_id, next_field, shape};
 use crate::numbers::span;
 use crate::wire::{I64, LEN, VARINT};
 
@@ -17,11 +17,14 @@ const fn tag(number: u32, wire: u8) -> u8 {
 }
 
 #[inline]
-pub(super) fn scan_span(bytes: &[u8]) -> Result<Record<'_>, Fault> {
+pub(super) fn scan_span<'a>(bytes: &'a [u8], traits: &mut Traits) -> Result<Record<'a>, Fault> {
     let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
     let mut rest = ids_in_front(bytes, &mut record);
+    if record.trace_id.is_empty() {
+        traits.not_plain();
+    }
     while !rest.is_empty() {
-        rest = behind_attributes(behind_kind_and_times(rest));
+        rest = behind_attributes(behind_kind_and_times(rest), traits);
         if rest.is_empty() {
             break;
         }
@@ -29,9 +32,12 @@ pub(super) fn scan_span(bytes: &[u8]) -> Result<Record<'_>, Fault> {
         let (number, content) = next_field(&mut rest, &shape::SPAN)?;
         match number {
             span::TRACE_ID => {
+                traits.not_plain();
                 record.zero_ids |= is_zero_trace_id(content, start)?;
                 record.trace_id = content;
             }
+            span::TRACE_STATE => traits.not_plain(),
+            span::ATTRIBUTES => traits.attribute(content),
             span::SPAN_ID | span::PARENT_SPAN_ID => record.zero_ids |= is_zero_span_id(content, start)?,
             _ => {}
         }
@@ -64,10 +70,12 @@ fn behind_kind_and_times(rest: &[u8]) -> &[u8] {
 
 /// What is behind the attributes that stand here side by side: they are most of a span.
 #[inline(always)]
-fn behind_attributes(mut rest: &[u8]) -> &[u8] {
+fn behind_attributes<'a>(mut rest: &'a [u8], traits: &mut Traits) -> &'a [u8] {
     while let [ATTRIBUTE, size @ ..0x80, tail @ ..] = rest
         && let Some((_, behind)) = tail.split_at_checked(usize::from(*size))
     {
+        // All that is behind it, as that is there in any case and its end need not be known yet.
+        traits.attribute(tail);
         rest = behind;
     }
     rest

@@ -32,11 +32,43 @@ fn nothing_is_a_request_of_nothing() {
 
 #[test]
 fn a_record_is_counted_with_its_scope_and_resource() {
-    let one = Summary { items: 1, records: 1, resources: 1, scopes: 1, zero_ids: false };
-    assert_eq!(scan(Signal::Traces, &request(&field(5, b"name"))), Ok(one));
+    let one = Summary { items: 1, records: 1, resources: 1, scopes: 1, ..Summary::default() };
+    let found = scan(Signal::Traces, &request(&field(5, b"name"))).unwrap();
+    assert_eq!(Summary { traits: Traits::default(), ..found }, one);
     assert_eq!(scan(Signal::Logs, &request(&field(3, b"INFO"))), Ok(one));
     let two_points = field(5, &[field(1, b""), field(1, b"")].concat());
     assert_eq!(scan(Signal::Metrics, &request(&two_points)), Ok(Summary { items: 2, ..one }));
+}
+
+#[test]
+fn what_all_spans_have_in_common_is_known() {
+    let traits = |spans: &[Vec<u8>]| {
+        let spans: Vec<u8> = spans.iter().flat_map(|span| field(2, span)).collect();
+        scan(Signal::Traces, &field(1, &field(2, &spans))).unwrap().traits
+    };
+    let plain = [field(1, &[1; 16]), field(2, &[1; 8])].concat();
+    let with = |more: Vec<u8>| [plain.clone(), more].concat();
+    let key = |length: usize| field(9, &field(1, &vec![b'k'; length]));
+    assert!(traits(std::slice::from_ref(&plain)).has_plain_ids());
+    assert!(traits(&[plain.clone(), with([field(5, b"name"), key(3), field(13, b"link")].concat())]).has_plain_ids());
+    for other in [
+        with(field(3, b"a=b")),
+        with(field(1, &[2; 16])),
+        [field(2, &[1; 8]), field(1, &[1; 16])].concat(),
+        [field(1, &[1; 16]), field(2, &[0; 8])].concat(),
+        field(5, b"name"),
+        Vec::new(),
+    ] {
+        assert!(!traits(&[plain.clone(), other.clone(), plain.clone()]).has_plain_ids(), "{other:?}");
+    }
+    let (short, long) = ("k".repeat(17), "k".repeat(200));
+    assert!(!traits(&[with(key(16)), with(key(18))]).may_have(&short));
+    assert!(traits(&[with(key(16)), with(key(17))]).may_have(&short));
+    assert!(!traits(&[with(key(17))]).may_have(&long));
+    assert!(traits(&[with(key(200))]).may_have(&long), "also where it is not short");
+    let behind_value = field(9, &[field(2, b""), field(1, short.as_bytes())].concat());
+    assert!(traits(&[with(behind_value)]).may_have(&short));
+    assert!(Traits::default().may_have(&short) && !Traits::default().has_plain_ids());
 }
 
 #[test]

@@ -14,6 +14,14 @@ pub struct SpanToSample<'a> {
 }
 
 impl<'a> Span<'a> {
+    /// The trace id if it stands first, as every SDK writes it. One that stands behind it would count instead.
+    #[inline]
+    pub fn leading_trace_id(&self) -> Option<&'a [u8; 16]> {
+        /// Its tag and its length.
+        const HEADER: [u8; 2] = [(span::TRACE_ID << 3) as u8 | LEN, 16];
+        self.as_bytes().strip_prefix(&HEADER)?.first_chunk()
+    }
+
     /// What decides whether it is sampled.
     pub fn to_sample(&self) -> SpanToSample<'a> {
         let mut found = SpanToSample::default();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, Scope, View};
-use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Limit, Signal, Summary, Verdict, When};
+use kubewake_otlp::wire::Fields;
+use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Limit, Signal, Summary, Traits, Verdict, When};
 
 /// The signal, the other choices, and the request.
 fn parts(data: &[u8]) -> Option<(Signal, usize, Bytes)> {
@@ -28,14 +29,37 @@ pub(crate) fn scan(data: &[u8]) {
     match (summary, index) {
         (Ok(summary), Ok(index)) => {
             assert_eq!(index.records.len(), summary.records);
-            assert_eq!(seen, Summary { zero_ids: false, ..summary });
+            let counted = Summary { zero_ids: false, traits: Traits::default(), ..summary };
+            assert_eq!(seen, counted);
             assert_eq!(index.records.iter().map(|record| record.items).sum::<usize>(), summary.items);
             let after = kubewake_otlp::scan(signal, &cleared).expect("a request without zero ids is a request");
-            assert_eq!(after, Summary { zero_ids: false, ..summary });
+            assert_eq!(Summary { traits: Traits::default(), ..after }, counted);
+            known(signal, &request, summary.traits);
             grouped(signal, &request, summary);
         }
         (Err(error), _) => assert!(error.offset <= request.len(), "{error}"),
         _ => {}
+    }
+}
+
+/// What is known of all spans is true of each.
+fn known(signal: Signal, request: &[u8], traits: Traits) {
+    if signal != Signal::Traces {
+        assert_eq!(traits, Traits::default());
+        return;
+    }
+    let scopes = view::resources(request).flat_map(|resource| resource.scopes());
+    for span in scopes.flat_map(|scope| scope.spans()) {
+        if traits.has_plain_ids() {
+            assert!(!span.trace_id().is_empty() && span.trace_state().is_empty());
+            assert_eq!(span.leading_trace_id().map(|id| &id[..]), Some(span.trace_id()));
+        }
+        for attribute in span.attributes().iter() {
+            // One with several keys is nothing that anybody writes.
+            let keys = Fields::new(attribute.as_bytes()).filter(|field| field.is_len(1)).count();
+            let key = str::from_utf8(attribute.key()).ok().filter(|_| keys == 1);
+            assert!(key.is_none_or(|key| traits.may_have(key)), "{key:?}");
+        }
     }
 }
 
@@ -121,7 +145,10 @@ pub(crate) fn rewrite(data: &[u8]) {
     let twice = kubewake_otlp::rewrite(signal, &once, &mut editor);
     assert_eq!(once, twice);
     let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
-    assert_eq!(kubewake_otlp::scan(signal, &once), Ok(summary));
+    let after = kubewake_otlp::scan(signal, &once).map(|after| Summary { traits: summary.traits, ..after });
+    assert_eq!(after, Ok(summary));
+    let traits = kubewake_otlp::scan(signal, &once).unwrap_or_default().traits;
+    known(signal, &once, traits);
 }
 
 struct FuzzEditor {

@@ -2,7 +2,10 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Names that the counters of one sort have on the page.
@@ -32,6 +35,10 @@ macro_rules! labels {
         }
     };
 }
+
+mod upkeep;
+
+pub use upkeep::{UpkeepCounters, Upkept};
 
 labels! {
     /// What became of a call.
@@ -69,20 +76,6 @@ labels! {
     }
 }
 
-labels! {
-    /// What the upkeep did.
-    Upkept {
-        /// New certificates.
-        CertificatesRenewed => "certificates_renewed",
-        /// No new certificates.
-        CertificatesFailed => "certificates_failed",
-        /// A registration was written.
-        Registered => "registered",
-        /// A registration could not be written.
-        RegistrationFailed => "registration_failed",
-    }
-}
-
 /// More than any of the enums has.
 const MOST: usize = 8;
 
@@ -111,8 +104,10 @@ impl Row {
 pub struct Counters {
     calls: Row,
     troubles: Row,
-    upkeep: Row,
     garbage: AtomicU64,
+    upkeep: Arc<UpkeepCounters>,
+    /// What is selected and not served, in words.
+    unserved: Mutex<Vec<String>>,
 }
 
 impl Counters {
@@ -127,9 +122,19 @@ impl Counters {
         self.troubles.add(trouble as usize)
     }
 
-    /// Counts what the upkeep did.
-    pub fn upkept(&self, what: Upkept) {
-        self.upkeep.add(what as usize);
+    /// What the upkeep did.
+    pub fn upkeep(&self) -> &Arc<UpkeepCounters> {
+        &self.upkeep
+    }
+
+    /// Notes what is selected although no API server has it, a sentence for each.
+    pub fn note_unserved(&self, sentences: Vec<String>) {
+        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = sentences;
+    }
+
+    /// What is selected although no API server has it.
+    pub fn unserved(&self) -> Vec<String> {
+        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts annotations that should hold a context and hold nothing that can be read.
@@ -152,17 +157,11 @@ impl Counters {
         self.troubles.at(trouble as usize)
     }
 
-    /// How often the upkeep did this.
-    pub fn upkeep(&self, what: Upkept) -> u64 {
-        self.upkeep.at(what as usize)
-    }
-
     /// The page for Prometheus.
     pub fn page(&self) -> String {
         let mut out = String::new();
         let calls = ("kubewake_webhook_calls_total", "Calls of API servers, by what became of them.", "outcome");
         let troubles = ("kubewake_webhook_troubles_total", "Calls let through unchanged, by what was wrong.", "reason");
-        let upkeep = ("kubewake_webhook_upkeep_total", "Certificates and registrations, by what was done.", "event");
         // Writing to a string cannot fail.
         let _ = self.calls.page::<Outcome>(&mut out, calls.0, calls.1, calls.2);
         let _ = self.troubles.page::<Trouble>(&mut out, troubles.0, troubles.1, troubles.2);
@@ -171,7 +170,11 @@ impl Counters {
             "Annotations that should hold a context and hold nothing that can be read.",
         );
         let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}", garbage.0, garbage.1, self.garbage());
-        let _ = self.upkeep.page::<Upkept>(&mut out, upkeep.0, upkeep.1, upkeep.2);
+        let unserved =
+            ("kubewake_webhook_unserved_selections", "Selected resources that the API server does not have.");
+        let count = self.unserved().len();
+        let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {count}", unserved.0, unserved.1);
+        out.push_str(&self.upkeep.page("kubewake_webhook"));
         out
     }
 }

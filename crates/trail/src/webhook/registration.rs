@@ -65,6 +65,11 @@ impl Registration {
         }
     }
 
+    /// Who owns its fields.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+
     /// The objects of its kind.
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
@@ -72,20 +77,35 @@ impl Registration {
 
     /// Whether a live object says all that it should with this bundle.
     pub fn is_in(&self, live: &DynamicObject, bundle: &str) -> Result<bool, serde_json::Error> {
-        Ok(compare::covers(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+        Ok(self.differences(live, bundle)?.is_empty())
+    }
+
+    /// Where a live object does not say what it should with this bundle, as paths.
+    pub fn differences(&self, live: &DynamicObject, bundle: &str) -> Result<Vec<String>, serde_json::Error> {
+        Ok(compare::differences(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+    }
+
+    /// The object as it is now.
+    pub async fn look(&self) -> Result<Option<DynamicObject>, kube::Error> {
+        self.api.get_opt(&self.name).await
+    }
+
+    /// Makes the object what it should be, whatever it is, and gives what it is then.
+    pub async fn write(&self, bundle: &str) -> Result<DynamicObject, kube::Error> {
+        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
+        let params = PatchParams::apply(&self.manager).force();
+        self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await
     }
 
     /// Looks at the object as it is now, and makes it what it should be. Says whether it had to be written.
     pub async fn renew(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
-        *live = self.api.get_opt(&self.name).await?;
+        *live = self.look().await?;
         if let Some(live) = live
             && self.is_in(live, bundle).map_err(kube::Error::SerdeError)?
         {
             return Ok(false);
         }
-        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
-        let params = PatchParams::apply(&self.manager).force();
-        *live = Some(self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await?);
+        *live = Some(self.write(bundle).await?);
         Ok(true)
     }
 

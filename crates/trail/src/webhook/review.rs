@@ -3,7 +3,7 @@
 //! *Guaranteed*: whatever the body is, reading it ends, in bounded time and memory: its length is limited before it comes here, and its depth by the parser. An
 //! object stays as it came, since only what is understood can be lost.
 
-use k8s_openapi::ByteString;
+use k8s_openapi::{ByteString, api::authentication::v1::UserInfo};
 use kube::core::{
     GroupVersionKind, GroupVersionResource,
     admission::{META_API_VERSION_V1, META_KIND, Operation},
@@ -32,6 +32,9 @@ pub struct Review {
     pub namespace: String,
     /// What is done with it.
     pub operation: Operation,
+    /// Who asks.
+    #[serde(default)]
+    pub user_info: UserInfo,
     /// As it is asked for.
     #[serde(default)]
     pub object: Value,
@@ -103,6 +106,63 @@ impl Review {
     }
 }
 
+/// What becomes of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It may pass.
+    Pass {
+        /// With these changes, as operations of a JSON patch. Only a mutating webhook may ask for any.
+        operations: Vec<Value>,
+    },
+    /// It is refused.
+    Refuse {
+        /// What its writer is told.
+        message: String,
+        /// For programs: `Invalid`, `Forbidden`, …
+        reason: &'static str,
+        /// 422 for an object that makes no sense, 403 for a writer who may not.
+        code: u16,
+    },
+}
+
+impl Verdict {
+    /// It may pass as it is.
+    #[must_use]
+    pub fn pass() -> Self {
+        Self::Pass { operations: Vec::new() }
+    }
+
+    /// It makes no sense.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Refuse { message: message.into(), reason: "Invalid", code: 422 }
+    }
+
+    /// Its writer may not ask for it.
+    #[must_use]
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::Refuse { message: message.into(), reason: "Forbidden", code: 403 }
+    }
+
+    /// The body of the answer to the call with this id. The warnings are shown to the writer, as kubectl does.
+    #[must_use]
+    pub fn answer(&self, uid: &str, warnings: &[String]) -> Vec<u8> {
+        let response = match self {
+            Self::Pass { operations } => {
+                let patch = (!operations.is_empty()).then(|| serde_json::to_vec(operations).ok()).flatten();
+                let patch_type = patch.as_ref().map(|_| "JSONPatch");
+                Response { patch_type, patch: patch.map(ByteString), ..Response::new(uid, true, warnings) }
+            }
+            Self::Refuse { message, reason, code } => {
+                let status = Refusal { message, reason, code: *code };
+                Response { status: Some(status), ..Response::new(uid, false, warnings) }
+            }
+        };
+        // Strings can always be written.
+        serde_json::to_vec(&Answer { kind: META_KIND, api_version: META_API_VERSION_V1, response }).unwrap_or_default()
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
@@ -117,18 +177,26 @@ struct Response<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Refusal<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<ByteString>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
 }
 
-/// The answer: the object may pass, with these changes.
-pub fn allowed(uid: &str, operations: &[Value]) -> Vec<u8> {
-    let patch = (!operations.is_empty()).then(|| serde_json::to_vec(operations).ok()).flatten().map(ByteString);
-    let patch_type = patch.as_ref().map(|_| "JSONPatch");
-    let response = Response { uid, allowed: true, patch_type, patch };
-    // Strings can always be written.
-    serde_json::to_vec(&Answer { kind: META_KIND, api_version: META_API_VERSION_V1, response }).unwrap_or_default()
+#[derive(Serialize)]
+struct Refusal<'a> {
+    message: &'a str,
+    reason: &'a str,
+    code: u16,
+}
+
+impl<'a> Response<'a> {
+    fn new(uid: &'a str, allowed: bool, warnings: &'a [String]) -> Self {
+        Self { uid, allowed, status: None, patch_type: None, patch: None, warnings }
+    }
 }
 
 #[cfg(test)]

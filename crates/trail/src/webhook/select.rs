@@ -11,6 +11,7 @@ use k8s_openapi::{
 };
 
 mod labels;
+mod served;
 
 pub use labels::parse as parse_selector;
 

@@ -6,7 +6,8 @@
 //! 3. a certificate is shown once its authority has been registered for long enough.
 //!
 //! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. Somebody who changes a
-//! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy.
+//! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy; they are
+//! told apart from people by the name of the field manager, and it is said.
 //!
 //! *Assumed*: one clock for this machine and the API servers, give or take an hour.
 
@@ -30,14 +31,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     certificates::{Keep, KeepError, Ring, Serving, Terms},
-    counters::{Counters, Upkept},
+    counters::{UpkeepCounters, Upkept},
     registration::Registration,
 };
-use crate::{Clock, attributes::message};
+use crate::{Clock, in_words};
 
 mod kept;
 
-use kept::Kept;
+use kept::{Kept, Renewed};
 
 /// Even if every watch is silent, all is looked at again.
 const LOOK: Duration = Duration::from_secs(300);
@@ -53,7 +54,7 @@ pub struct Upkeep {
     registrations: Vec<Kept>,
     serving: Arc<Serving>,
     clock: Clock,
-    counters: Arc<Counters>,
+    counters: Arc<UpkeepCounters>,
     ring: Ring,
     /// Since when each authority is known to be registered.
     known: BTreeMap<String, Timestamp>,
@@ -75,7 +76,7 @@ pub struct Plan {
     /// What time it is.
     pub clock: Clock,
     /// What happened is counted here.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<UpkeepCounters>,
 }
 
 /// Why a webhook cannot begin.
@@ -123,11 +124,14 @@ impl Upkeep {
     pub async fn register(&mut self) -> Result<(), BeginError> {
         let bundle = self.ring.bundle();
         for kept in &mut self.registrations {
-            kept.renew(&bundle).await.map_err(|source| BeginError::Register {
+            let renewed = kept.renew(&bundle).await.map_err(|source| BeginError::Register {
                 kind: kept.registration.kind(),
                 name: kept.registration.name().to_owned(),
                 source: Box::new(source),
             })?;
+            if renewed != Renewed::AsItWas {
+                self.counters.count(Upkept::Registered);
+            }
         }
         self.note_known();
         Ok(())
@@ -139,7 +143,7 @@ impl Upkeep {
             let Some(live) = live else { continue };
             if let Err(error) = registration.remove(live).await {
                 let (kind, name) = (registration.kind(), registration.name());
-                tracing::warn!(kind, name, error = message(&error), "the registration stays: it cannot be removed");
+                tracing::warn!(kind, name, error = in_words(&error), "the registration stays: it cannot be removed");
             }
         }
     }
@@ -199,8 +203,8 @@ impl Upkeep {
         if self.is_due(before)
             && let Err(error) = self.renew(before).await
         {
-            self.counters.upkept(Upkept::CertificatesFailed);
-            tracing::warn!(error = message(&error), "certificates cannot be renewed; the ones of now are used on");
+            self.counters.count(Upkept::CertificatesFailed);
+            tracing::warn!(error = in_words(&error), "certificates cannot be renewed; the ones of now are used on");
             self.show(before);
             return Turn::Failed;
         }
@@ -218,7 +222,7 @@ impl Upkeep {
     async fn renew(&mut self, now: Timestamp) -> Result<(), KeepError> {
         let ring = self.keep.renewed(&self.ring, &self.names, now, self.terms).await?;
         if ring != self.ring {
-            self.counters.upkept(Upkept::CertificatesRenewed);
+            self.counters.count(Upkept::CertificatesRenewed);
             let ends = ring.generations().last().map(|one| one.expires().to_string());
             tracing::info!(ends, authorities = ring.generations().len(), "certificates were renewed");
             self.ring = ring;
@@ -233,15 +237,15 @@ impl Upkeep {
             let renewed = kept.renew(&bundle).await;
             let (kind, name) = (kept.registration.kind(), kept.registration.name());
             match renewed {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.counters.upkept(Upkept::Registered);
-                    tracing::info!(kind, name, "the registration was written");
+                Ok(Renewed::AsItWas) => {}
+                Ok(renewed) => {
+                    self.counters.count(Upkept::Registered);
+                    tell(&self.counters, kind, name, renewed);
                     turn = Turn::Repaired;
                 }
                 Err(error) => {
-                    self.counters.upkept(Upkept::RegistrationFailed);
-                    tracing::warn!(kind, name, error = message(&error), "the registration cannot be written");
+                    self.counters.count(Upkept::RegistrationFailed);
+                    tracing::warn!(kind, name, error = in_words(&error), "the registration cannot be written");
                     return Turn::Failed;
                 }
             }
@@ -256,7 +260,9 @@ impl Upkeep {
 
     /// Remembers since when the authorities of now are registered.
     fn note_known(&mut self) {
-        if !self.is_registered() {
+        let registered = self.is_registered();
+        self.counters.note_registered(registered);
+        if !registered {
             return;
         }
         let (now, before) = (self.clock.timestamp(), std::mem::take(&mut self.known));
@@ -280,7 +286,7 @@ impl Upkeep {
             return true;
         }
         if let Err(error) = self.serving.show(one) {
-            tracing::warn!(error = message(&error), "a certificate cannot be shown; the one before is shown on");
+            tracing::warn!(error = in_words(&error), "a certificate cannot be shown; the one before is shown on");
             return false;
         }
         self.shown = one.authority().to_owned();
@@ -305,11 +311,31 @@ enum Turn {
     Failed,
 }
 
+/// Says that a registration was written; and why, where another webhook fights for it: ever more seldom, as that goes on for as long as both run.
+fn tell(counters: &UpkeepCounters, kind: &'static str, name: &str, renewed: Renewed) {
+    let Renewed::Contended { other, differs } = renewed else {
+        tracing::info!(kind, name, "the registration was written");
+        return;
+    };
+    let times = counters.count(Upkept::Contended);
+    if times.is_power_of_two() {
+        tracing::warn!(
+            kind,
+            name,
+            other,
+            differs,
+            times,
+            "another webhook writes this registration, too, and each undoes what the other wrote: give each a name of its own, or, if they are replicas, the same \
+             arguments and one Secret for their certificates"
+        );
+    }
+}
+
 /// What an event says of an object; nothing if it says nothing.
 fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = message(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = in_words(error), "a registration cannot be watched"))
         .ok()
 }
 

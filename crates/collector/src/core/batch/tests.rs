@@ -47,6 +47,18 @@ fn to_top_up_a_batch_does_not_cut_the_rest_of_a_request_small() {
 }
 
 #[test]
+fn a_batch_is_taken_apart_between_its_requests() {
+    let apart = |sizes: &[u64], pieces| -> Vec<Vec<usize>> {
+        let batches = joined(sizes).apart(pieces);
+        assert!(batches.iter().all(|b| b.items() == b.parts().iter().map(|p| p.items).sum::<usize>()));
+        batches.iter().map(|b| b.parts().iter().map(|p| p.items).collect()).collect()
+    };
+    assert_eq!(apart(&[1, 2, 3], 8), [[1], [2], [3]]);
+    assert_eq!(apart(&[1, 2, 3, 4, 5], 2), [vec![1, 2, 3], vec![4, 5]]);
+    assert_eq!(apart(&[], 8), Vec::<Vec<usize>>::new());
+}
+
+#[test]
 fn pieces_that_are_larger_than_the_request_are_charged_for() {
     let budget = Budget::new(1 << 20, 0);
     let member = budget.join();

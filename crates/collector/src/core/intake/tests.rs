@@ -1,5 +1,3 @@
-use std::sync::atomic::Ordering;
-
 use kubewake_config::PipelineId;
 
 use super::*;
@@ -42,7 +40,7 @@ fn intake(pipelines: &[&Arc<Pipeline>]) -> Intake {
 
 /// Hands in three spans.
 async fn submit(admission: Admission) -> Result<(), Refusal> {
-    admission.submit(part(0..3, Charge::free()).bytes, 3, Arc::default()).wait().await
+    admission.submit(part(0..3, Charge::free()).bytes, 3, Traits::default(), Arc::default()).wait().await
 }
 
 fn lost(pipeline: &Pipeline) -> u64 {
@@ -55,7 +53,7 @@ async fn a_pipeline_without_memory_is_left_out_and_counts_the_loss() {
     let intake = intake(&[&small, &large]);
     submit(intake.admit(Signal::Traces, 100).unwrap()).await.unwrap();
     assert_eq!((lost(&small), lost(&large)), (3, 0));
-    assert_eq!([&small, &large].map(|p| p.stats().received.load(Ordering::Relaxed)), [3, 3]);
+    assert_eq!([&small, &large].map(|p| p.stats().received()), [3, 3]);
     assert_eq!(budget.used(), 0, "given back with the data");
 }
 
@@ -72,7 +70,7 @@ async fn what_the_sender_is_told_to_send_again_is_no_loss() {
     let ((small, _), (full, _)) = (pipeline("small", 10, true), pipeline("full", 1000, false));
     assert!(submit(intake(&[&small, &full]).admit(Signal::Traces, 100).unwrap()).await.is_err());
     assert_eq!((lost(&small), lost(&full)), (0, 0));
-    assert_eq!([&small, &full].map(|p| p.stats().received.load(Ordering::Relaxed)), [0, 0]);
+    assert_eq!([&small, &full].map(|p| p.stats().received()), [0, 0]);
 }
 
 #[tokio::test]

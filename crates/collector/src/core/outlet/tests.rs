@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     fn size(&self) -> u64 {
-        read(&self.stats.queue_size)
+        self.stats.queue.size()
     }
 
     /// Whole seconds between the attempts.
@@ -194,6 +194,19 @@ async fn of_a_joined_batch_that_is_refused_only_the_poison_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_poison_among_many_is_found_with_few_attempts() {
+    let f = fixture(Destination::refusing(700), |_| {});
+    let mut joined = request([0]);
+    (1..1000).for_each(|n| joined.append(request([n])));
+    f.put(joined).await;
+    let delivered: Vec<u64> = f.to.delivered().concat();
+    assert_eq!(delivered, (0..1000).filter(|n| *n != 700).collect::<Vec<_>>(), "in their order, each once");
+    // Pieces of 125, of 16, of 2, and of 1.
+    assert_eq!(f.to.attempts().len(), 1 + 8 + 8 + 8 + 2);
+    assert_eq!((f.dropped(DropReason::Refused), read(&f.stats.sent), read(&f.stats.send_failed)), (1, 999, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_that_does_not_blame_the_data_takes_nothing_apart() {
     let f = fixture(Destination::new([Reply::Unauthenticated], Reply::Take), |_| {});
     let mut joined = request([1]);
@@ -261,7 +274,7 @@ async fn a_destination_that_goes_takes_its_gauges_along() {
     let elsewhere = Arc::<ExporterStats>::default();
     f.reconfigure(|s| s.stats = elsewhere.clone()).await;
     assert_eq!((f.size(), read(&f.stats.queue_capacity)), (0, 0));
-    assert_eq!((read(&elsewhere.queue_size), read(&elsewhere.queue_capacity)), (1, 10));
+    assert_eq!((elsewhere.queue.size(), read(&elsewhere.queue_capacity)), (1, 10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ fn settings() -> Settings {
 }
 
 fn push(queue: &Queue, batch: Batch, settings: &Settings) -> bool {
-    let Pushed::In { start_worker } = queue.push(batch, None, settings, false, &AtomicU64::new(0)) else {
+    let Pushed::In { start_worker } = queue.push(batch, None, settings, false, &QueueGauge::default()) else {
         panic!("there is room");
     };
     start_worker
@@ -48,14 +48,34 @@ async fn a_worker_that_waits_for_company_wakes_when_there_is_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn the_gauge_and_the_room_follow_what_is_held() {
-    let (queue, gauge) = (Queue::default(), AtomicU64::new(0));
+    let (queue, gauge) = (Queue::default(), QueueGauge::default());
     let settings = Settings { sizer: Sizer::Items, queue_size: 5, ..settings() };
     let pushed = |n| matches!(queue.push(spans(n), None, &settings, false, &gauge), Pushed::In { .. });
     assert!(pushed(3) && !pushed(3) && pushed(2));
-    assert_eq!(gauge.load(Ordering::Relaxed), 5);
+    assert_eq!(gauge.size(), 5);
     let job = queue.next(|| Some(settings.clone())).await.unwrap();
     assert!(!queue.has_room(&spans(1), &settings), "what is being sent still counts");
-    queue.done(job.size, settings.sizer, &gauge);
-    assert_eq!(gauge.load(Ordering::Relaxed), 2);
+    queue.done(job.size, job.since, settings.sizer, &gauge);
+    assert_eq!(gauge.size(), 2);
     assert!(queue.has_room(&spans(3), &settings));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_is_what_came_first_and_is_still_held_also_by_a_worker() {
+    let (queue, gauge, second) = (Queue::default(), QueueGauge::default(), Duration::from_secs(1));
+    let push = || assert!(matches!(queue.push(spans(1), None, &settings(), false, &gauge), Pushed::In { .. }));
+    let age = || gauge.oldest().map(|at| at.elapsed());
+    assert_eq!(age(), None);
+    push();
+    tokio::time::advance(second).await;
+    push();
+    let [first, next] =
+        [queue.next(|| Some(settings())).await.unwrap(), queue.next(|| Some(settings())).await.unwrap()];
+    tokio::time::advance(second).await;
+    assert_eq!(age(), Some(2 * second), "what is being sent still counts");
+    push();
+    queue.done(first.size, first.since, Sizer::Requests, &gauge);
+    assert_eq!(age(), Some(second));
+    queue.done(next.size, next.since, Sizer::Requests, &gauge);
+    assert_eq!(age(), Some(Duration::ZERO), "the third, which nobody has begun with");
 }

@@ -8,18 +8,12 @@ use kubewake_otlp::{
 };
 
 use super::resources;
-use crate::core::{Batch, Code, ErrorClass, SendError};
+use crate::core::{Batch, SendError};
 
 /// The objects of all records in a batch, one a line.
 pub(super) fn lines(batch: &Batch) -> Result<Vec<u8>, SendError> {
     let mut out = Vec::new();
-    write(batch, &mut out).map_err(|error| SendError {
-        code: Code::InvalidArgument,
-        class: ErrorClass::Refused,
-        message: format!("cannot be shown as JSON: {error}").into(),
-        retry_after: None,
-        retryable: false,
-    })?;
+    write(batch, &mut out).map_err(|error| SendError::malformed(format!("cannot be shown as JSON: {error}")))?;
     Ok(out)
 }
 

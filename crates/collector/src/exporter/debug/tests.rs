@@ -35,7 +35,7 @@ fn batch(signal: Signal, requests: &[&str]) -> Batch {
     for request in requests {
         let bytes: Bytes = kubewake_otlp::json::decode(signal, request.as_bytes()).expect("OTLP JSON").into();
         let items = kubewake_otlp::scan(signal, &bytes).expect("well formed").items;
-        batch.push(Part { bytes, items, origin: Arc::new(Origin::default()), charge: Arc::new(Charge::free()) });
+        batch.push(Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::free())));
     }
     batch
 }
@@ -401,7 +401,7 @@ async fn a_value_of_any_depth_does_no_harm() {
     let record = inside(2, inside(5, value));
     let bytes = Bytes::from(inside(1, inside(2, record)));
     let items = kubewake_otlp::scan(Signal::Logs, &bytes).expect("well formed").items;
-    let part = Part { bytes, items, origin: Arc::default(), charge: Arc::new(Charge::free()) };
+    let part = Part::new(bytes, items, Arc::default(), Arc::new(Charge::free()));
     let deep = Batch::single(Signal::Logs, part);
     for verbosity in [Verbosity::Normal, Verbosity::Detailed] {
         assert!(log(verbosity, &deep).await.contains("[[[["));

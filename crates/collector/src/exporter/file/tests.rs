@@ -16,7 +16,7 @@ fn then() -> SystemTime {
 fn part(name: &str) -> Part {
     let json = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"eventName":"{name}"}}]}}]}}]}}"#);
     let bytes: Bytes = kubewake_otlp::json::decode(Signal::Logs, json.as_bytes()).expect("OTLP JSON").into();
-    Part { bytes, items: 1, origin: Arc::new(Origin::default()), charge: Arc::new(Charge::free()) }
+    Part::new(bytes, 1, Arc::new(Origin::default()), Arc::new(Charge::free()))
 }
 
 fn batch(names: &[&str]) -> Batch {

@@ -263,7 +263,7 @@ fn cut(part: &Part, shares: kubewake_otlp::Shares) -> Option<Vec<(usize, Part)>>
             None => Arc::new(part.charge.another(share.bytes.len() as u64)?),
         };
         let origin = part.origin.clone();
-        Some((share.to, Part { bytes: share.bytes, items: share.items, origin, charge }))
+        Some((share.to, Part::new(share.bytes, share.items, origin, charge)))
     };
     shares.map(piece).collect()
 }

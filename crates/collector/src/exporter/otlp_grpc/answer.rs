@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode, response::Parts};
 
 use super::PREFIX;
 use crate::{
-    core::{Code, Delivered, ErrorClass, SendError},
+    core::{Code, Delivered, ErrorClass, Said, SendError},
     net::{
         request::Answer,
         status::{self, Status},
@@ -52,6 +52,7 @@ fn refused(code: Code, ending: &HeaderMap) -> SendError {
     SendError {
         code,
         class: ErrorClass::from(code),
+        said: Some(Said::Grpc(code)),
         message: format!("{code:?} {message}").trim_end().to_owned().into(),
         retry_after: status.retry_delay,
         retryable: code.is_retryable(status.retry_delay.is_some()),
@@ -72,6 +73,7 @@ fn no_grpc(status: StatusCode, answer: &Answer) -> SendError {
     SendError {
         code,
         class: if code == Code::Unknown { ErrorClass::Protocol } else { ErrorClass::from(code) },
+        said: Some(Said::Http(status)),
         message: format!("HTTP {} with {why}", status.as_u16()).into(),
         retry_after: None,
         retryable: code.is_retryable(false),

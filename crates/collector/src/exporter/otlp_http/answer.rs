@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{JSON, PROTOBUF};
 use crate::{
-    core::{Code, Delivered, ErrorClass, SendError},
+    core::{Code, Delivered, ErrorClass, Said, SendError},
     net::{
         request::Answer,
         status::{self, Status},
@@ -34,6 +34,7 @@ fn delivered(head: &Parts, answer: &Answer) -> Result<Delivered, SendError> {
     read.ok_or_else(|| SendError {
         code: Code::Unavailable,
         class: ErrorClass::Protocol,
+        said: Some(Said::Http(head.status)),
         message: format!("HTTP {} with a body that is no export response", head.status.as_u16()).into(),
         retry_after: None,
         // The Collector sends again, and so do we: something on the way has garbled the answer, and perhaps the request.
@@ -49,6 +50,7 @@ fn refused(head: &Parts, answer: &Answer) -> SendError {
     SendError {
         code,
         class: ErrorClass::from(code),
+        said: Some(Said::Http(head.status)),
         message: format!("HTTP {} {}", head.status.as_u16(), status.message).trim_end().to_owned().into(),
         retry_after: hint.or(status.retry_delay),
         retryable: matches!(head.status.as_u16(), 429 | 502 | 503 | 504),

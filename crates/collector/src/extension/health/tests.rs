@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::atomic::Ordering};
+use std::collections::BTreeMap;
 
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    core::{Destination, ErrorClass, Registry},
+    core::{Destination, Registry, SendError},
     telemetry::{Process, RunningPipeline},
 };
 
@@ -33,9 +33,9 @@ fn enter(telemetry: &Telemetry, phase: Phase) {
 fn fail(registry: &Registry) {
     let id = PipelineId { signal: Signal::Logs, name: Some("app".into()) };
     let exporter = registry.exporter(&ComponentId::new("otlp"), &id, Destination::default());
-    exporter.queue_size.store(1, Ordering::Relaxed);
+    exporter.queue.show(1, None);
     for _ in 0..5 {
-        exporter.progress.failed(ErrorClass::Timeout);
+        exporter.progress.failed(&SendError::connection("no"));
     }
 }
 

@@ -56,7 +56,7 @@ fn request(n: usize) -> Batch {
     one.extend(spans);
     let bytes = Bytes::from(one.repeat(n));
     assert_eq!(kubewake_otlp::scan(Signal::Traces, &bytes).unwrap().items, n);
-    Batch::single(Signal::Traces, Part { bytes, items: n, origin: Arc::default(), charge: Arc::new(Charge::free()) })
+    Batch::single(Signal::Traces, Part::new(bytes, n, Arc::default(), Arc::new(Charge::free())))
 }
 
 fn batcher(size: u32, max: u32, timeout_ms: u64) -> (Arc<Batcher>, Arc<Keeper>) {

@@ -76,6 +76,7 @@ impl Trouble {
 }
 
 /// What became of an item.
+#[derive(Clone, Copy)]
 pub(super) struct Verdict {
     pub(super) kept: bool,
     pub(super) policy: Policy,

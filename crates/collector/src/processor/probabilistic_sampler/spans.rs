@@ -13,28 +13,70 @@ use super::{
     decide::{Carried, Item, Mode, Sampler, Trouble, Verdict},
     hash,
 };
+use crate::core::Part;
 
 /// The attribute by which a sender asks to be kept, or dropped.
-const PRIORITY: &[u8] = b"sampling.priority";
+const PRIORITY: &str = "sampling.priority";
 
-/// Whether any span of a request can have a priority. One search through all bytes costs less than to look at the
-/// attributes of each span.
-pub(super) fn may_have_priority(request: &[u8]) -> bool {
-    memmem::find(request, PRIORITY).is_some()
+/// Decides on the spans of a request, one after the other.
+pub(super) struct Spans<'a> {
+    sampler: &'a Sampler,
+    /// Whether any span can have a priority.
+    priorities: bool,
+    /// Whether each begins with its trace id and has no trace state, so that its trace id is all that counts.
+    plain: bool,
+    /// The trace of the last one for which that was so: neighbours are often of the same trace.
+    last: Option<(TraceId, Decision)>,
 }
 
-/// Decides on a span, and marks it if it is kept.
-pub(super) fn decide(sampler: &Sampler, span: Span<'_>, priorities: bool, edits: &mut Edits) -> Verdict {
-    let found = span.to_sample();
-    let state = TraceState::parse(found.trace_state);
-    let item = item(sampler.mode(), found.trace_id, state.as_ref().ok());
-    let verdict = sampler.decide(item, priorities.then(|| priority(span)).flatten());
-    if let (Some(mark), Ok(state)) = (verdict.mark, state) {
-        let mut text = Vec::with_capacity(found.trace_state.len() + 48);
-        state.write(Some(mark.threshold), mark.new_randomness, &mut text);
-        edits.push(Edit::trace_state(Bytes::from(text)));
+type TraceId = [u8; 16];
+
+/// What became of a span, and the trace state that it gets.
+struct Decision {
+    verdict: Verdict,
+    trace_state: Option<Bytes>,
+}
+
+impl<'a> Spans<'a> {
+    pub(super) fn new(sampler: &'a Sampler, part: &Part) -> Self {
+        // One search through all bytes costs less than to look at the attributes of each span.
+        let priorities = part.traits.may_have(PRIORITY) && memmem::find(&part.bytes, PRIORITY.as_bytes()).is_some();
+        Self { sampler, priorities, plain: part.traits.has_plain_ids() && !priorities, last: None }
     }
-    verdict
+
+    /// Decides on a span, and marks it if it is kept.
+    pub(super) fn decide(&mut self, span: Span<'_>, edits: &mut Edits) -> Verdict {
+        let Some(id) = span.leading_trace_id().filter(|_| self.plain) else {
+            let found = span.to_sample();
+            let priority = self.priorities.then(|| priority(span)).flatten();
+            let decision = Decision::new(self.sampler, found.trace_id, found.trace_state, priority);
+            return decision.mark(edits, Edit::trace_state);
+        };
+        match &self.last {
+            Some((last, decision)) if last == id => decision,
+            _ => &self.last.insert((*id, Decision::new(self.sampler, id, &[], None))).1,
+        }
+        .mark(edits, Edit::first_trace_state)
+    }
+}
+
+impl Decision {
+    fn new(sampler: &Sampler, trace_id: &[u8], trace_state: &[u8], priority: Option<Threshold>) -> Self {
+        let state = TraceState::parse(trace_state);
+        let item = item(sampler.mode(), trace_id, state.as_ref().ok());
+        let verdict = sampler.decide(item, priority);
+        let written = verdict.mark.zip(state.ok()).map(|(mark, state)| {
+            let mut text = Vec::with_capacity(trace_state.len() + 48);
+            state.write(Some(mark.threshold), mark.new_randomness, &mut text);
+            Bytes::from(text)
+        });
+        Self { verdict, trace_state: written }
+    }
+
+    fn mark(&self, edits: &mut Edits, edit: impl Fn(Bytes) -> Edit) -> Verdict {
+        edits.extend(self.trace_state.iter().cloned().map(edit));
+        self.verdict
+    }
 }
 
 fn item(mode: Mode, trace_id: &[u8], state: Option<&TraceState<'_>>) -> Item {
@@ -70,7 +112,7 @@ fn item(mode: Mode, trace_id: &[u8], state: Option<&TraceState<'_>>) -> Item {
 
 /// The threshold that a span asks for. Libraries send numbers and texts.
 fn priority(span: Span<'_>) -> Option<Threshold> {
-    let value = match span.attributes().get(PRIORITY)? {
+    let value = match span.attributes().get(PRIORITY.as_bytes())? {
         AnyValue::Int(value) => value as f64,
         AnyValue::Double(value) => value,
         text @ AnyValue::String(_) => text.as_str()?.parse().ok()?,

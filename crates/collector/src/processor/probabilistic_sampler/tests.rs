@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewake_config::model::{AttributeSource, SamplerMode};
-use kubewake_otlp::{Signal, json, view};
+use kubewake_otlp::{Signal, Summary, Traits, json, view};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,8 +15,8 @@ fn settings(mode: SamplerMode, percentage: f32) -> Settings {
 
 fn part(signal: Signal, text: &str) -> Part {
     let bytes = Bytes::from(json::decode(signal, text.as_bytes()).unwrap());
-    let items = kubewake_otlp::scan(signal, &bytes).unwrap().items;
-    Part { bytes, items, origin: Arc::new(Origin::default()), charge: Arc::new(Charge::free()) }
+    let Summary { items, traits, .. } = kubewake_otlp::scan(signal, &bytes).unwrap();
+    Part { traits, ..Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::free())) }
 }
 
 fn spans(spans: &str) -> Part {
@@ -32,7 +32,9 @@ fn span(trace_id: &str, state: &str) -> String {
 }
 
 fn sample(settings: &Settings, signal: Signal, part: &Part) -> Mapped {
-    let mapped = ProbabilisticSampler::new(settings, &SamplerStats::default()).map(signal, part);
+    let map = |part: &Part| ProbabilisticSampler::new(settings, &SamplerStats::default()).map(signal, part);
+    let (mapped, unknown) = (map(part), map(&Part { traits: Traits::default(), ..part.clone() }));
+    assert_eq!((&mapped.bytes, mapped.items), (&unknown.bytes, unknown.items), "what is known only saves time");
     assert_eq!(kubewake_otlp::scan(signal, &mapped.bytes).unwrap().items, mapped.items);
     mapped
 }
@@ -314,6 +316,28 @@ fn nothing_of_what_is_kept_gets_lost() {
 }
 
 proptest! {
+    /// What a scan has seen of a request changes no decision on its spans.
+    #[test]
+    fn spans_are_decided_on_alike_whoever_stands_beside_them(
+        of in prop::collection::vec((0_u128..4, 0..12), 1..12), percentage in 1.0_f32..100.0, mode in 0..3
+    ) {
+        let mode = [SamplerMode::HashSeed, SamplerMode::Equalizing, SamplerMode::Proportional][mode as usize];
+        let each = of.iter().map(|(trace, kind)| {
+            let id = trace.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) | 1;
+            let more = match kind {
+                0 => r#", "traceState": "ot=th:8""#,
+                1 => r#", "attributes": [{"key": "sampling.priority", "value": {"intValue": 1}}]"#,
+                2 => r#", "attributes": [{"key": "service.namespace", "value": {"intValue": 1}}]"#,
+                _ => "",
+            };
+            format!(r#"{{"traceId": "{id:032x}", "spanId": "0102030405060708"{more}, "name": "n"}}"#)
+        });
+        let each: Vec<String> = each.collect();
+        let by = settings(mode, percentage);
+        let alone: Vec<String> = each.iter().flat_map(|span| states(&by, &spans(span))).collect();
+        prop_assert_eq!(states(&by, &spans(&each.join(","))), alone);
+    }
+
     /// Whatever is kept at a probability is kept at every higher one.
     #[test]
     fn modes_are_consistent(id in any::<u128>(), low in 0.01_f32..100.0, more in 0.0_f32..50.0, mode in 0..3) {

@@ -24,7 +24,7 @@ fn map(settings: &str, bytes: Bytes) -> Bytes {
     );
     let document = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}")).document;
     let model::Processor::Redaction(settings) = document.processors.into_values().next().unwrap() else { panic!() };
-    let part = Part { bytes, items: 1, origin: Arc::default(), charge: Arc::new(Charge::free()) };
+    let part = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::free()));
     Redaction::new(*settings).map(Signal::Logs, &part).bytes
 }
 

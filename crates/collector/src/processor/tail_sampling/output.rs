@@ -1,11 +1,14 @@
-//! Spans that were kept, written as a request.
+//! Spans that were kept, written as requests.
 //!
 //! *Guarantees.* Spans of one resource and scope that are written together share one entry, so that what is written is not larger than
-//! what came, whoever chose the size of a resource. Spans are copied as they are, but for a `th` in their trace state. *Assumes*
-//! that equal headers are the same bytes in memory, as they are for spans that came together.
+//! what came, whoever chose the size of a resource. Spans are copied as they are, but for a `th` in their trace state. Each
+//! resource is a request of its own, so that no two senders' spans are in one, and a backend that refuses one sender's can be
+//! given the others. All requests are slices of one allocation. *Assumes* that equal headers are the same bytes in memory, as
+//! they are for spans that came together, and for no others.
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use kubewake_otlp::{
     TraceState,
     probability::Threshold,
@@ -17,6 +20,7 @@ use super::{
     policy::{Stamp, Stamps},
     wire,
 };
+use crate::core::Part;
 
 /// A span to be written.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +44,7 @@ pub(super) struct Marks<'a> {
     pub(super) late: bool,
 }
 
-/// A request whose size is known.
+/// Requests whose size is known.
 pub(super) struct Draft<'a> {
     resources: Vec<Resource<'a>>,
     items: usize,
@@ -51,6 +55,7 @@ pub(super) struct Draft<'a> {
 struct Resource<'a> {
     fields: &'a [u8],
     scopes: Vec<Scope<'a>>,
+    items: usize,
     size: usize,
 }
 
@@ -107,33 +112,42 @@ impl<'a> Draft<'a> {
     }
 
     fn add(&mut self, fields: &'a [u8], scope: Scope<'a>) {
-        let size = len_field_size(wire::SCOPE_ENTRY, scope.size);
+        let (items, size) = (scope.spans.len(), len_field_size(wire::SCOPE_ENTRY, scope.size));
         match self.resources.last_mut().filter(|last| std::ptr::eq(last.fields, fields)) {
             Some(last) => {
+                last.items += items;
                 last.size += size;
                 last.scopes.push(scope);
             }
-            None => self.resources.push(Resource { fields, size: fields.len() + size, scopes: vec![scope] }),
+            None => self.resources.push(Resource { fields, items, size: fields.len() + size, scopes: vec![scope] }),
         }
     }
 
-    /// How long the request will be.
-    pub(super) fn size(&self) -> usize {
-        self.size
+    /// What the requests will take: their bytes, and what is known of each.
+    pub(super) fn cost(&self) -> u64 {
+        (self.size + self.resources.len() * size_of::<Part>()) as u64
     }
 
-    /// How many spans are in it.
+    /// How many spans are in them.
     pub(super) fn items(&self) -> usize {
         self.items
     }
 
-    /// How many of them have a trace state that nobody can read.
+    /// How many of these have a trace state that nobody can read.
     pub(super) fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Writes it.
-    pub(super) fn write(&self) -> Vec<u8> {
+    /// Writes them: their bytes, and how many spans are in each.
+    pub(super) fn write(&self) -> impl Iterator<Item = (Bytes, usize)> {
+        let mut written = Bytes::from(self.write_all());
+        self.resources.iter().map(move |resource| {
+            let length = len_field_size(wire::RESOURCE_ENTRY, resource.size).min(written.len());
+            (written.split_to(length), resource.items)
+        })
+    }
+
+    fn write_all(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.size);
         for resource in &self.resources {
             put_header(&mut out, wire::RESOURCE_ENTRY, resource.size);

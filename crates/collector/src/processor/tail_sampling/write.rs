@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use bytes::Bytes;
 use kubewake_otlp::Signal;
 
 use super::{
@@ -13,9 +12,9 @@ use super::{
     shard::{Rules, TICK, Work},
     store::Pages,
 };
-use crate::core::{Batch, Charge, Part};
+use crate::core::{Batch, Charge, Origin, Part};
 
-/// A request that is written is not much longer: small enough for every receiver.
+/// What is written together is not much longer: small enough for every receiver.
 const REQUEST_BYTES: usize = 512 << 10;
 /// Nor does it have many more spans.
 const REQUEST_SPANS: usize = 8192;
@@ -44,15 +43,19 @@ impl TailSampler {
         };
         let draft = Draft::new(at_once.iter().filter_map(piece).collect(), &rules.marks(true));
         // Without memory for a copy it is the request's that covers it: it is a part of it.
-        let charge = part.charge.another(draft.size() as u64).map_or_else(|| part.charge.clone(), Arc::new);
+        let charge = part.charge.another(draft.cost()).map_or_else(|| part.charge.clone(), Arc::new);
         self.send(lane, &draft, charge);
     }
 
     fn send(self: &Arc<Self>, lane: &Lane, draft: &Draft<'_>, charge: Arc<Charge>) {
-        let part = Part { bytes: Bytes::from(draft.write()), items: draft.items(), origin: Arc::default(), charge };
-        self.stats.outgoing.fetch_add(part.items as u64, Ordering::Relaxed);
+        let origin = Arc::<Origin>::default();
+        let mut batch = Batch::empty(Signal::Traces);
+        for (bytes, items) in draft.write() {
+            batch.push(Part::new(bytes, items, origin.clone(), charge.clone()));
+        }
+        self.stats.outgoing.fetch_add(draft.items() as u64, Ordering::Relaxed);
         self.sampling.unreadable_trace_states.fetch_add(draft.unreadable(), Ordering::Relaxed);
-        lane.outbox.push(Batch::single(Signal::Traces, part), self);
+        lane.outbox.push(batch, self);
     }
 
     /// Writes the spans of kept traces, and says which segments were held for all that it was given.
@@ -87,7 +90,7 @@ impl TailSampler {
 
     async fn send_when_there_is_memory(self: &Arc<Self>, lane: &Lane, pieces: Vec<Piece<'_>>, rules: &Rules) {
         let draft = Draft::new(pieces, &rules.marks(false));
-        let charge = self.memory(lane, draft.size() as u64).await;
+        let charge = self.memory(lane, draft.cost()).await;
         self.send(lane, &draft, Arc::new(charge));
     }
 

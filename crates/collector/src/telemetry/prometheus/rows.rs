@@ -201,7 +201,7 @@ fn queue(page: &mut Page, labels: &[Label<'_>; 2], stats: &ExporterStats, level:
     let help = "Fixed capacity of the retry queue (in batches). [Alpha]";
     page.gauge("otelcol_exporter_queue_capacity", help, labels, read(&stats.queue_capacity));
     let help = "Current size of the retry queue (in batches). [Alpha]";
-    page.gauge("otelcol_exporter_queue_size", help, labels, read(&stats.queue_size));
+    page.gauge("otelcol_exporter_queue_size", help, labels, stats.queue.size());
     let [_, exporter] = labels;
     if level >= Level::Normal {
         page.histogram("otelcol_exporter_queue_batch_send_size", SEND_SIZE, &[*exporter], items(&stats.batch_items));

@@ -151,7 +151,7 @@ fn the_memory_limiter_counts_what_it_let_through() {
 fn losses_are_told_apart_by_reason() {
     let registry = Registry::default();
     let stats = registry.pipeline(&pipeline(Signal::Traces, Some("eu")));
-    stats.received.store(9, Ordering::Relaxed);
+    stats.receive(9);
     stats.dropped(DropReason::QueueFull, 4);
     registry.reloads_refused.store(1, Ordering::Relaxed);
     let all = rows(&registry, Level::Normal, "kubewake_");

@@ -4,7 +4,7 @@ use kubewake_otlp::Signal;
 use serde_json::json;
 
 use super::*;
-use crate::core::ErrorClass;
+use crate::core::{Budget, ClusterView, Code, DropReason, ErrorClass, ExporterStats, PipelineStats, Said, SendError};
 
 const INTERVAL: Duration = Duration::from_secs(300);
 
@@ -31,20 +31,32 @@ impl Setup {
     }
 
     fn holds(self, requests: u64) -> Self {
-        self.exporter.queue_size.store(requests, Ordering::Relaxed);
+        self.exporter.queue.show(requests, Some(Instant::now()));
         self
+    }
+
+    fn pipeline(&self) -> Arc<PipelineStats> {
+        self.registry.pipeline(&self.running.pipelines[0].id)
     }
 
     fn fails(&self, times: usize) {
         for _ in 0..times {
-            self.exporter.progress.failed(ErrorClass::Connection);
-            self.registry.pipeline(&self.running.pipelines[0].id).failed(ErrorClass::Connection);
+            self.fails_with(&SendError::connection("no"));
         }
+    }
+
+    fn fails_with(&self, error: &SendError) {
+        self.exporter.progress.failed(error);
+        self.pipeline().failed(error);
     }
 
     fn succeeds(&self) {
         self.exporter.progress.succeeded();
-        self.registry.pipeline(&self.running.pipelines[0].id).succeeded(5);
+        self.pipeline().succeeded(5);
+    }
+
+    fn diagnosis(&self) -> Diagnosis {
+        self.status().pipelines["traces"].diagnosis
     }
 
     fn status(&self) -> Status {
@@ -54,6 +66,10 @@ impl Setup {
     fn state(&self) -> State {
         self.status().pipelines["traces"].state
     }
+}
+
+fn answers(class: ErrorClass, said: Said) -> SendError {
+    SendError { class, said: Some(said), ..SendError::connection("no") }
 }
 
 async fn pass(time: Duration) {
@@ -104,6 +120,22 @@ async fn old_failures_of_what_holds_nothing_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_final_refusal_nothing_is_retried() {
+    let setup = Setup::new();
+    let refusal = SendError { retryable: false, ..SendError::connection("no") };
+    setup.fails_with(&refusal);
+    assert_eq!(setup.state(), State::Failing);
+    let setup = setup.holds(1);
+    assert_eq!(setup.state(), State::Failing, "what is held is something else");
+    setup.fails(1);
+    assert_eq!(setup.state(), State::Retrying);
+    setup.exporter.queue.show(0, None);
+    assert_eq!(setup.state(), State::Failing, "it was given up");
+    setup.succeeds();
+    assert_eq!(setup.state(), State::Ok);
+}
+
+#[tokio::test(start_paused = true)]
 async fn losing_everything_is_stalled_though_nothing_is_held() {
     let setup = Setup::new();
     for _ in 0..10 {
@@ -140,15 +172,20 @@ async fn the_document_as_a_whole() {
         reasons: vec!["exporters::otlp: unknown field".into()],
     });
     setup.exporter.queue_capacity.store(1000, Ordering::Relaxed);
-    let stats = setup.registry.pipeline(&setup.running.pipelines[0].id);
-    stats.received.store(10, Ordering::Relaxed);
+    let stats = setup.pipeline();
+    let memory = Budget::new(1000, 200).join();
+    let _used = memory.admit(300);
+    stats.draws_on(&memory);
+    stats.receive(10);
     stats.dropped(DropReason::Rejected, 1);
+    setup.exporter.calls.record(Code::Ok, Duration::from_millis(20));
     setup.succeeds();
     pass(Duration::from_millis(1500)).await;
-    setup.fails(1);
+    setup.fails_with(&answers(ErrorClass::Throttled, Said::Grpc(Code::Unavailable)));
     let clock = Clock { instant: Instant::now(), wall: loaded_at + Duration::from_secs(10) };
     let status = build(&setup.registry, &setup.process, &setup.running, &PipelineCheck::default(), clock);
-    let success = json!({"time": "2023-11-14T22:13:28.500Z", "age_seconds": 1.5});
+    let then = json!({"time": "2023-11-14T22:13:28.500Z", "age_seconds": 1.5});
+    let now = json!({"time": "2023-11-14T22:13:30.000Z", "age_seconds": 0.0});
     let expected = json!({
         "version": "1.2.3",
         "started": status.started,
@@ -159,25 +196,132 @@ async fn the_document_as_a_whole() {
             "hash": "def", "time": "2023-11-14T22:13:20.000Z", "reasons": ["exporters::otlp: unknown field"],
         },
         "pipelines": {"traces": {
+            "diagnosis": "BackendUnreachable",
             "state": "retrying",
             "received": 10,
+            "last_received": then,
             "delivered": 5,
             "dropped": {
                 "memory_limit": 0, "queue_full": 0, "refused": 0, "rejected": 1, "retries_exhausted": 0, "shutdown": 0,
             },
-            "last_error": "connection",
-            "last_success": success,
+            "last_drop": {"reason": "rejected", "time": "2023-11-14T22:13:28.500Z", "age_seconds": 1.5},
+            "last_error": "throttled",
+            "last_error_code": "grpc:14",
+            "last_failure": now,
+            "last_success": then,
             "failures": 1,
+            "memory": {"used_bytes": 300, "limit_bytes": 800},
             "exporters": {"otlp": {
                 "state": "retrying",
                 "queue_size": 2,
                 "queue_capacity": 1000,
+                "oldest": then,
                 "in_flight": 0,
-                "last_error": "connection",
-                "last_success": success,
+                "latency_seconds": 0.02,
+                "last_error": "throttled",
+                "last_error_code": "grpc:14",
+                "last_failure": now,
+                "last_success": then,
                 "failures": 1,
+                "failing_since": now,
             }},
         }},
     });
     assert_eq!(serde_json::to_value(&status).expect("JSON"), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_diagnosed_by_its_class_and_code() {
+    let http = |status: u16| Said::Http(http::StatusCode::from_u16(status).expect("a status"));
+    for (class, said, expected) in [
+        (ErrorClass::Authentication, Some(http(401)), Diagnosis::BackendRefuses),
+        (ErrorClass::Authentication, Some(http(403)), Diagnosis::BackendRefuses),
+        (ErrorClass::Authentication, Some(Said::Grpc(Code::Unauthenticated)), Diagnosis::BackendRefuses),
+        (ErrorClass::Authentication, Some(Said::Grpc(Code::PermissionDenied)), Diagnosis::BackendRefuses),
+        (ErrorClass::Refused, Some(Said::Grpc(Code::InvalidArgument)), Diagnosis::BackendRefuses),
+        (ErrorClass::Protocol, Some(http(404)), Diagnosis::BackendRefuses),
+        (ErrorClass::Connection, None, Diagnosis::BackendUnreachable),
+        (ErrorClass::Timeout, None, Diagnosis::BackendUnreachable),
+        (ErrorClass::Local, None, Diagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(http(503)), Diagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(Said::Grpc(Code::Unavailable)), Diagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(http(429)), Diagnosis::BackendSlow),
+        (ErrorClass::Throttled, Some(Said::Grpc(Code::ResourceExhausted)), Diagnosis::BackendSlow),
+    ] {
+        let setup = Setup::new().holds(1);
+        setup.fails_with(&SendError { class, said, ..SendError::connection("no") });
+        assert_eq!(setup.diagnosis(), expected, "{class:?} {said:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_comes_and_goes_is_delivering_and_none_is_no_data() {
+    let setup = Setup::new();
+    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
+    setup.pipeline().receive(5);
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    setup.succeeds();
+    pass(INTERVAL).await;
+    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_is_told_until_it_is_long_ago() {
+    let setup = Setup::new();
+    setup.succeeds();
+    setup.pipeline().dropped(DropReason::QueueFull, 0);
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering, "nothing was lost");
+    setup.pipeline().dropped(DropReason::QueueFull, 3);
+    assert_eq!(setup.diagnosis(), Diagnosis::DataDropped);
+    setup.fails(1);
+    assert_eq!(setup.diagnosis(), Diagnosis::BackendUnreachable, "which is why");
+    setup.succeeds();
+    pass(INTERVAL).await;
+    setup.succeeds();
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_takes_its_time_is_slow_and_not_failing() {
+    let setup = Setup::new().holds(3);
+    setup.exporter.in_flight.store(1, Ordering::Relaxed);
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(setup.diagnosis(), Diagnosis::BackendSlow, "it says nothing");
+    setup.succeeds();
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering, "it has just answered");
+    setup.exporter.calls.record(Code::Ok, Duration::from_secs(5));
+    assert_eq!(setup.diagnosis(), Diagnosis::BackendSlow, "after a long time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_that_fills_is_told_of_whether_it_is_a_queue_or_memory() {
+    let setup = Setup::new().holds(79);
+    setup.exporter.queue_capacity.store(100, Ordering::Relaxed);
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    let setup = setup.holds(80);
+    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+    let setup = setup.holds(1);
+    let memory = Budget::new(1000, 0).join();
+    setup.pipeline().draws_on(&memory);
+    let _most = memory.admit(800);
+    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
+    let setup = Setup::new();
+    assert!(setup.status().clusters.is_empty());
+    let view = Arc::new(ClusterView::default());
+    setup.registry.cluster(&ComponentId::new("k8s_attributes")).looks_by(&view);
+    let said = Said::Http(http::StatusCode::FORBIDDEN);
+    view.failed("pods", ErrorClass::Authentication, Some(said));
+    pass(Duration::from_secs(2)).await;
+    let status = setup.status();
+    let cluster = &status.clusters["k8s_attributes"];
+    assert_eq!((cluster.state, cluster.last_error), ("failing", "authentication"));
+    assert_eq!(cluster.last_error_code.as_deref(), Some("http:403"));
+    assert_eq!(cluster.since.as_ref().map(|since| since.age_seconds), Some(2.0));
+    drop(view);
+    assert!(setup.status().clusters.is_empty());
 }

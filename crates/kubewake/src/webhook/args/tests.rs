@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use clap::Parser;
 
 use super::*;
@@ -19,7 +21,7 @@ fn endpoint(words: &str, listens: &str) -> Result<Endpoint, String> {
 }
 
 fn url(endpoint: &Endpoint) -> Option<String> {
-    endpoint.client_config().url
+    endpoint.client_config(PATH).url
 }
 
 #[test]
@@ -44,14 +46,14 @@ fn an_api_server_calls_where_it_listens_or_where_it_is_told() {
 #[test]
 fn a_service_is_called_by_its_names() {
     let service = endpoint("--service tracing/hook:8443", "0.0.0.0:9443").unwrap();
-    let config = service.client_config().service.unwrap();
+    let config = service.client_config(PATH).service.unwrap();
     assert_eq!(
         (&*config.namespace, &*config.name, config.port, config.path.as_deref()),
         ("tracing", "hook", Some(8443), Some("/stamp"))
     );
     assert!(service.names().contains("hook.tracing.svc"));
     assert_eq!(
-        endpoint("--service tracing/hook", "0.0.0.0:1").unwrap().client_config().service.unwrap().port,
+        endpoint("--service tracing/hook", "0.0.0.0:1").unwrap().client_config(PATH).service.unwrap().port,
         Some(443)
     );
 }

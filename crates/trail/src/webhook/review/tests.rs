@@ -8,7 +8,7 @@ fn body(request: Value) -> Vec<u8> {
 
 fn request() -> Value {
     json!({
-        "uid": "u", "operation": "CREATE", "userInfo": {}, "dryRun": false,
+        "uid": "u", "operation": "CREATE", "userInfo": {"username": "ann", "groups": ["g"]}, "dryRun": false,
         "kind": { "group": "", "version": "v1", "kind": "ConfigMap" },
         "resource": { "group": "", "version": "v1", "resource": "configmaps" },
         "object": { "metadata": { "generateName": "a-" } }, "oldObject": null,
@@ -19,6 +19,7 @@ fn request() -> Value {
 fn a_review_is_read() {
     let review = Review::read(&body(request())).unwrap();
     assert_eq!((&*review.uid, &*review.kind.kind, review.shown_name()), ("u", "ConfigMap", "a-"));
+    assert_eq!((review.user_info.username.as_deref(), review.user_info.groups), (Some("ann"), Some(vec!["g".into()])));
     assert_eq!((&*review.namespace, &*review.sub_resource, review.old_object), ("", "", Value::Null));
 }
 
@@ -43,13 +44,28 @@ fn anything_else_is_no_review() {
     }
 }
 
+fn response(verdict: &Verdict, warnings: &[String]) -> Value {
+    serde_json::from_slice::<Value>(&verdict.answer("u", warnings)).unwrap()["response"].take()
+}
+
 #[test]
 fn an_answer_has_a_patch_only_if_there_is_one() {
-    let answer: Value = serde_json::from_slice(&allowed("u", &[])).unwrap();
-    assert_eq!(answer["response"], json!({ "uid": "u", "allowed": true }));
-    let answer: Value = serde_json::from_slice(&allowed("u", &[json!({})])).unwrap();
+    assert_eq!(response(&Verdict::pass(), &[]), json!({ "uid": "u", "allowed": true }));
     assert_eq!(
-        answer["response"],
+        response(&Verdict::Pass { operations: vec![json!({})] }, &[]),
         json!({ "uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W3t9XQ==" })
     );
+}
+
+#[test]
+fn a_refusal_says_why_and_a_warning_is_passed_on() {
+    let warnings = ["look out".to_owned()];
+    assert_eq!(
+        response(&Verdict::invalid("no output"), &warnings),
+        json!({
+            "uid": "u", "allowed": false, "warnings": warnings,
+            "status": { "message": "no output", "reason": "Invalid", "code": 422 },
+        })
+    );
+    assert_eq!(response(&Verdict::forbidden("not yours"), &[])["status"]["code"], 403);
 }

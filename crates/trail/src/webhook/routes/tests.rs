@@ -6,12 +6,16 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use opentelemetry::{global::BoxedTracer, trace::noop::NoopTracer};
 use tower::Service as _;
 
 use super::*;
-use crate::Options;
+use crate::{
+    Options,
+    webhook::intake::{BUDGET, MOST_BYTES},
+};
 
 /// A body that never comes, of which so much is announced.
 struct Never(Option<u64>);
@@ -64,9 +68,9 @@ async fn what_is_too_long_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn all_calls_together_hold_a_bounded_number_of_bytes() {
     let webhook = webhook();
-    let budget = Arc::new(Semaphore::new(BUDGET));
-    let shared = Arc::new(Shared { webhook: Arc::clone(&webhook), budget: Arc::clone(&budget), ready: Arc::default() });
-    let router = routes(shared);
+    let intake = Intake::new(READ);
+    let budget = Arc::clone(intake.budget());
+    let router = routes(Arc::new(Shared { webhook: Arc::clone(&webhook), intake, ready: Arc::default() }));
     let others = budget.acquire_many(u32::try_from(BUDGET).unwrap()).await.unwrap();
     let small = || Body::from("{}");
     assert_eq!(send(&router, small()).await, StatusCode::SERVICE_UNAVAILABLE);
@@ -88,4 +92,17 @@ async fn it_is_ready_once_it_says_so() {
     ready.store(true, Ordering::Relaxed);
     assert_eq!((ask("/readyz").await, ask("/metrics").await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(ask(PATH).await, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn who_looks_is_told_what_is_selected_in_vain() {
+    let webhook = webhook();
+    webhook.counters().note_unserved(vec!["there is no v1/config".to_owned()]);
+    let router = webhook.router(Arc::new(AtomicBool::new(true)));
+    let request = Request::get("/readyz").body(Body::empty()).unwrap();
+    let answer = router.clone().call(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+    assert_eq!(body, "ok\nwarning: there is no v1/config");
+    assert!(webhook.counters().page().contains("kubewake_webhook_unserved_selections 1\n"));
 }

@@ -67,3 +67,32 @@ fn selectors_are_read_as_kubectl_writes_them() {
         assert!(parse_selector(bad).is_err(), "{bad}");
     }
 }
+
+#[tokio::test]
+async fn what_no_api_server_has_is_told_with_what_may_be_meant() {
+    use kubewake_apiserver::server::{ApiServer, Options};
+    let server = ApiServer::start(Options::default()).await.unwrap();
+    let unserved = async |selected: &[&str]| {
+        let select = Select::new(selected.iter().map(|text| text.parse().unwrap()).collect());
+        select.unserved(&server.client().unwrap()).await.unwrap()
+    };
+    let there = ["v1/configmaps", "apps/v1/deployments", "apps/*/deployments", "*/*/pods", "v1/*", "apps/*/*", "*/*/*"];
+    assert_eq!(unserved(&there).await, Vec::<String>::new());
+    let wrong = ["apps/v1/deployment", "v1/deployments", "apps/v2/deployments", "networking.k8s.io/v1/networkpolicy"];
+    let sentences = unserved(&wrong).await;
+    for (sentence, meant) in sentences.iter().zip([
+        "apps/v1/deployments",
+        "apps/v1/deployments",
+        "apps/v1/deployments",
+        "networking.k8s.io/v1/networkpolicies",
+    ]) {
+        assert!(
+            sentence.contains("has no such resource") && sentence.ends_with(&format!("mean {meant}?")),
+            "{sentence}"
+        );
+    }
+    assert_eq!(sentences.len(), wrong.len());
+    let unlike = unserved(&["example.com/*/*"]).await;
+    assert!(unlike[0].starts_with("example.com/*/* is selected") && !unlike[0].contains("mean"), "{unlike:?}");
+    server.stop().await;
+}

@@ -104,7 +104,7 @@ async fn a_certificate_that_cannot_be_announced_is_not_shown_while_the_old_one_l
     hands.turn(100);
     assert_eq!(upkeep.turn().await, Turn::Failed);
     assert_ne!(upkeep.shown, first, "an old one that has ended is worse than one that nobody knows");
-    assert_eq!(upkeep.counters.upkeep(Upkept::RegistrationFailed), 3);
+    assert_eq!(upkeep.counters.times(Upkept::RegistrationFailed), 3);
 }
 
 #[tokio::test]
@@ -171,5 +171,39 @@ async fn what_an_api_server_makes_of_it_is_written_once() {
     upkeep.registrations.push(Kept::new(registration));
     assert_eq!(upkeep.turn().await, Turn::Repaired);
     assert_eq!(upkeep.turn().await, Turn::Quiet);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn two_webhooks_of_one_name_are_told_of_each_other() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut one = begin(&server, &hands, Keep::Memory).await;
+    assert_eq!((one.counters.times(Upkept::Registered), one.counters.is_registered()), (1, true));
+    let two = begin(&server, &hands, Keep::Memory).await;
+    assert_eq!(two.counters.times(Upkept::Contended), 0, "one of yesterday is no other");
+    let live = one.registrations[0].registration.look().await.unwrap();
+    one.see(0, live);
+    let renewed = one.registrations[0].renew(&one.ring.bundle()).await.unwrap();
+    let differs = "webhooks[one.example.com].clientConfig.caBundle".to_owned();
+    assert_eq!(renewed, Renewed::Contended { other: "https://127.0.0.1:1/stamp".to_owned(), differs });
+    tell(&one.counters, "MutatingWebhookConfiguration", "one", renewed);
+    assert_eq!(one.counters.times(Upkept::Contended), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_who_changes_it_is_no_other_webhook() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut upkeep = begin(&server, &hands, Keep::Memory).await;
+    let api = upkeep.registrations[0].registration.api().clone();
+    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
+    hook["failurePolicy"] = json!("Fail");
+    let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
+    let live = api.get_opt("one").await.unwrap();
+    upkeep.see(0, live);
+    assert_eq!(upkeep.turn().await, Turn::Repaired);
+    let counters = &upkeep.counters;
+    assert_eq!((counters.times(Upkept::Registered), counters.times(Upkept::Contended)), (2, 0));
     server.stop().await;
 }

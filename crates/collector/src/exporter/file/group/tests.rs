@@ -22,7 +22,7 @@ fn part(resources: &[(&str, Option<&str>)]) -> Part {
     let resources: Vec<_> = resources.iter().map(|(record, value)| resource(record, *value)).collect();
     let json = format!(r#"{{"resourceLogs":[{}]}}"#, resources.join(","));
     let bytes: Bytes = kubewake_otlp::json::decode(Signal::Logs, json.as_bytes()).unwrap().into();
-    Part { bytes, items: resources.len(), origin: Arc::new(Origin::default()), charge: Arc::new(Charge::free()) }
+    Part::new(bytes, resources.len(), Arc::new(Origin::default()), Arc::new(Charge::free()))
 }
 
 fn settings(path: &Path) -> FileExporter {

@@ -1,6 +1,6 @@
 //! Traces that wait: how they come, grow, and are made room for.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use super::{Adding, Headers, Moment, Phase, Record, Rules, State, Times, Trace, TraceId, ticks};
 use crate::{
@@ -37,6 +37,17 @@ impl State {
         self.waiting += 1;
         self.admitted += 1;
         self.wheel.entry(due).or_default().push(id);
+    }
+
+    /// What waits is to wait no longer than that, and looked at once for all of it: settings change seldom.
+    pub(in super::super) fn shorten(&mut self, wait: Duration) {
+        for (id, trace) in self.table.iter_mut().filter(|(_, trace)| trace.phase == Phase::Waiting) {
+            let due = trace.born + ticks(wait) + 1;
+            if due < trace.due {
+                trace.due = due;
+                self.wheel.entry(due).or_default().push(*id);
+            }
+        }
     }
 
     /// As many traces as may be are known: forgets the oldest decision, or makes the oldest trace a decision.

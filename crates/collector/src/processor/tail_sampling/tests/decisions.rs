@@ -1,6 +1,6 @@
 //! When traces are decided on, and what becomes of spans that come early and late.
 
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value};
 
 use super::support::*;
 use crate::core::{Processor, SamplingOutcome};
@@ -26,6 +26,26 @@ async fn a_trace_is_decided_on_when_its_time_has_passed_and_as_a_whole() {
     assert_eq!(setup.kept(), kept([(1, 2)]));
     assert_eq!(setup.stats.decided(SamplingOutcome::Sampled), 1);
     assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_leaves_together_can_be_taken_apart_by_who_sent_it() {
+    let setup = Setup::new(&format!("num_shards: 1\ndecision_wait: 5s\n{ALL}"));
+    // The senders look alike, and have a trace in common.
+    for trace in [1, 2, 3] {
+        setup.send(vec![span(9), span(trace), span(trace)]).await;
+    }
+    setup.pass(6000).await;
+    let traces = |request: &ExportTraceServiceRequest| {
+        let scopes = request.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
+        let mut traces: Vec<u8> = scopes.flat_map(|scope| &scope.spans).map(|span| span.trace_id[15]).collect();
+        traces.sort();
+        traces
+    };
+    let mut requests: Vec<Vec<u8>> = setup.backend.requests().iter().map(traces).collect();
+    requests.sort();
+    assert_eq!(requests, [[1, 1, 9], [2, 2, 9], [3, 3, 9]]);
+    assert_eq!(setup.backend.batches(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,6 +24,24 @@ async fn new_policies_decide_on_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shorter_wait_is_in_force_for_what_waits_and_a_longer_one_is_not() {
+    let setup = Setup::new("decision_wait: 60s\npolicies: [{name: all, type: always_sample}]");
+    let wait =
+        |seconds| settings(&format!("decision_wait: {seconds}s\npolicies: [{{name: all, type: always_sample}}]"));
+    setup.send(vec![span(1)]).await;
+    setup.pass(8000).await;
+    setup.send(vec![span(2)]).await;
+    setup.sampler.reconfigure(wait(5));
+    setup.pass(200).await;
+    assert_eq!(setup.kept(), [(1, 1)].into(), "its time has passed already");
+    setup.sampler.reconfigure(wait(60));
+    setup.pass(5000).await;
+    assert_eq!(setup.kept(), [(1, 1), (2, 1)].into());
+    setup.pass(60_000).await;
+    assert_eq!(setup.kept(), [(1, 1), (2, 1)].into(), "nothing is decided on twice");
+}
+
+#[tokio::test(start_paused = true)]
 async fn decisions_and_stamps_stay_valid() {
     let setup = Setup::new(&format!("record_policy: true\n{ERRORS}"));
     setup.send(vec![error(1), span(2)]).await;

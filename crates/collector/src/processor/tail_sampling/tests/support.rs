@@ -119,6 +119,11 @@ impl Backend {
             .collect()
     }
 
+    /// How many batches came.
+    pub(super) fn batches(&self) -> usize {
+        self.got.lock().unwrap().len()
+    }
+
     /// All spans so far.
     pub(super) fn spans(&self) -> Vec<Span> {
         let resources = self.requests().into_iter().flat_map(|request| request.resource_spans);
@@ -200,7 +205,7 @@ impl Setup {
             None => Charge::free(),
             Some(member) => member.admit(bytes.len() as u64).ok_or_else(Refusal::memory)?,
         };
-        let part = Part { bytes, items, origin: Arc::default(), charge: Arc::new(charge) };
+        let part = Part::new(bytes, items, Arc::default(), Arc::new(charge));
         self.sampler.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await
     }
 
