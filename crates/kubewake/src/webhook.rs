@@ -11,10 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client};
 use kubewake_trail::{
     Clock, Options, Setup, in_words,
     webhook::{
@@ -32,7 +29,7 @@ use tokio::{
 
 pub(crate) use args::Args;
 
-use crate::logging;
+use crate::{client::client, logging};
 
 /// Who owns the fields of the registration.
 const MANAGER: &str = "kubewake-webhook";
@@ -42,7 +39,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let endpoint = args.endpoint(listener.local_addr()?)?;
-    let client = client(&args).await?;
+    let client = client(args.kubeconfig.as_deref()).await?;
 
     let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
     let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
@@ -89,18 +86,6 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
-async fn client(args: &Args) -> anyhow::Result<Client> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
-        }
-        None => Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG")?,
-    };
-    Ok(Client::try_from(config)?)
 }
 
 fn keep(args: &Args, client: &Client) -> Keep {
