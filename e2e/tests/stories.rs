@@ -25,6 +25,7 @@ mod stories {
     mod kubernetes_metadata;
     mod observe;
     mod opencensus;
+    mod operator;
     mod poison;
     mod python_kubernetes;
     mod python_sdk;

@@ -69,7 +69,7 @@ impl Maker {
         let mut object = Map::new();
         let properties = schema.properties.iter().flatten();
         let required = schema.required.clone().unwrap_or_default();
-        let exclusive = schema.x_kubernetes_validations.iter().flatten().any(|rule| rule.rule.contains(".size() == 1"));
+        let exclusive = schema.x_kubernetes_validations.iter().flatten().any(|rule| rule.rule.contains("exists_one"));
         let names: Vec<&String> = schema.properties.iter().flatten().map(|(name, _)| name).collect();
         let optional: Vec<&&String> = names.iter().filter(|name| !required.contains(**name)).collect();
         let chosen = (!optional.is_empty()).then(|| optional[self.rng.usize(..optional.len().max(1))]);

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
 use kubewake_api::{
@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 /// Longer than anything here takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crds);
+
 struct World {
     _server: ApiServer,
     client: Client,
@@ -30,9 +32,9 @@ impl World {
         let server = ApiServer::start(Options::default()).await.unwrap();
         let client = server.client().unwrap();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        for crd in crds() {
+        for crd in CRDS.iter() {
             let name = crd.metadata.name.clone().unwrap();
-            definitions.create(&PostParams::default(), &crd).await.unwrap();
+            definitions.create(&PostParams::default(), crd).await.unwrap();
             let established = await_condition(definitions.clone(), &name, is_crd_established());
             tokio::time::timeout(PATIENCE, established).await.unwrap().unwrap();
         }
@@ -40,7 +42,7 @@ impl World {
     }
 
     async fn create(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject, String> {
-        let crd = crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap();
+        let crd = CRDS.iter().find(|crd| crd.spec.names.kind == kind).unwrap();
         let resource = ApiResource {
             group: crd.spec.group.clone(),
             version: "v1alpha1".into(),
@@ -97,7 +99,7 @@ async fn good_resources_are_taken_and_read_back() {
     let pipelines: Api<TracePipeline> = Api::all(world.client.clone());
     let smallest = pipelines.get("backend").await.unwrap();
     assert_eq!(smallest.spec.output.otlp.unwrap().protocol, kubewake_api::v1alpha1::Protocol::Grpc);
-    assert_eq!(pipelines.list(&Default::default()).await.unwrap().items.len(), 10 - 1);
+    assert_eq!(pipelines.list(&ListParams::default()).await.unwrap().items.len(), 10);
     assert!(Api::<Telemetry>::all(world.client.clone()).get("default").await.is_ok());
 }
 

@@ -7,6 +7,8 @@ mod cluster;
 mod collector;
 mod load;
 mod logging;
+#[cfg(feature = "operator")]
+mod operator;
 mod sink;
 mod up;
 #[cfg(feature = "webhook")]
@@ -41,6 +43,9 @@ enum Command {
     Collector(collector::Args),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     Load(load::Args),
+    /// Makes the collectors that pipelines ask for
+    #[cfg(feature = "operator")]
+    Operator(operator::Args),
     /// Receives OTLP, counts it, and misbehaves when asked to
     Sink(sink::Args),
     /// Puts trace context on objects as they are written
@@ -70,6 +75,8 @@ fn main() -> ExitCode {
             Command::Cluster(args) => report(cluster::run(args).await),
             Command::Collector(args) => collector::run(args).await,
             Command::Load(args) => report(load::run(args).await),
+            #[cfg(feature = "operator")]
+            Command::Operator(args) => report(operator::run(args).await),
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
             Command::Webhook(args) => report(webhook::run(*args).await),

@@ -93,7 +93,7 @@ pub enum Compression {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.basic), has(self.oauth2), has(self.bearer)].filter(set, set).size() == 1",
+    "[has(self.basic), has(self.oauth2), has(self.bearer)].exists_one(set, set)",
     "set exactly one of `basic`, `oauth2` and `bearer`"
 ))]
 pub struct Authentication {

@@ -12,7 +12,7 @@ use super::filter::StatusCode;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.and), has(self.not), has(self.drop), has(self.composite)].filter(set, set).size() == 1",
+    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.and), has(self.not), has(self.drop), has(self.composite)].exists_one(set, set)",
     "a policy has exactly one rule"
 ))]
 pub struct Policy {
@@ -279,7 +279,7 @@ pub struct RateAllocation {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.not)].filter(set, set).size() == 1",
+    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.not)].exists_one(set, set)",
     "a policy has exactly one rule"
 ))]
 pub struct AndPart {
@@ -298,7 +298,7 @@ pub struct AndPart {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting)].filter(set, set).size() == 1",
+    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting)].exists_one(set, set)",
     "a policy has exactly one rule"
 ))]
 pub struct NotPart {
@@ -314,7 +314,7 @@ pub struct NotPart {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.and)].filter(set, set).size() == 1",
+    "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.and)].exists_one(set, set)",
     "a policy has exactly one rule"
 ))]
 pub struct CompositePart {

@@ -1,0 +1,164 @@
+//! Makes objects what they should be, and sends nothing where they are.
+//!
+//! An object is left alone if it has everything that is asked for and carries the hash of it: the first tells that nobody changed it, the second that nothing is left of what was
+//! asked for before. Else it is applied, by server-side apply under a name of our own, taking over what others own in it; what others
+//! added stays.
+//!
+//! *Guaranteed*: a second run sends no request. *Assumed*: [`Live`] is synced.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::{Map, Value};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    kind::Kind,
+    live::{Live, text},
+    names,
+};
+
+mod compare;
+#[cfg(test)]
+mod tests;
+
+/// What did not work.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind:?} {name} cannot be {what}")]
+pub struct Error {
+    kind: Kind,
+    name: String,
+    what: &'static str,
+    source: Box<kube::Error>,
+}
+
+impl Error {
+    /// What the API server said.
+    pub fn api(&self) -> &kube::Error {
+        &self.source
+    }
+
+    /// Whether somebody else wrote the object since it was read.
+    pub fn is_conflict(&self) -> bool {
+        matches!(&*self.source, kube::Error::Api(status) if status.code == 409)
+    }
+}
+
+/// An object as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// All fields that are ours.
+    pub value: Value,
+}
+
+impl Desired {
+    /// The object, with its hash on it.
+    fn stamped(&self) -> Value {
+        let mut value = self.value.clone();
+        let hash = format!("{:016x}", xxh3_64(self.value.to_string().as_bytes()));
+        if let Some(annotations) = annotations(&mut value) {
+            annotations.insert(names::APPLIED.to_owned(), hash.into());
+        }
+        value
+    }
+}
+
+/// Writes objects.
+#[derive(Clone)]
+pub struct Applier {
+    client: Client,
+    namespace: String,
+    live: Arc<Live>,
+}
+
+impl Applier {
+    /// In a namespace, with what is known of it.
+    pub fn new(client: Client, namespace: &str, live: Arc<Live>) -> Self {
+        Self { client, namespace: namespace.to_owned(), live }
+    }
+
+    /// Makes an object what it should be, and says whether that took a request.
+    ///
+    /// # Errors
+    /// What the API server says.
+    pub async fn apply(&self, desired: &Desired) -> Result<bool, Error> {
+        let stamped = desired.stamped();
+        let live = self.live.get(desired.kind, &desired.name);
+        if live.is_some_and(|live| compare::contains(&live, &stamped)) {
+            return Ok(false);
+        }
+        let (api, params) = (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::MANAGER).force());
+        let answer = api.patch(&desired.name, &params, &Patch::Apply(&stamped)).await;
+        let answer = answer.map_err(|error| failed(desired.kind, &desired.name, "applied", error))?;
+        self.live.note(desired.kind, &answer);
+        Ok(true)
+    }
+
+    /// Writes a ConfigMap only if it still is what was read, which is nothing, if there was none.
+    ///
+    /// # Errors
+    /// What the API server says; also that it is not what was read.
+    pub async fn replace(&self, read: Option<&ConfigMap>, desired: &Desired) -> Result<bool, Error> {
+        let params = PostParams { field_manager: Some(names::MANAGER.to_owned()), ..PostParams::default() };
+        let api: Api<DynamicObject> = desired.kind.api(&self.client, &self.namespace);
+        let failed = |error| failed(desired.kind, &desired.name, "written", error);
+        let unreadable = |error| failed(kube::Error::SerdeError(error));
+        let mut base = desired.stamped();
+        if let Some(read) = read {
+            let read = serde_json::to_value(read).map_err(unreadable)?;
+            let over = std::mem::replace(&mut base, read.clone());
+            compare::overlay(&mut base, &over);
+            if base == read {
+                return Ok(false);
+            }
+        }
+        let object = serde_json::from_value(base).map_err(unreadable)?;
+        let answer = match read {
+            Some(_) => api.replace(&desired.name, &params, &object).await,
+            None => api.create(&params, &object).await,
+        };
+        self.live.note(desired.kind, &answer.map_err(failed)?);
+        Ok(true)
+    }
+
+    /// Removes an object, if it still is as it was seen.
+    ///
+    /// # Errors
+    /// What the API server says. That the object is gone already, or is not as it was seen, is no error: a watch will show it.
+    pub async fn delete(&self, kind: Kind, name: &str) -> Result<bool, Error> {
+        let Some(live) = self.live.get(kind, name) else { return Ok(false) };
+        if live.pointer("/metadata/deletionTimestamp").is_some() {
+            return Ok(false);
+        }
+        let preconditions = Preconditions {
+            uid: text(&live, "/metadata/uid").map(str::to_owned),
+            resource_version: None,
+        };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        match kind.api(&self.client, &self.namespace).delete(name, &params).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => return Err(failed(kind, name, "deleted", error)),
+        }
+        self.live.forget(kind, name);
+        Ok(true)
+    }
+}
+
+fn failed(kind: Kind, name: &str, what: &'static str, source: kube::Error) -> Error {
+    Error { kind, name: name.to_owned(), what, source: Box::new(source) }
+}
+
+fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let empty = || Value::Object(Map::new());
+    let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(empty);
+    metadata.as_object_mut()?.entry("annotations").or_insert_with(empty).as_object_mut()
+}

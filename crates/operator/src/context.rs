@@ -1,0 +1,137 @@
+//! What every reconcile and every run has at hand.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Client, Resource, ResourceExt as _,
+    runtime::reflector::Store,
+};
+use kubewake_api::{
+    Settings, Signal,
+    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},
+};
+
+use crate::{
+    bell::Bell,
+    desk::{Desk, Entry, Id},
+    live::Live,
+    metrics::Metrics,
+    secrets::Sources,
+    verdicts::Verdicts,
+    written::Written,
+};
+
+/// How the operator works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it makes collectors, and where its Lease and its locks are.
+    pub namespace: String,
+    /// The collectors' image, unless a Telemetry names one.
+    pub image: String,
+    /// How long a pipeline is left alone when nothing happens.
+    pub resync: Duration,
+}
+
+/// What is known of the cluster.
+pub struct World {
+    /// Calls of this are traced.
+    pub client: Client,
+    /// How to work.
+    pub options: Options,
+    /// Says that something happened.
+    pub bell: Bell,
+    /// What was made.
+    pub live: Arc<Live>,
+    /// What pipelines name.
+    pub sources: Sources,
+    /// What was found of pipelines.
+    pub desk: Desk,
+    /// What collectors say of pipelines.
+    pub verdicts: Arc<Verdicts>,
+    /// The collectors' pods.
+    pub pods: Store<Pod>,
+    /// The pipelines.
+    pub pipelines: Pipelines,
+    /// How collectors run.
+    pub telemetries: Store<Telemetry>,
+    /// What was said of it.
+    pub written: Written<TelemetryStatus>,
+    /// What held before the Telemetry was not valid any more.
+    pub last_settings: Mutex<Option<Settings>>,
+    /// Whether Prometheus' operator is there.
+    pub has_pod_monitors: bool,
+    /// What was done, counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// All pipelines as watches show them.
+pub struct Pipelines {
+    /// Those of traces.
+    pub traces: Store<TracePipeline>,
+    /// Those of logs.
+    pub logs: Store<LogPipeline>,
+    /// Those of metrics.
+    pub metrics: Store<MetricPipeline>,
+}
+
+impl Pipelines {
+    /// The uid of each that is not going.
+    fn uids(&self) -> BTreeMap<Id, String> {
+        let mut uids = uids_of(Signal::Traces, &self.traces.state());
+        uids.extend(uids_of(Signal::Logs, &self.logs.state()));
+        uids.extend(uids_of(Signal::Metrics, &self.metrics.state()));
+        uids
+    }
+}
+
+fn uids_of<K: Resource>(signal: Signal, objects: &[Arc<K>]) -> BTreeMap<Id, String> {
+    let staying = objects.iter().filter(|object| object.meta().deletion_timestamp.is_none());
+    staying.filter_map(|object| Some((Id { signal, name: object.name_any() }, object.uid()?))).collect()
+}
+
+impl World {
+    /// Waits until everything was seen once, and every pipeline looked at.
+    pub async fn complete(&self) {
+        // A watch that ends without having shown anything ends with the operator.
+        let _ = future::join5(
+            self.pipelines.traces.wait_until_ready(),
+            self.pipelines.logs.wait_until_ready(),
+            self.pipelines.metrics.wait_until_ready(),
+            self.telemetries.wait_until_ready(),
+            self.pods.wait_until_ready(),
+        )
+        .await;
+        self.live.synced().await;
+        self.desk.complete(|| self.pipelines.uids()).await;
+    }
+
+    /// What was found of the pipelines that are there.
+    pub fn present(&self) -> BTreeMap<Id, Arc<Entry>> {
+        self.desk.of(&self.pipelines.uids())
+    }
+
+    /// The Telemetry, if there is one.
+    pub fn telemetry(&self) -> Option<Arc<Telemetry>> {
+        self.telemetries.state().into_iter().find(|telemetry| telemetry.name_any() == "default")
+    }
+
+    /// How collectors run: by the Telemetry, by what it said when it was valid the last time, or by default.
+    pub fn settings(&self) -> Settings {
+        let namespace = &self.options.namespace;
+        let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = match self.telemetry().map(|telemetry| Settings::of(&telemetry.spec, namespace)) {
+            None => Settings::new(namespace),
+            Some(Ok(settings)) => settings,
+            // Its status says so.
+            Some(Err(_)) => last.clone().unwrap_or_else(|| Settings::new(namespace)),
+        };
+        *last = Some(new.clone());
+        new
+    }
+}

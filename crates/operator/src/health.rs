@@ -1,0 +1,26 @@
+//! What the operator says of itself, over plain HTTP: `/healthz`, `/readyz`, `/metrics`.
+
+use std::{io, sync::Arc};
+
+use axum::{Router, http::header::CONTENT_TYPE, routing::get};
+use tokio::net::TcpListener;
+
+use crate::metrics::Metrics;
+
+/// What Prometheus expects.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Serves until `stop`. Whoever serves is ready: that another one leads is no reason to be replaced.
+///
+/// # Errors
+/// If the socket breaks.
+pub async fn serve(
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let page = move || async move { ([(CONTENT_TYPE, TEXT)], metrics.page()) };
+    let well = || async { "ok\n" };
+    let router = Router::new().route("/healthz", get(well)).route("/readyz", get(well)).route("/metrics", get(page));
+    axum::serve(listener, router).with_graceful_shutdown(stop).await
+}

@@ -1,0 +1,244 @@
+//! Makes the collector layer what the pipelines ask for.
+//!
+//! A run takes all that is on the desk, so that one run serves however many pipelines asked for it. Whoever asks while a run is under way is served by the next, and
+//! whoever asks meanwhile by the same. It begins when every pipeline that was there at the start has been looked at: a restart drops nothing from a document.
+//!
+//! *Guaranteed*: a document holds only pipelines that hold a slot, and is written only if nobody wrote it since the locks were read; an operator that was paused overwrites nothing. It is
+//! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values are there
+//! before the document that names them, and stay for [`STAY`] after it is gone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Resource as _, ResourceExt as _};
+use kubewake_api::{Layer, Signal, Valid};
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    apply::{self, Applier},
+    build::{self, Surroundings},
+    context::World,
+    desk::{Entry, Id},
+    kind::Kind,
+    lock::{self, Lock},
+    names::{self, Part},
+    telemetry,
+};
+
+mod check;
+mod hasten;
+
+/// Longer than a kubelet takes to bring a new document to its pods: a value that an old one names is not removed before.
+pub const STAY: Duration = Duration::from_secs(180);
+/// How often a run begins anew because somebody else wrote a document.
+const ATTEMPTS: usize = 3;
+
+/// What did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A lock cannot be read.
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    /// A document cannot be read.
+    #[error("the documents cannot be read")]
+    Read(#[source] Box<kube::Error>),
+    /// Something cannot be written.
+    #[error(transparent)]
+    Apply(#[from] apply::Error),
+    /// Everything was refused, and no pipeline is to blame.
+    #[error("the document is refused: {0}")]
+    Refused(String),
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The pipelines that are part of a document.
+    pub rendered: BTreeSet<Id>,
+    /// Those that were left out, and why.
+    pub refused: BTreeMap<Id, String>,
+    /// Why it is not all as it should be.
+    pub failure: Option<String>,
+}
+
+/// Runs, one at a time.
+pub struct Runs {
+    world: Arc<World>,
+    applier: Applier,
+    asked: AtomicU64,
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// Whoever asked up to this one is served.
+    covers: u64,
+    outcome: Arc<Outcome>,
+    /// When a document was written.
+    written: Option<Instant>,
+}
+
+/// All that a run reads before it writes.
+struct Read {
+    documents: BTreeMap<&'static str, ConfigMap>,
+    locks: Vec<ConfigMap>,
+}
+
+impl Runs {
+    /// None yet.
+    pub fn new(world: Arc<World>, applier: Applier) -> Self {
+        Self { world, applier, asked: AtomicU64::new(0), last: Mutex::default() }
+    }
+
+    /// Waits for a run that begins after this was called, and says what came of it.
+    pub async fn settled(&self) -> Arc<Outcome> {
+        let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        self.world.complete().await;
+        let mut last = self.last.lock().await;
+        if last.covers >= ticket {
+            return Arc::clone(&last.outcome);
+        }
+        let covers = self.asked.load(Ordering::SeqCst);
+        let outcome = self.attempts(&mut last.written).await;
+        telemetry::report(&self.world).await;
+        last.covers = covers;
+        last.outcome = Arc::new(outcome);
+        Arc::clone(&last.outcome)
+    }
+
+    async fn attempts(&self, written: &mut Option<Instant>) -> Outcome {
+        let mut outcome = Outcome::default();
+        for _ in 0..ATTEMPTS {
+            self.world.metrics.layer_run();
+            outcome = Outcome::default();
+            let Err(error) = self.run(&mut outcome, written).await else { return outcome };
+            let is_conflict = matches!(&error, Error::Apply(error) if error.is_conflict());
+            tracing::warn!(error = &error as &dyn std::error::Error, "the collector layer is not as it should be yet");
+            outcome.failure = Some(words(&error));
+            if !is_conflict {
+                break;
+            }
+        }
+        self.world.metrics.layer_failed();
+        outcome
+    }
+
+    async fn run(&self, outcome: &mut Outcome, written: &mut Option<Instant>) -> Result<(), Error> {
+        let read = self.read().await?;
+        let entries = self.world.present();
+        self.world.metrics.retain(|id| entries.contains_key(id));
+        self.world.sources.retain(&entries.values().flat_map(|entry| entry.sources.clone()).collect());
+        let holders = holders(&read.locks, &entries);
+        let valid: BTreeMap<Id, Arc<Valid>> = holders
+            .iter()
+            .filter_map(|(id, entry)| Some((id.clone(), entry.valid.clone().filter(|valid| valid.is_rendered())?)))
+            .collect();
+        let settings = self.world.settings();
+        let Some((layer, valid)) = check::render(valid, &settings, &mut outcome.refused)? else {
+            return self.sweep(&BTreeSet::new()).await;
+        };
+        outcome.rendered = valid.into_keys().collect();
+        let around = Surroundings {
+            locks: read.locks.iter().filter_map(|lock| lock.owner_ref(&())).collect(),
+            holders: holders.values().map(|entry| entry.owner.clone()).collect(),
+            settings,
+            image: self.world.options.image.clone(),
+            has_pod_monitors: self.world.has_pod_monitors,
+        };
+        let mut wanted = self.texts(&around, &layer, &read, written).await?;
+        for desired in build::objects(&around, &layer) {
+            self.count(desired.kind, self.applier.apply(&desired).await?);
+            wanted.insert((desired.kind, desired.name));
+        }
+        self.sweep(&wanted).await?;
+        hasten::pods(&self.world, &layer).await;
+        Ok(())
+    }
+
+    /// Documents before locks, so that a document is written only if no lock changed hands in between and somebody acted on it.
+    async fn read(&self) -> Result<Read, Error> {
+        let api = Api::<ConfigMap>::namespaced(self.world.client.clone(), &self.world.options.namespace);
+        let mut documents = BTreeMap::new();
+        for name in [names::GATEWAY, names::STICKY] {
+            let document = api.get_opt(name).await.map_err(|error| Error::Read(Box::new(error)))?;
+            documents.extend(document.map(|document| (name, document)));
+        }
+        let mut locks = Vec::new();
+        for signal in [Signal::Traces, Signal::Logs, Signal::Metrics] {
+            locks.extend(Lock::new(api.clone(), signal).read().await?);
+        }
+        Ok(Read { documents, locks })
+    }
+
+    /// Writes values and the documents that name them.
+    async fn texts(
+        &self,
+        around: &Surroundings,
+        layer: &Layer,
+        read: &Read,
+        written: &mut Option<Instant>,
+    ) -> Result<BTreeSet<(Kind, String)>, Error> {
+        let stay = written.is_none_or(|written| written.elapsed() < STAY);
+        let live = self.world.live.get(Kind::Secret, names::GATEWAY);
+        let live: Option<Secret> = live.and_then(|live| serde_json::from_value((*live).clone()).ok());
+        let staying = build::staying(live.as_ref(), read.documents.values(), stay);
+        let secret = build::secret(around, layer, &staying);
+        self.count(Kind::Secret, self.applier.apply(&secret).await?);
+        let mut wanted = BTreeSet::from([(Kind::Secret, secret.name)]);
+        for document in build::documents(around, layer) {
+            let before = read.documents.get(document.name.as_str());
+            let changed = self.applier.replace(before, &document).await?;
+            self.count(Kind::ConfigMap, changed);
+            if changed || written.is_none() {
+                *written = Some(Instant::now());
+            }
+            wanted.insert((Kind::ConfigMap, document.name));
+        }
+        Ok(wanted)
+    }
+
+    /// Removes what nobody asks for any more.
+    async fn sweep(&self, wanted: &BTreeSet<(Kind, String)>) -> Result<(), Error> {
+        for (kind, name) in self.world.live.keys(Part::Layer) {
+            if !wanted.contains(&(kind, name.clone())) {
+                self.count(kind, self.applier.delete(kind, &name).await?);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, kind: Kind, sent: bool) {
+        if sent {
+            self.world.metrics.wrote(kind);
+        }
+    }
+}
+
+/// The pipelines that hold a slot, by what the locks say now.
+fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<Id, Arc<Entry>> {
+    let uids: BTreeSet<&str> = locks.iter().flat_map(ConfigMap::owner_references).map(|owner| owner.uid.as_str()).collect();
+    let holds = |entry: &Entry| uids.contains(entry.owner.uid.as_str());
+    entries.iter().filter(|(_, entry)| holds(entry)).map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
+}
+
+/// What a status may say of it: the API server's reason, and no word of what was sent.
+fn words(error: &Error) -> String {
+    let said = match error {
+        Error::Apply(error) => Some(error.api()),
+        Error::Read(error) => Some(&**error),
+        Error::Lock(lock::Error::Api { source, .. }) => Some(&**source),
+        Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) => None,
+    };
+    match said {
+        Some(kube::Error::Api(status)) => format!("{error}: the API server says {} {}", status.code, status.reason),
+        Some(_) => format!("{error}: the API server cannot be reached"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Who of several operators works: the one that holds the Lease.
+//!
+//! *Guaranteed*: whoever loses it ends. *Not needed* for anything to be right: locks and documents are safe with two that work at once, which happens when one was paused. It keeps
+//! them from doing everything twice.
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::names;
+
+/// How the Lease is held.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Who this is. Nobody else may have the same name at the same time.
+    pub identity: String,
+    /// After so many seconds without a word another one takes over.
+    pub seconds: u64,
+}
+
+/// Stands for election as long as it is there.
+#[derive(Debug)]
+pub struct Candidate {
+    state: watch::Receiver<bool>,
+    task: JoinHandle<Result<LeaseManager, LeaseManagerError>>,
+}
+
+impl Candidate {
+    /// Begins to ask for the Lease. The namespace is made if it is not there.
+    ///
+    /// # Errors
+    /// If there can be no Lease.
+    pub async fn stand(client: &Client, namespace: &str, terms: &Terms) -> Result<Self, LeaseManagerError> {
+        let build = || {
+            LeaseManagerBuilder::new(client.clone(), names::LEASE)
+                .with_namespace(namespace)
+                .with_identity(&terms.identity)
+                .with_field_manager(names::MANAGER)
+                .with_duration(terms.seconds)
+                .with_grace((terms.seconds / 3).max(1))
+                .build()
+        };
+        let manager = match build().await {
+            Ok(manager) => manager,
+            Err(_) => {
+                make_namespace(client, namespace).await;
+                build().await?
+            }
+        };
+        let (state, task) = manager.watch().await;
+        Ok(Self { state, task })
+    }
+
+    /// Waits until it leads.
+    pub async fn elected(&mut self) {
+        self.until(true).await;
+    }
+
+    /// Waits until it does not lead any more.
+    pub async fn deposed(&mut self) {
+        self.until(false).await;
+    }
+
+    async fn until(&mut self, leads: bool) {
+        if self.state.wait_for(|state| *state == leads).await.is_err() && leads {
+            // Nobody asks for the Lease any more.
+            std::future::pending().await
+        }
+    }
+
+    /// Gives the Lease back, so that another one takes over at once.
+    pub async fn resign(self) {
+        drop(self.state);
+        match self.task.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the Lease is not given back"),
+            Err(error) => tracing::warn!(%error, "the Lease is not given back"),
+        }
+    }
+}
+
+/// On somebody's own machine nobody else would. Where it may not be made, it is there.
+async fn make_namespace(client: &Client, name: &str) {
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let namespace = Namespace { metadata, ..Namespace::default() };
+    if let Err(error) = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await {
+        tracing::debug!(kind = "Namespace", name, %error, "it is not made");
+    }
+}

@@ -1,0 +1,43 @@
+//! The control plane: pipelines as resources become a running collector layer, and nothing when there is none.
+//!
+//! ```text
+//! reconcile   fetch what a pipeline names (secrets) → validate → take a slot (lock) → put it on the desk → await the layer → status
+//! layer       all that is on the desk → render and check → build → apply
+//! ```
+//!
+//! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself;
+//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
+//!   [`ready`] and [`verdicts`] from the collectors;
+//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`written`]: statuses under way;
+//! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
+//!
+//! # Guarantees
+//!
+//! - Without a pipeline there is no workload. The last one takes everything along, also while no operator runs: the garbage collector does it.
+//! - At every moment at most as many pipelines of a kind are in the documents as there are slots, whatever dies when.
+//! - A pipeline that is broken changes nothing for the others, and what ran of itself goes on.
+//! - What is as it should be is not written again.
+//! - Values of Secrets are in the Secret that collectors read, and nowhere else.
+
+pub mod apply;
+pub mod bell;
+pub mod build;
+pub mod context;
+pub mod desk;
+pub mod health;
+pub mod kept;
+pub mod kind;
+pub mod layer;
+pub mod leader;
+pub mod live;
+pub mod lock;
+pub mod metrics;
+pub mod names;
+pub mod operator;
+pub mod ready;
+pub mod reconcile;
+pub mod secrets;
+pub mod status;
+pub mod telemetry;
+pub mod verdicts;
+pub mod written;

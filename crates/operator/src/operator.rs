@@ -1,0 +1,201 @@
+//! The whole operator: it stands for election, and works while it leads.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, StreamExt as _, future};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::GroupVersionKind,
+    discovery,
+    runtime::{
+        WatchStreamExt as _, controller, reflector,
+        reflector::Store,
+        watcher::{self, watcher},
+    },
+};
+use kube_lease_manager::LeaseManagerError;
+use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
+use kubewake_trail::{Controller, Trail};
+
+use crate::{
+    bell::Bell,
+    context::{Options, Pipelines, World},
+    desk::Desk,
+    kind::Kind,
+    leader::{Candidate, Terms},
+    live::Live,
+    metrics::Metrics,
+    names,
+    reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
+    secrets::Sources,
+    verdicts::Verdicts,
+    written::Written,
+};
+
+/// How long what is under way may take when the operator is to end: a pod has 30 s.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why the operator ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no Lease to hold.
+    #[error("there can be no Lease {namespace}/{name}", name = names::LEASE)]
+    Lease {
+        /// The operator's namespace.
+        namespace: String,
+        /// Why.
+        source: LeaseManagerError,
+    },
+    /// Another one leads now.
+    #[error("the Lease was lost, and another operator may lead")]
+    Deposed,
+}
+
+/// The operator.
+pub struct Operator {
+    /// A client whose calls are traced.
+    pub client: Client,
+    /// Traces reconciles.
+    pub trail: Trail,
+    /// How to work.
+    pub options: Options,
+    /// How to stand for election.
+    pub terms: Terms,
+    /// Counts what is done.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Operator {
+    /// Works until `stop`: waits until it leads, and leads. What is under way then is finished.
+    ///
+    /// # Errors
+    /// If it cannot stand for election, or does not lead any more.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
+        let namespace = self.options.namespace.clone();
+        let candidate = Candidate::stand(&self.client, &namespace, &self.terms).await;
+        let mut candidate = candidate.map_err(|source| Error::Lease { namespace, source })?;
+        let stop = stop.shared();
+        tokio::select! {
+            () = candidate.elected() => {}
+            () = stop.clone() => {
+                candidate.resign().await;
+                return Ok(());
+            }
+        }
+        tracing::info!(identity = self.terms.identity, "this operator leads");
+        self.metrics.leads(true);
+        let ended = tokio::select! {
+            () = self.lead(stop) => Ok(()),
+            () = candidate.deposed() => Err(Error::Deposed),
+        };
+        self.metrics.leads(false);
+        candidate.resign().await;
+        ended
+    }
+
+    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+        let (bell, all) = (Bell::default(), watcher::Config::default());
+        let client = &self.client;
+        let traces = Controller::new(Api::<TracePipeline>::all(client.clone()), all.clone());
+        let logs = Controller::new(Api::<LogPipeline>::all(client.clone()), all.clone());
+        let metrics = Controller::new(Api::<MetricPipeline>::all(client.clone()), all);
+        let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
+        let (telemetry, watch_telemetry) = follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
+        let of_collectors = watcher::Config::default().labels(&names::of_collectors());
+        let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
+        let (pods, watch_pods) = follow(pods, of_collectors, &bell);
+        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods).await);
+        let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
+        let sweep = async {
+            // Also where there is no pipeline whose reconcile would do it.
+            context.settled().await;
+            tracing::info!("everything was looked at once");
+            future::pending::<()>().await
+        };
+        let late = {
+            let stop = stop.clone();
+            async move {
+                stop.await;
+                tokio::time::sleep(PATIENCE).await;
+            }
+        };
+        let work = future::join3(
+            self.control(traces, &bell, &context, stop.clone()),
+            self.control(logs, &bell, &context, stop.clone()),
+            self.control(metrics, &bell, &context, stop),
+        );
+        let watches = future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
+        tokio::select! {
+            _ = work => {}
+            _ = watches => {}
+            () = late => tracing::warn!("what is under way is not finished"),
+        }
+    }
+
+    async fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
+        let has_pod_monitors = has_pod_monitors(&self.client).await;
+        let kinds = Kind::ALWAYS.into_iter().chain(has_pod_monitors.then_some(Kind::PodMonitor));
+        World {
+            client: self.client.clone(),
+            options: self.options.clone(),
+            live: Arc::new(Live::new(kinds, bell.clone())),
+            sources: Sources::new(self.client.clone(), bell.clone()),
+            desk: Desk::default(),
+            verdicts: Arc::new(Verdicts::new(bell.clone())),
+            pods,
+            pipelines,
+            telemetries: telemetry,
+            written: Written::default(),
+            last_settings: Mutex::default(),
+            has_pod_monitors,
+            metrics: Arc::clone(&self.metrics),
+            bell,
+        }
+    }
+
+    /// Runs the controller of one kind.
+    async fn control<K: PipelineKind>(
+        &self,
+        controller: Controller<K>,
+        bell: &Bell,
+        context: &Arc<Context>,
+        stop: impl Future<Output = ()> + Send + Sync + 'static,
+    ) {
+        let controller = controller.reconcile_all_on(bell.strokes()).graceful_shutdown_on(stop);
+        controller.run(self.trail.clone(), reconcile, again, Arc::clone(context)).for_each(report).await;
+    }
+}
+
+/// Objects as a watch shows them, and the work of watching them. Every change rings the bell.
+fn follow<K>(api: Api<K>, config: watcher::Config, bell: &Bell) -> (Store<K>, impl Future<Output = ()> + use<K>)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
+{
+    let (reader, writer) = reflector::store();
+    let bell = bell.clone();
+    let events = reflector::reflector(writer, watcher(api, config).default_backoff());
+    let work = events.for_each(move |event| {
+        match event {
+            Ok(_) => bell.ring(),
+            Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "objects cannot be watched"),
+        }
+        future::ready(())
+    });
+    (reader, work)
+}
+
+async fn has_pod_monitors(client: &Client) -> bool {
+    let kind = GroupVersionKind::gvk("monitoring.coreos.com", "v1", "PodMonitor");
+    discovery::pinned_kind(client, &kind).await.is_ok()
+}
+
+/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
+async fn report<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
+    if let Err(controller::Error::QueueError(error)) = result {
+        tracing::warn!(%error, "pipelines cannot be watched");
+    }
+}

@@ -1,0 +1,312 @@
+//! One pipeline: fetch what it names, validate it, take its slot, let the layer be made, and say what came of it.
+//!
+//! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is touched before. One that holds a slot and is not valid any more goes on as it was.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Debug,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    ClusterResourceScope,
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{
+    Api, Resource, ResourceExt as _,
+    api::{Patch, PatchParams},
+    core::object::HasStatus,
+    runtime::{
+        controller::Action,
+        events::{Event, EventType},
+    },
+};
+use kubewake_api::{Pipeline, Resolved, Signal, State, Valid, v1alpha1::PipelineStatus, validate};
+use kubewake_trail::{Trail, events::Events};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+use crate::{
+    apply::Applier,
+    context::World,
+    desk::{Entry, Id},
+    kept,
+    kind::Kind,
+    layer::Runs,
+    lock::{self, Lock, Slot},
+    names,
+    ready::Collectors,
+    secrets::Source,
+    status::{self, Facts},
+    written::Written,
+};
+
+/// The first pause after a failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest: whoever has mended something waits no longer.
+const LAST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A kind of pipeline.
+pub trait PipelineKind:
+    Resource<DynamicType = (), Scope = ClusterResourceScope>
+    + HasStatus<Status = PipelineStatus>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// What it is, whatever its kind.
+    fn pipeline(&self) -> Pipeline;
+}
+
+impl<K> PipelineKind for K
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + HasStatus<Status = PipelineStatus>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
+    for<'a> Pipeline: From<&'a K>,
+{
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::from(self)
+    }
+}
+
+/// Why a reconcile failed: the step that did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not known whether there is a slot.
+    #[error(transparent)]
+    Slot(#[from] lock::Error),
+    /// The layer is not as it should be; the words are those of the status.
+    #[error("{0}")]
+    Layer(String),
+    /// The status cannot be written.
+    #[error("the status cannot be written")]
+    Status(#[source] Box<kube::Error>),
+}
+
+/// What reconciles need.
+pub struct Context {
+    world: Arc<World>,
+    runs: Runs,
+    trail: Trail,
+    events: Events,
+    applier: Applier,
+    turn: tokio::sync::Mutex<()>,
+    written: Written<PipelineStatus>,
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl Context {
+    /// In this world.
+    pub fn new(world: Arc<World>, trail: Trail) -> Self {
+        let events = trail.events(world.client.clone(), names::MANAGER);
+        let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
+        let runs = Runs::new(Arc::clone(&world), applier.clone());
+        Self {
+            runs,
+            world,
+            trail,
+            events,
+            applier,
+            turn: tokio::sync::Mutex::default(),
+            written: Written::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    /// Waits for the layer to be what it should be.
+    pub async fn settled(&self) {
+        self.runs.settled().await;
+    }
+
+    /// Looks at a pipeline, and takes a slot if it has reason to.
+    async fn examine<K: PipelineKind>(
+        &self,
+        object: &K,
+        pipeline: &Pipeline,
+        owner: OwnerReference,
+    ) -> (Entry, Result<(), Error>) {
+        let references = pipeline.references();
+        let resolved = self.world.sources.resolve(&references).await;
+        let sources: BTreeSet<Source> = references.iter().map(Source::from).collect();
+        self.world.live.synced().await;
+        let (valid, problems) = match validate(pipeline, &resolved, Timestamp::now()) {
+            Ok(valid) => (Some(Arc::new(valid)), Vec::new()),
+            Err(problems) => (self.last_good(object, pipeline), problems),
+        };
+        let (slot, result) = match self.slot(pipeline.signal, &owner, problems.is_empty()).await {
+            Ok(slot) => (slot, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        if slot == Some(Slot::Held) && problems.is_empty() {
+            self.keep(object, &owner, &resolved).await;
+        }
+        (Entry { owner, valid, problems, slot, sources }, result)
+    }
+
+    /// As it was when it was valid the last time.
+    fn last_good<K: PipelineKind>(&self, object: &K, pipeline: &Pipeline) -> Option<Arc<Valid>> {
+        match self.world.desk.get(&id_of(pipeline), &pipeline.uid) {
+            Some(entry) => entry.valid.clone(),
+            None => kept::recall(&self.world.live, object).map(Arc::new),
+        }
+    }
+
+    /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
+    async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
+        let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
+        match self.applier.apply(&desired).await {
+            Ok(true) => self.world.metrics.wrote(desired.kind),
+            Ok(false) => {}
+            Err(error) => {
+                let (kind, error) = (K::kind(&()), &error as &dyn std::error::Error);
+                tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
+            }
+        }
+    }
+
+    /// Whether the pipeline holds a slot. One that is free is taken only if it `may`.
+    async fn slot(&self, signal: Signal, owner: &OwnerReference, may: bool) -> Result<Option<Slot>, Error> {
+        // One after the other, as those of one operator would only be in each other's way.
+        let _turn = self.turn.lock().await;
+        let slots = self.world.settings().slots(signal);
+        let known = self.world.live.get(Kind::ConfigMap, lock::name(signal));
+        let known = known.and_then(|lock| serde_json::from_value::<ConfigMap>((*lock).clone()).ok());
+        match known.and_then(|lock| lock::judge(&lock, &owner.uid, slots)) {
+            Some(Slot::Held) => Ok(Some(Slot::Held)),
+            _ if !may => Ok(None),
+            Some(Slot::Full) => Ok(Some(Slot::Full)),
+            None => {
+                let api = Api::namespaced(self.world.client.clone(), &self.world.options.namespace);
+                let taken = Lock::new(api, signal).take(owner, slots).await?;
+                taken.lock.iter().for_each(|lock| self.world.live.note(Kind::ConfigMap, lock));
+                Ok(Some(taken.slot))
+            }
+        }
+    }
+
+    /// Writes a status that is not there yet, and tells of a new state.
+    async fn write<K: PipelineKind>(
+        &self,
+        object: &K,
+        before: Option<&PipelineStatus>,
+        status: PipelineStatus,
+    ) -> Result<(), Error> {
+        if before == Some(&status) {
+            return Ok(());
+        }
+        let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(json!({"status": status})));
+        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        let answer = match answer {
+            // It was deleted meanwhile.
+            Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
+            answer => answer.map_err(|error| Error::Status(Box::new(error)))?,
+        };
+        self.written.note(&answer, status.clone());
+        let said = |status: &PipelineStatus| (status.state, status.reason.clone());
+        if before.map(said) != Some(said(&status)) {
+            self.tell(object, &status).await;
+        }
+        Ok(())
+    }
+
+    /// An event for a new state. It is news and no more: without it everything goes on.
+    async fn tell<K: PipelineKind>(&self, object: &K, status: &PipelineStatus) {
+        let is_bad = matches!(status.state, Some(State::Degraded | State::Invalid));
+        let decisive = status.conditions.iter().find(|it| Some(&it.reason) == status.reason.as_ref());
+        let event = Event {
+            type_: if is_bad { EventType::Warning } else { EventType::Normal },
+            reason: status.reason.clone().unwrap_or_default(),
+            note: decisive.map(|condition| condition.message.clone()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
+            tracing::warn!(kind = %K::kind(&()), name = object.name_any(), %error, "an event is lost");
+        }
+    }
+
+    fn failed(&self, uid: &str) -> u32 {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(uid.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    fn succeeded(&self, uid: &str) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}
+
+/// Brings the layer nearer to what one pipeline asks for.
+pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -> Result<Action, Error> {
+    let Some(owner) = owner(&*object) else { return Ok(Action::await_change()) };
+    let (pipeline, world) = (object.pipeline(), &context.world);
+    let _timer = world.metrics.reconcile(pipeline.signal);
+    let id = id_of(&pipeline);
+    let (entry, slot) = context.examine(&*object, &pipeline, owner).await;
+    // Also if it is not known whether there is a slot, so that nobody waits for it: the layer goes by the locks.
+    world.desk.put(id.clone(), entry.clone());
+    slot?;
+    let outcome = context.runs.settled().await;
+    let is_sticky = entry.valid.as_ref().is_some_and(|valid| valid.is_sticky());
+    let facts = Facts {
+        id: &id,
+        generation: object.meta().generation,
+        backend: entry.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
+        entry: &entry,
+        outcome: &outcome,
+        collectors: &Collectors::of(&world.live, is_sticky),
+        verdict: world.verdicts.get(&id),
+        slots: world.settings().slots(pipeline.signal),
+    };
+    let before = context.written.after(&*object).or_else(|| object.status().cloned());
+    let status = status::status(before.as_ref(), &facts, Timestamp::now());
+    world.metrics.state(&id, status.state);
+    context.write(&*object, before.as_ref(), status).await?;
+    if let Some(failure) = outcome.failure.clone() {
+        return Err(Error::Layer(failure));
+    }
+    context.succeeded(&pipeline.uid);
+    Ok(Action::requeue(next_look(&entry, world.options.resync)))
+}
+
+/// When to look again if nothing happens: at the latest when a certificate expires.
+fn next_look(entry: &Entry, resync: Duration) -> Duration {
+    let expires = entry.valid.as_ref().and_then(|valid| valid.expires());
+    let left = expires.map(|expires| Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default());
+    left.map_or(resync, |left| left.saturating_add(Duration::from_secs(1)).min(resync))
+}
+
+/// The pipeline as an owner; nothing, if it is going or was never stored.
+fn owner<K: PipelineKind>(object: &K) -> Option<OwnerReference> {
+    let owner = object.owner_ref(&())?;
+    object.meta().deletion_timestamp.is_none().then_some(owner)
+}
+
+fn id_of(pipeline: &Pipeline) -> Id {
+    Id { signal: pipeline.signal, name: pipeline.name.clone() }
+}
+
+/// When to try again what failed: ever more rarely.
+pub fn again<K: PipelineKind>(object: Arc<K>, error: &Error, context: Arc<Context>) -> Action {
+    let (kind, meta) = (K::kind(&()), object.meta());
+    context.world.metrics.failed(error);
+    let cause = error as &dyn std::error::Error;
+    tracing::warn!(%kind, name = ?meta.name, error = cause, "it does not work yet");
+    let doublings = context.failed(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;
+    Action::requeue((FIRST_PAUSE * 2_u32.pow(doublings)).min(LAST_PAUSE))
+}

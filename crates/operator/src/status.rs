@@ -1,0 +1,189 @@
+//! What a pipeline's status says. Pure.
+//!
+//! Conditions tell what holds, each for the generation that was looked at; the state is all of them in one word. *Guaranteed*: no text in it comes from a Secret; what did not change keeps its
+//! time, so that a status which says nothing new is equal to the one before.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kubewake_api::{ConditionType, Reason, State, v1alpha1::PipelineStatus};
+
+use crate::{
+    desk::{Entry, Id},
+    layer::Outcome,
+    lock::Slot,
+    ready::Collectors,
+    verdicts::Verdict,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The condition that says that a pipeline does what its latest version asks for.
+pub const READY: &str = "CollectorReady";
+/// The API server keeps no longer message, and nobody reads one.
+const MAX_MESSAGE: usize = 2048;
+
+/// All that is known of a pipeline.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// Which one it is.
+    pub id: &'a Id,
+    /// The generation that was looked at.
+    pub generation: Option<i64>,
+    /// Where it sends to, as far as that is no secret.
+    pub backend: String,
+    /// What was found.
+    pub entry: &'a Entry,
+    /// What came of the last run.
+    pub outcome: &'a Outcome,
+    /// The collectors that carry it.
+    pub collectors: &'a Collectors,
+    /// What they say of it.
+    pub verdict: Option<Verdict>,
+    /// How many pipelines of its kind may be active.
+    pub slots: usize,
+}
+
+/// A condition without its times.
+struct Said {
+    type_: ConditionType,
+    status: Option<bool>,
+    reason: Reason,
+    message: String,
+}
+
+/// The status, given the one before.
+pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp) -> PipelineStatus {
+    let said = [accepted(facts), configured(facts), collector_ready(facts), delivering(facts)];
+    let (state, reason) = state(facts, &said);
+    let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
+    let is_carried = facts.is_rendered();
+    PipelineStatus {
+        observed_generation: facts.generation,
+        state: Some(state),
+        reason: Some(reason.as_str().to_owned()),
+        ready: is_carried.then(|| facts.collectors.to_string()),
+        backend: Some(facts.backend.clone()).filter(|backend| !backend.is_empty()),
+        conditions: said.into_iter().map(|said| said.condition(old, facts.generation, now)).collect(),
+    }
+}
+
+impl Facts<'_> {
+    fn is_rendered(&self) -> bool {
+        self.outcome.rendered.contains(self.id)
+    }
+
+    /// Whether it is valid as it is, and has a slot.
+    fn is_accepted(&self) -> bool {
+        self.entry.problems.is_empty() && self.entry.slot == Some(Slot::Held)
+    }
+}
+
+fn accepted(facts: &Facts<'_>) -> Said {
+    let said = |status, reason, message: String| Said { type_: ConditionType::Accepted, status: Some(status), reason, message };
+    if let [first, ..] = facts.entry.problems.as_slice() {
+        let words: Vec<String> = facts.entry.problems.iter().map(ToString::to_string).collect();
+        return said(false, first.reason, words.join("; "));
+    }
+    if facts.entry.slot != Some(Slot::Held) {
+        let message = format!(
+            "all slots for pipelines of {} are used up ({}); it takes over when one is deleted",
+            facts.id.signal, facts.slots
+        );
+        return said(false, Reason::Pending, message);
+    }
+    let warnings = facts.entry.valid.as_ref().map(|valid| valid.warnings()).unwrap_or_default();
+    let words: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let expires = warnings.iter().any(|warning| warning.reason == Reason::CertificateExpiresSoon);
+    let reason = if expires { Reason::CertificateExpiresSoon } else { Reason::Valid };
+    said(true, reason, if words.is_empty() { "everything is right".to_owned() } else { words.join("; ") })
+}
+
+fn configured(facts: &Facts<'_>) -> Said {
+    let said = |status, reason, message: &str| {
+        Said { type_: ConditionType::Configured, status: Some(status), reason, message: message.to_owned() }
+    };
+    if let Some(failure) = facts.outcome.failure.as_ref().filter(|_| facts.entry.slot == Some(Slot::Held)) {
+        return said(false, Reason::ApplyFailed, failure);
+    }
+    if let Some(why) = facts.outcome.refused.get(facts.id) {
+        return said(false, Reason::DocumentRefused, why);
+    }
+    if !facts.is_accepted() {
+        let words = if facts.is_rendered() { "what was valid before goes on" } else { "it is not accepted" };
+        return said(false, Reason::NotAccepted, words);
+    }
+    if !facts.is_rendered() {
+        return said(false, Reason::Paused, "nothing flows, as it says so");
+    }
+    match facts.verdict.as_ref().and_then(|verdict| verdict.rollout.as_ref()) {
+        Some((reason, words)) => said(false, *reason, words),
+        None => said(true, Reason::Configured, "it is part of the collectors' document"),
+    }
+}
+
+fn collector_ready(facts: &Facts<'_>) -> Said {
+    let (status, reason, message) = match facts.collectors {
+        _ if !facts.is_rendered() => (false, Reason::CollectorNotNeeded, "it needs no collectors".to_owned()),
+        collectors if collectors.work() => (true, Reason::CollectorReady, collectors.describe()),
+        collectors => (false, Reason::CollectorNotReady, collectors.describe()),
+    };
+    Said { type_: ConditionType::CollectorReady, status: Some(status), reason, message }
+}
+
+fn delivering(facts: &Facts<'_>) -> Said {
+    let type_ = ConditionType::Delivering;
+    match &facts.verdict {
+        Some(verdict) if facts.is_rendered() => Said {
+            type_,
+            status: Some(verdict.delivery.is_well()),
+            reason: verdict.delivery.reason(),
+            message: verdict.message.clone(),
+        },
+        _ => Said { type_, status: None, reason: Reason::Unknown, message: "the collectors have not been asked".to_owned() },
+    }
+}
+
+/// All of it in one word, and why: the first condition that is not as it should be decides.
+fn state(facts: &Facts<'_>, said: &[Said; 4]) -> (State, Reason) {
+    let [accepted, configured, collectors, delivering] = said;
+    if !facts.entry.problems.is_empty() {
+        let state = if facts.is_rendered() { State::Degraded } else { State::Invalid };
+        return (state, accepted.reason);
+    }
+    if accepted.status != Some(true) {
+        return (State::Pending, accepted.reason);
+    }
+    if configured.status != Some(true) {
+        let waits = matches!(configured.reason, Reason::Paused | Reason::RolloutInProgress);
+        return (if waits { State::Pending } else { State::Degraded }, configured.reason);
+    }
+    if collectors.status != Some(true) {
+        return (State::Pending, collectors.reason);
+    }
+    if delivering.status == Some(false) {
+        return (State::Degraded, delivering.reason);
+    }
+    let reason = if accepted.reason == Reason::Valid { delivering.reason } else { accepted.reason };
+    (State::Ready, reason)
+}
+
+impl Said {
+    fn condition(self, old: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
+        let status = match self.status {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "Unknown",
+        };
+        let type_ = self.type_.as_str();
+        let before = old.iter().find(|old| old.type_ == type_ && old.status == status);
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: self.reason.as_str().to_owned(),
+            message: self.message.chars().take(MAX_MESSAGE).collect(),
+            observed_generation: generation,
+            last_transition_time: before.map_or(Time(now), |before| before.last_transition_time.clone()),
+        }
+    }
+}

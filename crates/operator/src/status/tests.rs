@@ -1,0 +1,107 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kubewake_api::{Delivery, Problem, Signal};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn id() -> Id {
+    Id { signal: Signal::Traces, name: "backend".to_owned() }
+}
+
+fn entry(slot: Option<Slot>, problems: &[Reason]) -> Entry {
+    let problem = |reason: &Reason| Problem { path: "spec.x".into(), reason: *reason, message: "is wrong".into() };
+    let (problems, owner) = (problems.iter().map(problem).collect(), OwnerReference::default());
+    Entry { owner, valid: None, problems, slot, sources: BTreeSet::new() }
+}
+
+fn rendered() -> Outcome {
+    Outcome { rendered: BTreeSet::from([id()]), ..Outcome::default() }
+}
+
+struct Case {
+    entry: Entry,
+    outcome: Outcome,
+    collectors: Collectors,
+    verdict: Option<Verdict>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            entry: entry(Some(Slot::Held), &[]),
+            outcome: rendered(),
+            collectors: Collectors::example(1, 2),
+            verdict: None,
+        }
+    }
+}
+
+impl Case {
+    fn status_after(&self, before: Option<&PipelineStatus>, now: Timestamp) -> PipelineStatus {
+        let facts = Facts {
+            id: &id(),
+            generation: Some(3),
+            backend: "backend.example.com:4317".into(),
+            entry: &self.entry,
+            outcome: &self.outcome,
+            collectors: &self.collectors,
+            verdict: self.verdict.clone(),
+            slots: 1,
+        };
+        status(before, &facts, now)
+    }
+
+    /// State, reason, and the conditions in order.
+    fn says(&self) -> (State, String, String) {
+        let status = self.status_after(None, NOW);
+        let conditions: Vec<&str> = status.conditions.iter().map(|it| it.status.as_str()).collect();
+        (status.state.unwrap(), status.reason.unwrap(), conditions.join(" "))
+    }
+}
+
+fn said(state: State, reason: Reason, conditions: &str) -> (State, String, String) {
+    (state, reason.as_str().to_owned(), conditions.to_owned())
+}
+
+#[test]
+fn a_pipeline_goes_from_pending_to_ready() {
+    let full = Case { entry: entry(Some(Slot::Full), &[]), outcome: Outcome::default(), ..Case::default() };
+    assert_eq!(full.says(), said(State::Pending, Reason::Pending, "False False False Unknown"));
+    let starting = Case { collectors: Collectors::example(0, 2), ..Case::default() };
+    assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
+    assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
+    let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
+    let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
+    assert_eq!(well.says(), said(State::Ready, Reason::Delivering, "True True True True"));
+    let refused = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() };
+    assert_eq!(refused.says(), said(State::Degraded, Reason::BackendRefuses, "True True True False"));
+}
+
+#[test]
+fn what_is_wrong_is_said_first() {
+    let never = Case { entry: entry(None, &[Reason::SecretMissing]), outcome: Outcome::default(), ..Case::default() };
+    assert_eq!(never.says(), said(State::Invalid, Reason::SecretMissing, "False False False Unknown"));
+    let kept = Case { entry: entry(Some(Slot::Held), &[Reason::SecretMissing]), ..Case::default() };
+    assert_eq!(kept.says(), said(State::Degraded, Reason::SecretMissing, "False False True Unknown"));
+    let refused = Outcome { refused: BTreeMap::from([(id(), "exporters::x: no".into())]), ..Outcome::default() };
+    let refused = Case { outcome: refused, ..Case::default() };
+    assert_eq!(refused.says(), said(State::Degraded, Reason::DocumentRefused, "True False False Unknown"));
+    let failed = Case { outcome: Outcome { failure: Some("no".into()), ..rendered() }, ..Case::default() };
+    assert_eq!(failed.says(), said(State::Degraded, Reason::ApplyFailed, "True False True Unknown"));
+    let paused = Case { outcome: Outcome::default(), ..Case::default() };
+    assert_eq!(paused.says(), said(State::Pending, Reason::Paused, "True False False Unknown"));
+}
+
+#[test]
+fn what_did_not_change_keeps_its_time() {
+    let later = NOW + jiff::SignedDuration::from_secs(60);
+    let first = Case::default().status_after(None, NOW);
+    assert_eq!(Case::default().status_after(Some(&first), later), first);
+    let changed = Case { collectors: Collectors::example(0, 2), ..Case::default() }.status_after(Some(&first), later);
+    let times: Vec<Timestamp> = changed.conditions.iter().map(|it| it.last_transition_time.0).collect();
+    assert_eq!(times, [NOW, NOW, later, NOW]);
+    assert_eq!((changed.ready.as_deref(), changed.observed_generation), (Some("0/2"), Some(3)));
+}

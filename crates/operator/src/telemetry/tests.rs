@@ -1,0 +1,37 @@
+use kubewake_api::v1alpha1::TelemetrySpec;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn telemetry(spec: serde_json::Value) -> Telemetry {
+    Telemetry::new("default", serde_json::from_value::<TelemetrySpec>(spec).unwrap())
+}
+
+fn said(telemetry: &Telemetry, collectors: Option<&Collectors>) -> TelemetryStatus {
+    status(telemetry, &Settings::of(&telemetry.spec, "kubewake-system"), collectors, NOW)
+}
+
+#[test]
+fn senders_are_told_where_to_send_while_there_are_collectors() {
+    let one = Collectors::example(1, 2);
+    let empty = said(&telemetry(json!({})), None);
+    assert_eq!((empty.state, empty.endpoints), (Some(State::Ready), None));
+    let full = said(&telemetry(json!({"receivers": {"opencensus": {"enabled": true}}})), Some(&one));
+    let endpoints = full.endpoints.unwrap();
+    assert_eq!(endpoints.otlp.unwrap().grpc, "http://kubewake-otlp.kubewake-system:4317");
+    assert_eq!(endpoints.opencensus.as_deref(), Some("http://kubewake-otlp.kubewake-system:55678"));
+    assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(0, 2))).state, Some(State::Pending));
+}
+
+#[test]
+fn nonsense_is_said_and_takes_nothing_away() {
+    let one = Collectors::example(1, 2);
+    let mut telemetry = telemetry(json!({}));
+    telemetry.status = Some(said(&telemetry, Some(&one)));
+    telemetry.spec = serde_json::from_value(json!({"defaults": {"timeout": "soon"}})).unwrap();
+    let status = said(&telemetry, Some(&one));
+    assert_eq!(status.state, Some(State::Degraded));
+    assert!(status.endpoints.is_some());
+    assert!(status.conditions.iter().any(|it| it.reason == "SettingInvalid" && it.message.contains("timeout")));
+}

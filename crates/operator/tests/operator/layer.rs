@@ -1,0 +1,99 @@
+//! What is made, changed and removed.
+
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    core::v1::Service,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::world::{NAMESPACE, World, to, until};
+
+#[tokio::test]
+async fn everything_goes_with_the_last_pipeline_also_while_no_operator_runs() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", to("backend.example.com:4317")).await;
+    world.until_configured("backend").await;
+    for kind in ["Deployment", "Service", "ConfigMap", "Secret", "ServiceAccount", "ClusterRole", "NetworkPolicy", "Horizontal", "PodDisruption"] {
+        assert!(world.made().await.iter().any(|it| it.starts_with(kind)), "{kind}");
+    }
+    operator.kill().await;
+    world.delete("backend").await;
+    world.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn what_others_change_or_delete_is_mended() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", to("backend.example.com:4317")).await;
+    world.until_configured("backend").await;
+    let services = Api::<Service>::namespaced(world.client.clone(), NAMESPACE);
+    services.delete("kubewake-otlp", &DeleteParams::default()).await.unwrap();
+    until("the Service is there again", async || world.object::<Service>("kubewake-otlp").await).await;
+    let deployments = Api::<Deployment>::namespaced(world.client.clone(), NAMESPACE);
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "collector", "image": "evil"}]}}}});
+    deployments.patch("kubewake-gateway", &PatchParams::default(), &Patch::Strategic(&patch)).await.unwrap();
+    until("the image is ours again", async || (image(&world).await? == "kubewake/collector").then_some(())).await;
+    operator.stop().await;
+}
+
+async fn image(world: &World) -> Option<String> {
+    let deployment = world.object::<Deployment>("kubewake-gateway").await?;
+    deployment.spec?.template.spec?.containers.first()?.image.clone()
+}
+
+#[tokio::test]
+async fn an_operator_with_other_defaults_rolls_the_collectors() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", to("backend.example.com:4317")).await;
+    world.until_configured("backend").await;
+    let before = world.object::<Deployment>("kubewake-gateway").await.unwrap().metadata.generation;
+    operator.stop().await;
+    let operator = world.operator_with(|options| options.image = "kubewake/collector:2".into());
+    until("it is rolled", async || (image(&world).await? == "kubewake/collector:2").then_some(())).await;
+    assert!(world.object::<Deployment>("kubewake-gateway").await.unwrap().metadata.generation > before);
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn tail_policies_bring_the_sticky_tier_and_take_it_away() {
+    let world = World::start().await;
+    let operator = world.operator();
+    let tail = json!({"policies": [{"name": "all", "alwaysSample": {}}]});
+    let mut spec = to("backend.example.com:4317");
+    spec["sampling"] = json!({"tail": tail});
+    world.apply("backend", spec).await;
+    world.until_configured("backend").await;
+    assert!(world.object::<StatefulSet>("kubewake-sticky").await.is_some());
+    let (text, _) = world.document("kubewake-sticky").await.unwrap();
+    assert!(text.contains("tail_sampling/traces-backend"), "{text}");
+    world.apply("backend", to("backend.example.com:4317")).await;
+    until("the tier is gone", async || world.made().await.iter().all(|it| !it.contains("sticky")).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_pipeline_keeps_its_slot_and_needs_no_collectors() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("one", to("backend.example.com:4317")).await;
+    world.until_configured("one").await;
+    let mut spec = to("backend.example.com:4317");
+    spec["paused"] = json!(true);
+    world.apply("one", spec).await;
+    world.until_reason("one", "Paused").await;
+    until("nothing runs", async || world.object::<Deployment>("kubewake-gateway").await.is_none().then_some(())).await;
+    world.apply("two", to("backend.example.com:4317")).await;
+    world.until_reason("two", "Pending").await;
+    world.apply("one", to("backend.example.com:4317")).await;
+    world.until_configured("one").await;
+    let lock = world.config_maps().get("kubewake-tracepipeline-lock").await.unwrap();
+    assert_eq!(lock.owner_references().len(), 1);
+    operator.stop().await;
+}

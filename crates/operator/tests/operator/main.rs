@@ -1,0 +1,8 @@
+//! The whole operator against the embedded API server, whose garbage collector works and which has no nodes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "these are tests")]
+
+mod broken;
+mod layer;
+mod many;
+mod slots;
+mod world;

@@ -1,0 +1,283 @@
+//! An API server that knows pipelines, and operators that come and go.
+
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Namespace, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    client::{Body, ClientBuilder},
+    runtime::{conditions, wait::await_condition},
+};
+use kubewake_api::v1alpha1::{PipelineStatus, Telemetry, TracePipeline};
+use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
+use kubewake_operator::{
+    context::Options,
+    kind::Kind,
+    leader::Terms,
+    metrics::Metrics,
+    names,
+    operator::{Error, Operator},
+};
+use kubewake_trail::Trail;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use tower::{Layer, Service};
+
+pub const NAMESPACE: &str = "kubewake-system";
+/// Far more than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+pub struct World {
+    server: ApiServer,
+    /// Somebody else's.
+    pub client: Client,
+}
+
+/// An operator at work.
+pub struct Running {
+    task: JoinHandle<Result<(), Error>>,
+    stop: oneshot::Sender<()>,
+    pub metrics: Arc<Metrics>,
+    /// Requests that could have changed something, but for those about the Lease.
+    pub writes: Arc<AtomicU64>,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        let server = ApiServer::start(ServerOptions::default()).await.unwrap();
+        let client = server.client().unwrap();
+        let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+        for definition in kubewake_api::crds() {
+            let made = definitions.create(&PostParams::default(), &definition).await.unwrap();
+            let name = made.metadata.name.unwrap();
+            let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+            timeout(PATIENCE, established).await.unwrap().unwrap();
+        }
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(NAMESPACE.to_owned());
+        Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        Self { server, client }
+    }
+
+    pub fn operator(&self) -> Running {
+        self.operator_with(|_| {})
+    }
+
+    pub fn operator_with(&self, change: impl Fn(&mut Options)) -> Running {
+        let writes = Arc::<AtomicU64>::default();
+        let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
+        let client = builder.with_layer(&Counting(Arc::clone(&writes))).build();
+        let mut options =
+            Options { namespace: NAMESPACE.into(), image: "kubewake/collector".into(), resync: Duration::from_secs(300) };
+        change(&mut options);
+        let metrics = Arc::<Metrics>::default();
+        let operator = Operator {
+            client,
+            trail: Trail::off(),
+            options,
+            // The same name each time, so that it leads again at once.
+            terms: Terms { identity: "test".into(), seconds: 15 },
+            metrics: Arc::clone(&metrics),
+        };
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(operator.run(async { drop(stopped.await) }));
+        Running { task, stop, metrics, writes }
+    }
+
+    pub fn of<K: Resource<DynamicType = ()>>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    pub fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// Somebody creates or changes a TracePipeline.
+    pub async fn apply(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("somebody").force();
+        self.of::<TracePipeline>().patch(name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    pub async fn delete(&self, name: &str) {
+        self.of::<TracePipeline>().delete(name, &DeleteParams::background()).await.unwrap();
+    }
+
+    pub async fn telemetry(&self, spec: Value) {
+        let object = json!({
+            "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "Telemetry",
+            "metadata": {"name": "default"}, "spec": spec,
+        });
+        let params = PatchParams::apply("somebody").force();
+        self.of::<Telemetry>().patch("default", &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    /// Somebody writes a Secret with the key `value`.
+    pub async fn secret(&self, name: &str, value: &str) {
+        let data = json!({"value": ByteString(value.as_bytes().to_vec())});
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data});
+        let api = Api::<Secret>::namespaced(self.client.clone(), "default");
+        api.patch(name, &PatchParams::apply("somebody"), &Patch::Apply(&object)).await.unwrap();
+    }
+
+    pub async fn status(&self, name: &str) -> PipelineStatus {
+        self.of::<TracePipeline>().get(name).await.unwrap().status.unwrap_or_default()
+    }
+
+    /// Waits until the status says so, for the newest generation.
+    pub async fn until_status(&self, name: &str, what: &str, holds: impl Fn(&PipelineStatus) -> bool) -> PipelineStatus {
+        let api = self.of::<TracePipeline>();
+        let check = async || {
+            let object = api.get(name).await.unwrap();
+            let status = object.status.unwrap_or_default();
+            (status.observed_generation == object.metadata.generation && holds(&status)).then_some(status)
+        };
+        until(&format!("{name}: {what}"), check).await
+    }
+
+    /// Waits until a pipeline is in the collectors' document.
+    pub async fn until_configured(&self, name: &str) {
+        let configured = |status: &PipelineStatus| condition(status, "Configured").0 == "True";
+        self.until_status(name, "it is configured", configured).await;
+    }
+
+    /// Waits until the reason is this one.
+    pub async fn until_reason(&self, name: &str, reason: &str) -> PipelineStatus {
+        self.until_status(name, reason, |status| status.reason.as_deref() == Some(reason)).await
+    }
+
+    /// A document of the collectors.
+    pub async fn document(&self, name: &str) -> Option<(String, ConfigMap)> {
+        let map = self.config_maps().get_opt(name).await.unwrap()?;
+        Some((map.data.clone().unwrap()["collector.yaml"].clone(), map))
+    }
+
+    /// An object of the layer.
+    pub async fn object<K>(&self, name: &str) -> Option<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        Api::<K>::namespaced(self.client.clone(), NAMESPACE).get_opt(name).await.unwrap()
+    }
+
+    /// Everything that operators made.
+    pub async fn made(&self) -> Vec<String> {
+        let (mut all, made) = (Vec::new(), ListParams::default().labels(&names::made()));
+        for kind in Kind::ALWAYS {
+            let api: Api<DynamicObject> = kind.api(&self.client, NAMESPACE);
+            let list = api.list(&made).await.unwrap().items.into_iter();
+            all.extend(list.map(|object| format!("{kind:?}/{}", object.metadata.name.unwrap())));
+        }
+        all
+    }
+
+    pub async fn until_nothing_is_left(&self) {
+        until("everything is gone", async || self.made().await.is_empty().then_some(())).await;
+    }
+}
+
+impl Running {
+    /// Ends in good order.
+    pub async fn stop(self) {
+        self.stop.send(()).unwrap();
+        timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
+    }
+
+    /// Ends wherever it is.
+    pub async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    /// The sum of its figures that begin so.
+    pub fn figure(&self, name: &str) -> f64 {
+        let page = self.metrics.page();
+        let lines = page.lines().filter(|line| line.starts_with(name));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+}
+
+/// Status and reason of a condition.
+pub fn condition(status: &PipelineStatus, name: &str) -> (String, String) {
+    let found = status.conditions.iter().find(|it| it.type_ == name);
+    found.map(|it| (it.status.clone(), it.reason.clone())).unwrap_or_default()
+}
+
+/// A spec that sends somewhere.
+pub fn to(endpoint: &str) -> Value {
+    json!({"output": {"otlp": {"endpoint": {"value": endpoint}}}})
+}
+
+/// A spec with a token that stands in a Secret.
+pub fn with_token(secret: &str) -> Value {
+    let reference = json!({"secretKeyRef": {"name": secret, "namespace": "default", "key": "value"}});
+    let bearer = json!({"token": {"valueFrom": reference}});
+    json!({"output": {"otlp": {"endpoint": {"value": "backend.example.com:4317"}, "authentication": {"bearer": bearer}}}})
+}
+
+/// Waits until there is a value.
+pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            if let Some(value) = check().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
+/// Counts requests that may change something.
+#[derive(Clone)]
+struct Counting(Arc<AtomicU64>);
+
+#[derive(Clone)]
+struct Counted<S>(S, Arc<AtomicU64>);
+
+impl<S> Layer<S> for Counting {
+    type Service = Counted<S>;
+    fn layer(&self, inner: S) -> Counted<S> {
+        Counted(inner, Arc::clone(&self.0))
+    }
+}
+
+impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+        if request.method() != http::Method::GET && !request.uri().path().contains("/leases") {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+        self.0.call(request)
+    }
+}

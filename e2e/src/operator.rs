@@ -1,0 +1,165 @@
+//! A cluster with the telemetry operator at work.
+
+use std::{fs, net::SocketAddr, process::Command};
+
+use serde_json::Value;
+
+use crate::{
+    Kubectl, eventually, http,
+    process::{Process, kubewake, workspace},
+    until,
+};
+
+/// Where the operator makes collectors.
+pub const NAMESPACE: &str = "kubewake-system";
+/// All kinds of which the operator makes objects.
+const MADE: &str = "configmaps,secrets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,deployments,\
+                    statefulsets,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,pods,replicasets";
+
+/// A cluster with nodes that knows pipelines, and the operator beside it.
+pub struct Operated {
+    operator: Option<Process>,
+    address: Option<SocketAddr>,
+    args: Vec<String>,
+    /// How an administrator works on the cluster.
+    pub kubectl: Kubectl,
+}
+
+impl Operated {
+    /// With the operator at work. None where there is no kubectl.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[], &[])
+    }
+
+    /// The same, with arguments of `kubewake cluster` and of `kubewake operator`.
+    pub fn start_with(cluster: &[&str], operator: &[&str]) -> Option<Self> {
+        let mut operated = Self::without_operator(cluster)?;
+        operated.args = operator.iter().map(|arg| (*arg).to_owned()).collect();
+        operated.start_operator();
+        Some(operated)
+    }
+
+    /// A cluster that knows pipelines, and nobody who does something about them.
+    pub fn without_operator(cluster: &[&str]) -> Option<Self> {
+        let kubectl = Kubectl::with_nodes(cluster)?;
+        let mut files: Vec<_> = fs::read_dir(workspace().join("deploy/crds")).unwrap().map(|it| it.unwrap().path()).collect();
+        files.sort();
+        for file in files {
+            kubectl.ok_with("apply --server-side -f -", &fs::read_to_string(file).unwrap());
+        }
+        kubectl.ok("wait --for=condition=Established crd --all");
+        Some(Self { operator: None, address: None, args: Vec::new(), kubectl })
+    }
+
+    /// The operator as a command, to be started beside the cluster.
+    pub fn command(&self) -> Command {
+        let mut command = kubewake();
+        command.args(["operator", "--listen", "127.0.0.1:0", "--namespace", NAMESPACE, "--kubeconfig"]);
+        // It has the same name each time, so that it leads again at once.
+        command.arg(self.kubectl.cluster().kubeconfig()).args(["--identity", "story"]).args(&self.args);
+        command
+    }
+
+    /// Starts the operator, which does not run.
+    pub fn start_operator(&mut self) {
+        let mut command = self.command();
+        self.start_as(&mut command);
+    }
+
+    /// Starts the operator by a command of the story's own.
+    pub fn start_as(&mut self, command: &mut Command) {
+        let mut operator = Process::start(command);
+        let ready = operator.ready();
+        self.address = Some(ready.rsplit(' ').next().unwrap().parse().expect("it says where it listens"));
+        self.operator = Some(operator);
+    }
+
+    /// Lets the operator end in good order.
+    pub fn stop_operator(&mut self) {
+        let mut operator = self.operator.take().expect("it runs");
+        operator.signal("TERM");
+        assert!(operator.wait().success(), "the operator did not end well: {}", operator.stderr());
+    }
+
+    /// Kills the operator.
+    pub fn kill_operator(&mut self) {
+        self.operator = None;
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> &Process {
+        self.operator.as_ref().expect("it runs")
+    }
+
+    /// One of the operator's own figures: the sum of all that begin so, such as `kubewake_operator_writes_total`.
+    pub fn figure(&self, name: &str) -> f64 {
+        let page = http::get(self.address.expect("it runs"), "/metrics").text();
+        let lines = page.lines().filter(|line| line.starts_with(name));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// Applies something.
+    pub fn apply(&self, manifest: &str) {
+        self.kubectl.ok_with("apply -f -", manifest);
+    }
+
+    /// Waits until a pipeline (`tracepipeline/backend`) is in a state, and gives its status.
+    pub fn until_state(&self, pipeline: &str, state: &str) -> Value {
+        let mut last = Value::Null;
+        let kubectl = &self.kubectl;
+        until(&format!("{pipeline} is {state}"), || {
+            let object = kubectl.json(pipeline);
+            last = object["status"].clone();
+            let observed = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            (observed && last["state"] == state).then(|| last.clone())
+        })
+    }
+
+    /// A condition in a status.
+    pub fn condition(status: &Value, name: &str) -> Value {
+        let conditions = status["conditions"].as_array().expect("there are conditions");
+        conditions.iter().find(|it| it["type"] == name).unwrap_or_else(|| panic!("no {name} in {status}")).clone()
+    }
+
+    /// Where senders send to.
+    pub fn otlp(&self) -> SocketAddr {
+        let field = |path| self.kubectl.field(&format!("service kubewake-otlp --namespace {NAMESPACE}"), path);
+        format!("{}:{}", field(".spec.clusterIP"), 4317).parse().unwrap()
+    }
+
+    /// The collectors' pods: name, uid, and how often they were restarted.
+    pub fn pods(&self) -> Vec<(String, String, u64)> {
+        let pods = self.kubectl.json(&format!("pods --namespace {NAMESPACE} -l app.kubernetes.io/component=collector"));
+        let pods = pods["items"].as_array().unwrap().iter().map(|pod| {
+            let text = |field: &str| pod["metadata"][field].as_str().unwrap().to_owned();
+            (text("name"), text("uid"), pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or(0))
+        });
+        pods.collect()
+    }
+
+    /// Everything that the operator made, as `kind/name`.
+    pub fn made(&self) -> Vec<String> {
+        let all = self.kubectl.ok(&format!("get {MADE} --namespace {NAMESPACE} -l telemetry.kubewake.io/part -o name"));
+        all.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until nothing is left of what the operator made.
+    pub fn until_nothing_is_left(&self) {
+        let mut last = Vec::new();
+        eventually("everything that the operator made is gone", || {
+            last = self.made();
+            last.is_empty()
+        });
+    }
+}
+
+/// A TracePipeline to a backend without TLS.
+pub fn trace_pipeline(name: &str, backend: SocketAddr) -> String {
+    format!(
+        "apiVersion: telemetry.kubewake.io/v1alpha1
+kind: TracePipeline
+metadata: {{name: {name}}}
+spec: {{output: {{otlp: {{endpoint: {{value: \"http://{backend}\"}}}}}}}}
+"
+    )
+}

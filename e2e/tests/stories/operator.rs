@@ -1,0 +1,3 @@
+//! A platform engineer applies pipelines, and the operator makes collectors of them.
+
+mod first;
