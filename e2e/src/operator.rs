@@ -1,6 +1,6 @@
 //! A cluster with the telemetry operator at work.
 
-use std::{fs, net::SocketAddr, process::Command};
+use std::{net::SocketAddr, process::Command};
 
 use serde_json::Value;
 
@@ -42,11 +42,7 @@ impl Operated {
     /// A cluster that knows pipelines, and nobody who does something about them.
     pub fn without_operator(cluster: &[&str]) -> Option<Self> {
         let kubectl = Kubectl::with_nodes(cluster)?;
-        let mut files: Vec<_> = fs::read_dir(workspace().join("deploy/crds")).unwrap().map(|it| it.unwrap().path()).collect();
-        files.sort();
-        for file in files {
-            kubectl.ok_with("apply --server-side -f -", &fs::read_to_string(file).unwrap());
-        }
+        kubectl.ok(&format!("apply --server-side -k {}", workspace().join("deploy/crds").display()));
         kubectl.ok("wait --for=condition=Established crd --all");
         Some(Self { operator: None, address: None, args: Vec::new(), kubectl })
     }

@@ -20,6 +20,8 @@ mod stories {
     mod exporters;
     mod hardening;
     mod head_operator;
+    mod images;
+    mod install;
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;

@@ -1,8 +1,9 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
 mod crds;
+mod image;
 mod protobuf;
 mod schemas;
 mod steps;
@@ -29,6 +30,8 @@ enum Task {
     Bench(bench::Args),
     /// Checks the rules of the tree that no other tool knows
     Tidy,
+    /// Makes an image of one program, without a container runtime
+    Image(image::Args),
     /// Makes the table by which the API server reads protobuf
     Protobuf(protobuf::Args),
     /// Writes the definitions of the telemetry resources into deploy/crds
@@ -44,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
+        Task::Image(args) => image::run(&args),
         Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
         Task::Crds => crds::run(),

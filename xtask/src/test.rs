@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::{
+    image,
     steps::{Steps, cargo, run as run_command},
     target, tidy,
 };
@@ -63,8 +64,10 @@ pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
     let pythons = steps.step("Python packages", python::install)?;
     // All targets at once, so that the binary is built with the same features as the tests and nothing twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
+    let image = steps.step("the collector's image", image::for_tests)?;
     steps.step("tests", || {
         let mut test = cargo();
+        test.env("KUBEWAKE_IMAGE", &image);
         // All of them, whichever fails first.
         test.args(["test", "--workspace", "--no-fail-fast"]);
         test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).envs(pythons.clone());

@@ -57,8 +57,10 @@ impl Args {
 /// This program, under the names that Kubewake's own workloads have.
 fn own_images() -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
-    let images = Images::default().with("kubewake/collector", Program::new(this.clone()).arg("collector"));
-    Ok(images.with("kubewake/webhook", Program::new(this).arg("webhook")))
+    let of = |images: Images, command: &str| {
+        images.with(&format!("kubewake/{command}"), Program::new(this.clone()).arg(command))
+    };
+    Ok(["collector", "operator", "webhook"].into_iter().fold(Images::default(), of))
 }
 
 /// As many open files as the system allows: a connection through a Service takes two.

@@ -1,12 +1,15 @@
 //! Log lines, on standard error.
 
 use kubewake_config::model::{LogEncoding, LogLevel, Logs};
-use tokio::sync::watch;
 use tracing_subscriber::{
     Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
 /// The running log output, whose level can follow the document's.
+#[cfg_attr(
+    not(feature = "data-plane"),
+    expect(dead_code, reason = "only a collector's document changes while it runs")
+)]
 pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
 /// Starts logging. How lines look stays as it is; what is shown can change.
@@ -21,9 +24,10 @@ pub(crate) fn start(logs: &Logs) -> Output {
     Output(tracing_subscriber::registry().with(filter).with(lines).try_init().ok().map(|()| handle))
 }
 
+#[cfg(feature = "data-plane")]
 impl Output {
     /// Takes over the level whenever it changes.
-    pub(crate) fn follow(self, mut settings: watch::Receiver<Logs>) {
+    pub(crate) fn follow(self, mut settings: tokio::sync::watch::Receiver<Logs>) {
         let Some(handle) = self.0 else { return };
         tokio::spawn(async move {
             while settings.changed().await.is_ok() {

@@ -2,14 +2,20 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
+#[cfg(any(feature = "operator", feature = "webhook"))]
+mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "data-plane")]
 mod collector;
+#[cfg(feature = "tools")]
 mod load;
 mod logging;
 #[cfg(feature = "operator")]
 mod operator;
+#[cfg(feature = "tools")]
 mod sink;
+#[cfg(feature = "tools")]
 mod up;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -32,6 +38,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs everything on this machine
+    #[cfg(feature = "tools")]
     Up(up::Args),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
@@ -40,13 +47,16 @@ enum Command {
     #[cfg(feature = "cluster")]
     Cluster(cluster::Args),
     /// Receives, buffers and ships traces, logs and metrics
+    #[cfg(feature = "data-plane")]
     Collector(collector::Args),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
+    #[cfg(feature = "tools")]
     Load(load::Args),
     /// Makes the collectors that pipelines ask for
     #[cfg(feature = "operator")]
     Operator(operator::Args),
     /// Receives OTLP, counts it, and misbehaves when asked to
+    #[cfg(feature = "tools")]
     Sink(sink::Args),
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
@@ -68,18 +78,22 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
+            #[cfg(feature = "tools")]
             Command::Up(args) => up::run(args).await,
             #[cfg(feature = "apiserver")]
             Command::Apiserver(args) => report(apiserver::run(args).await),
             #[cfg(feature = "cluster")]
             Command::Cluster(args) => report(cluster::run(args).await),
+            #[cfg(feature = "data-plane")]
             Command::Collector(args) => collector::run(args).await,
+            #[cfg(feature = "tools")]
             Command::Load(args) => report(load::run(args).await),
             #[cfg(feature = "operator")]
             Command::Operator(args) => report(operator::run(args).await),
+            #[cfg(feature = "tools")]
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
-            Command::Webhook(args) => report(webhook::run(*args).await),
+            Command::Webhook(args) => webhook::report(webhook::run(*args).await),
         }
     });
     // Whatever still runs in the background does not keep us from ending.
@@ -87,6 +101,7 @@ fn main() -> ExitCode {
     code
 }
 
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "webhook"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,18 +2,18 @@
 
 mod args;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client};
 use kubewake_trail::{
-    Clock, Options, Setup,
+    Clock, Options, Setup, in_words,
     webhook::{
         PATH, Webhook,
         certificates::{Keep, Terms},
@@ -29,7 +29,7 @@ use tokio::{
 
 pub(crate) use args::Args;
 
-use crate::logging;
+use crate::{client::client, logging};
 
 /// Who owns the fields of the registration.
 const MANAGER: &str = "kubewake-webhook";
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let endpoint = args.endpoint(listener.local_addr()?)?;
-    let client = client(&args).await?;
+    let client = client(args.kubeconfig.as_deref()).await?;
 
     let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
     let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
@@ -77,16 +77,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
-async fn client(args: &Args) -> anyhow::Result<Client> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
+/// Says what went wrong in words: kube's own errors repeat themselves, and show what the API server answered as Rust sees it.
+pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
         }
-        None => Config::infer().await.context("there is no cluster: name one by --kubeconfig or KUBECONFIG")?,
-    };
-    Ok(Client::try_from(config)?)
+    }
 }
 
 fn keep(args: &Args, client: &Client) -> Keep {

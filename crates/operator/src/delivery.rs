@@ -56,7 +56,12 @@ async fn ask_all(world: &World) -> Vec<Answer> {
     let answers = asked.map(|(tier, name, address)| async move {
         let report = ask::ask(address).await;
         let report = report.inspect_err(|error| {
-            tracing::debug!(kind = "Pod", name, error = error as &dyn std::error::Error, "a collector does not say how it is");
+            tracing::debug!(
+                kind = "Pod",
+                name,
+                error = error as &dyn std::error::Error,
+                "a collector does not say how it is"
+            );
         });
         Answer { tier, report: report.ok() }
     });

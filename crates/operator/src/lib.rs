@@ -19,6 +19,7 @@
 //! - What is as it should be is not written again.
 //! - Values of Secrets are in the Secret that collectors read, and nowhere else.
 
+pub mod admission;
 pub mod apply;
 pub mod bell;
 pub mod build;

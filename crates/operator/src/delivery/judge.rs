@@ -115,9 +115,10 @@ fn on_the_way(forward: &PipelineReport) -> Option<(Delivery, String)> {
         Diagnosis::BufferFilling | Diagnosis::BackendSlow => {
             (Delivery::BufferFilling, "collectors that keep whole traces do not follow".to_owned())
         }
-        Diagnosis::BackendUnreachable | Diagnosis::BackendRefuses => {
-            (Delivery::BufferFilling, "collectors that keep whole traces cannot be reached by those that receive".to_owned())
-        }
+        Diagnosis::BackendUnreachable | Diagnosis::BackendRefuses => (
+            Delivery::BufferFilling,
+            "collectors that keep whole traces cannot be reached by those that receive".to_owned(),
+        ),
     };
     Some(said)
 }
@@ -125,13 +126,20 @@ fn on_the_way(forward: &PipelineReport) -> Option<(Delivery, String)> {
 fn in_words(report: &PipelineReport) -> (Delivery, String) {
     let failing = report.exporters.values().find(|exporter| exporter.fails());
     match report.diagnosis {
-        Diagnosis::Unknown => (Delivery::Unknown, "the collectors say something that this version does not know".to_owned()),
+        Diagnosis::Unknown => {
+            (Delivery::Unknown, "the collectors say something that this version does not know".to_owned())
+        }
         Diagnosis::NoData => (Delivery::NoData, "nothing came in lately".to_owned()),
         Diagnosis::Delivering => (Delivery::Delivering, "what comes in reaches the backend".to_owned()),
-        Diagnosis::BufferFilling => (Delivery::BufferFilling, "what is held for the backend takes 80 % of the room".to_owned()),
+        Diagnosis::BufferFilling => {
+            (Delivery::BufferFilling, "what is held for the backend takes 80 % of the room".to_owned())
+        }
         Diagnosis::BackendSlow => {
             let code = failing.map(code).unwrap_or_default();
-            (Delivery::BackendSlow, format!("the backend takes less than comes in{code}, and more collectors would not help"))
+            (
+                Delivery::BackendSlow,
+                format!("the backend takes less than comes in{code}, and more collectors would not help"),
+            )
         }
         Diagnosis::DataDropped => (Delivery::DataDropped, loss(report)),
         Diagnosis::BackendUnreachable => (Delivery::BackendUnreachable, unreachable(failing)),
@@ -156,7 +164,9 @@ fn unreachable(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
     let code = code(exporter);
     match exporter.last_error.as_str() {
-        "connection" => format!("no connection to the backend{code}: check the endpoint, its name, its certificates, and what the network allows"),
+        "connection" => format!(
+            "no connection to the backend{code}: check the endpoint, its name, its certificates, and what the network allows"
+        ),
         "timeout" => format!("the backend does not answer in time{code}"),
         "throttled" => format!("the backend says that it is not there for now{code}"),
         _ => format!("the backend cannot be reached{code}"),
@@ -197,8 +207,12 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
     let reasons: BTreeSet<&str> = refusals.flat_map(|refused| &refused.reasons).map(String::as_str).collect();
     if !reasons.is_empty() {
         let its = reasons.iter().find(|reason| is_about(reason, id)).or_else(|| reasons.first());
-        let why: String = its.into_iter().flat_map(|why| why.chars()).filter(|c| !c.is_control()).take(MAX_REASON).collect();
-        return Some((Reason::DocumentRefused, format!("collectors refuse the document, and the one before goes on: {why}")));
+        let why: String =
+            its.into_iter().flat_map(|why| why.chars()).filter(|c| !c.is_control()).take(MAX_REASON).collect();
+        return Some((
+            Reason::DocumentRefused,
+            format!("collectors refuse the document, and the one before goes on: {why}"),
+        ));
     }
     let total = doing.len() + behind.len();
     let waits = || format!("{} of {total} collectors have not read the new document yet", behind.len());

@@ -38,7 +38,8 @@ impl Steady {
 
 impl Spoken {
     fn after(&mut self, found: Verdict) -> Verdict {
-        let is_known = !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData) || self.verdict.rollout.is_some();
+        let is_known =
+            !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData) || self.verdict.rollout.is_some();
         let is_second = self.next.as_ref().is_some_and(|next| kind(next) == kind(&found));
         self.next = None;
         if is_second || !is_known || found == self.verdict {

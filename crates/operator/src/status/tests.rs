@@ -14,7 +14,7 @@ fn id() -> Id {
 fn entry(slot: Option<Slot>, problems: &[Reason]) -> Entry {
     let problem = |reason: &Reason| Problem { path: "spec.x".into(), reason: *reason, message: "is wrong".into() };
     let (problems, owner) = (problems.iter().map(problem).collect(), OwnerReference::default());
-    Entry { owner, valid: None, problems, slot, sources: BTreeSet::new() }
+    Entry { owner, valid: None, problems, slot, sources: BTreeSet::new(), checked: None }
 }
 
 fn rendered() -> Outcome {
@@ -110,9 +110,17 @@ fn what_did_not_change_keeps_its_time() {
 fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
-    assert_eq!(Case::default().status_after(Some(&before), NOW), before, "an operator that was restarted says nothing new");
+    assert_eq!(
+        Case::default().status_after(Some(&before), NOW),
+        before,
+        "an operator that was restarted says nothing new"
+    );
     let silent = Case { verdict: verdict(Delivery::Unknown), ..Case::default() };
-    assert_eq!(silent.says(), said(State::Ready, Reason::Unknown, "True True True Unknown"), "nobody says that it is bad");
+    assert_eq!(
+        silent.says(),
+        said(State::Ready, Reason::Unknown, "True True True Unknown"),
+        "nobody says that it is bad"
+    );
     let paused = Case { outcome: Outcome::default(), ..Case::default() }.status_after(Some(&before), NOW);
     assert_eq!(paused.conditions[3].status, "Unknown", "nobody carries it");
 }

@@ -12,6 +12,7 @@ use k8s_openapi::{
     api::admissionregistration::v1::{
         MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
     },
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{
     Api, Client, ResourceExt as _,
@@ -39,6 +40,7 @@ pub struct Registration {
     name: String,
     manager: String,
     hooks: Hooks,
+    owner: Option<OwnerReference>,
 }
 
 impl Registration {
@@ -49,7 +51,14 @@ impl Registration {
             Hooks::Validating(_) => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
         };
         let api = Api::all_with(client, &resource);
-        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks }
+        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks, owner: None }
+    }
+
+    /// Gone when this object is, which must be in no namespace either: a registration that outlives all who answer keeps objects from being written.
+    #[must_use]
+    pub fn owned_by(mut self, owner: OwnerReference) -> Self {
+        self.owner = Some(owner);
+        self
     }
 
     /// Its name.
@@ -139,9 +148,12 @@ impl Registration {
     fn object(&self, configuration: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::to_value(configuration)?;
         if let Some(object) = object.as_object_mut() {
-            let metadata = serde_json::json!({
+            let mut metadata = serde_json::json!({
                 "name": self.name, "labels": { "app.kubernetes.io/managed-by": self.manager },
             });
+            if let (Some(owner), Some(metadata)) = (&self.owner, metadata.as_object_mut()) {
+                metadata.insert("ownerReferences".into(), serde_json::to_value([owner])?);
+            }
             object.insert("metadata".into(), metadata);
         }
         Ok(object)

@@ -55,15 +55,47 @@ fn every_diagnosis_is_a_verdict() {
         (pipeline("NoData"), NoData, "nothing came in lately"),
         (pipeline("Delivering"), Delivering, "what comes in reaches the backend"),
         (pipeline("BufferFilling"), BufferFilling, "what is held for the backend takes 80 % of the room"),
-        (pipeline("BackendSlow"), BackendSlow, "the backend takes less than comes in, and more collectors would not help"),
-        (failing("BackendSlow", "throttled", Some("http:429")), BackendSlow, "the backend takes less than comes in (http:429), and more collectors would not help"),
-        (json!({"diagnosis": "DataDropped", "last_drop": {"reason": "queue_full"}}), DataDropped, "data was dropped lately: the queue was full"),
+        (
+            pipeline("BackendSlow"),
+            BackendSlow,
+            "the backend takes less than comes in, and more collectors would not help",
+        ),
+        (
+            failing("BackendSlow", "throttled", Some("http:429")),
+            BackendSlow,
+            "the backend takes less than comes in (http:429), and more collectors would not help",
+        ),
+        (
+            json!({"diagnosis": "DataDropped", "last_drop": {"reason": "queue_full"}}),
+            DataDropped,
+            "data was dropped lately: the queue was full",
+        ),
         (json!({"diagnosis": "DataDropped"}), DataDropped, "data was dropped lately: a collector had to"),
-        (failing("BackendUnreachable", "connection", None), BackendUnreachable, "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows"),
-        (failing("BackendUnreachable", "throttled", Some("grpc:14")), BackendUnreachable, "the backend says that it is not there for now (grpc:14)"),
-        (failing("BackendRefuses", "authentication", Some("grpc:16")), BackendRefuses, "the backend refuses the credentials (grpc:16): check authentication and headers"),
-        (failing("BackendRefuses", "refused", Some("http:404")), BackendRefuses, "the backend refuses what is sent (http:404): check endpoint, protocol and path"),
-        (failing("BackendRefuses", "authentication", Some("hunter2")), BackendRefuses, "the backend refuses the credentials: check authentication and headers"),
+        (
+            failing("BackendUnreachable", "connection", None),
+            BackendUnreachable,
+            "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
+        ),
+        (
+            failing("BackendUnreachable", "throttled", Some("grpc:14")),
+            BackendUnreachable,
+            "the backend says that it is not there for now (grpc:14)",
+        ),
+        (
+            failing("BackendRefuses", "authentication", Some("grpc:16")),
+            BackendRefuses,
+            "the backend refuses the credentials (grpc:16): check authentication and headers",
+        ),
+        (
+            failing("BackendRefuses", "refused", Some("http:404")),
+            BackendRefuses,
+            "the backend refuses what is sent (http:404): check endpoint, protocol and path",
+        ),
+        (
+            failing("BackendRefuses", "authentication", Some("hunter2")),
+            BackendRefuses,
+            "the backend refuses the credentials: check authentication and headers",
+        ),
         (pipeline("Bored"), Unknown, "the collectors say something that this version does not know"),
         (json!({}), Unknown, "the collectors say something that this version does not know"),
     ];
@@ -74,7 +106,8 @@ fn every_diagnosis_is_a_verdict() {
 
 #[test]
 fn the_worst_counts() {
-    let order = ["NoData", "Delivering", "BufferFilling", "BackendSlow", "DataDropped", "BackendUnreachable", "BackendRefuses"];
+    let order =
+        ["NoData", "Delivering", "BufferFilling", "BackendSlow", "DataDropped", "BackendUnreachable", "BackendRefuses"];
     for (i, worse) in order.iter().enumerate().skip(2) {
         for better in &order[..i] {
             let (delivery, words) = said(&[pipeline(better), pipeline(worse), pipeline(better)]);
@@ -104,8 +137,10 @@ fn who_does_not_answer_says_nothing() {
 #[test]
 fn what_waits_for_whole_traces_depends_on_the_way_there() {
     let verdict = |way: Value, own: Value| {
-        let answers =
-            [answer(Tier::Gateway, GATEWAY, json!({"traces/_sticky": way})), answer(Tier::Sticky, STICKY, json!({"traces/whole": own}))];
+        let answers = [
+            answer(Tier::Gateway, GATEWAY, json!({"traces/_sticky": way})),
+            answer(Tier::Sticky, STICKY, json!({"traces/whole": own})),
+        ];
         judge(&answers, &documents()).remove(&traces("whole")).unwrap().delivery
     };
     let of = |way: &str, own: &str| verdict(pipeline(way), pipeline(own));
@@ -144,9 +179,15 @@ fn who_has_not_read_the_document_is_waited_for() {
 #[test]
 fn a_refused_document_is_told_to_whom_it_concerns() {
     let before = GATEWAY.replace("endpoint: a", "endpoint: before");
-    let reasons: &[&str] = &["line 3: exporters::otlp_grpc/logs-backend::tls: no", "line 9: exporters::otlp_grpc/traces-backend::endpoint: bad"];
+    let reasons: &[&str] = &[
+        "line 3: exporters::otlp_grpc/logs-backend::tls: no",
+        "line 9: exporters::otlp_grpc/traces-backend::endpoint: bad",
+    ];
     let words = "collectors refuse the document, and the one before goes on: line 9: exporters::otlp_grpc/traces-backend::endpoint: bad";
-    assert_eq!(rollout_of(&before, Some((GATEWAY, reasons))), [Some((Reason::DocumentRefused, words.to_owned())), None]);
+    assert_eq!(
+        rollout_of(&before, Some((GATEWAY, reasons))),
+        [Some((Reason::DocumentRefused, words.to_owned())), None]
+    );
     let [traces, _] = rollout_of(&before, Some((GATEWAY, &["cannot listen"])));
     assert!(traces.unwrap().1.ends_with(": cannot listen"), "nobody is to blame");
     let long = "x\n".repeat(10_000);

@@ -1,0 +1,126 @@
+//! A cautious administrator looks at what is in the collector's image.
+//!
+//! `cargo xtask test` makes the image and says where it is; without it there is nothing to look at, which is said.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use kubewake_e2e::{
+    Sink, free_address, http,
+    process::{Process, workspace},
+};
+
+fn image() -> Option<PathBuf> {
+    let image = std::env::var_os("KUBEWAKE_IMAGE").map(PathBuf::from);
+    if image.is_none() {
+        eprintln!("SKIPPED: no image was made: run `cargo xtask test`");
+    }
+    image
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Runs the program as a container would, in nothing but its image, where this test may do that.
+fn run(image: &Path, args: &[&str]) -> Command {
+    let may_chroot = Command::new("chroot").arg(image).args(["/kubewake", "--version"]).output();
+    let mut command = match may_chroot.is_ok_and(|output| output.status.success()) {
+        true => {
+            let mut command = Command::new("chroot");
+            command.arg("--userspec=65532:65532").arg(image).arg("/kubewake");
+            command
+        }
+        false => Command::new(image.join("kubewake")),
+    };
+    command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+#[test]
+fn the_image_holds_a_program_authorities_and_a_user_and_nothing_else() {
+    let Some(image) = image() else { return };
+    let names: BTreeSet<_> = files(&image).iter().map(|file| file.strip_prefix(&image).unwrap().to_owned()).collect();
+    let expected = ["etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "kubewake"];
+    assert_eq!(names, expected.into_iter().map(PathBuf::from).collect());
+
+    for file in files(&image) {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7222, 0, "{} can be written to, or runs as somebody else", file.display());
+    }
+    let users = fs::read_to_string(image.join("etc/passwd")).unwrap();
+    assert_eq!(users.lines().map(|line| line.split(':').nth(2).unwrap()).collect::<Vec<_>>(), ["65532"]);
+    assert!(fs::read_to_string(image.join("etc/ssl/certs/ca-certificates.crt")).unwrap().contains("BEGIN CERTIFICATE"));
+}
+
+#[test]
+fn the_program_in_it_is_a_collector_and_nothing_else() {
+    let Some(image) = image() else { return };
+    let said = run(&image, &["--help"]).output().unwrap();
+    let help = String::from_utf8(said.stdout).unwrap();
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(commands, ["collector", "help"], "{help}");
+    // Nor is any of it in there without a name.
+    let program = fs::read(image.join("kubewake")).unwrap();
+    let has = |text: &str| program.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("otelcol_"), "what a collector says is there");
+    for other in ["admissionregistration.k8s.io", "MutatingWebhookConfiguration", "kubewake-webhook"] {
+        assert!(!has(other), "{other}");
+    }
+}
+
+/// Names are found out by the C library, which would load a library for that if it were not linked well.
+#[test]
+fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
+    let Some(image) = image() else { return };
+    let (sink, http_at) = (Sink::start(), free_address());
+    let root = tempfile::tempdir().unwrap();
+    // The kubelet gives every container these; the image has none of them.
+    let place = root.path().join("root");
+    assert!(Command::new("cp").arg("-a").args([&image, &place]).status().unwrap().success());
+    for file in ["hosts", "resolv.conf"] {
+        fs::copy(format!("/etc/{file}"), place.join("etc").join(file)).unwrap();
+    }
+    let config = format!(
+        "receivers: {{otlp: {{protocols: {{http: {{endpoint: \"{http_at}\"}}}}}}}}\n\
+         exporters: {{otlp: {{endpoint: \"localhost:{}\", tls: {{insecure: true}}}}}}\n\
+         service:\n  telemetry: {{metrics: {{level: none}}}}\n  \
+         pipelines: {{traces: {{receivers: [otlp], exporters: [otlp]}}}}\n",
+        sink.address().port()
+    );
+    fs::write(place.join("etc/collector.yaml"), config).unwrap();
+    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = run(&place, &["collector", "--config"]);
+    let in_place = command.get_program() == "chroot";
+    let at = place.join("etc/collector.yaml");
+    command.arg(if in_place { Path::new("/etc/collector.yaml") } else { &at });
+    let mut collector = Process::start(&mut command);
+    collector.ready();
+
+    let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"one"}]}]}]}"#;
+    let answer = http::post(http_at, "/v1/traces", "application/json", span.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    sink.await_items(1);
+}
+
+#[test]
+fn every_recipe_starts_from_scratch_and_runs_as_nobody() {
+    let recipes: Vec<PathBuf> = files(&workspace().join("deploy/images"));
+    assert!(recipes.len() >= 2, "{recipes:?}");
+    for recipe in recipes {
+        let text = fs::read_to_string(&recipe).unwrap();
+        let name = recipe.file_stem().unwrap().to_str().unwrap();
+        let image = text.split("\nFROM scratch\n").nth(1).unwrap_or_else(|| panic!("{name} is from something"));
+        let lines: Vec<&str> = image.lines().collect();
+        let entry = format!("ENTRYPOINT [\"/kubewake\", \"{name}\"]");
+        assert_eq!(lines, ["COPY --from=build /image/ /", "USER 65532:65532", entry.as_str()], "{name}");
+        assert!(text.contains(&format!("RUN cargo xtask image {name} --output /image\n")), "{name}");
+    }
+}

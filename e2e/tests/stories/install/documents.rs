@@ -1,0 +1,102 @@
+//! Somebody types what docs/running-on-a-cluster.md and docs/pipelines.md say, from the top to the end.
+
+use std::{fs, path::Path, process::Command};
+
+use kubewake_e2e::{Sink, eventually, process::kubewake};
+
+use super::*;
+
+/// The blocks of a document in their order: the language, and the lines without what they are indented by.
+fn blocks(document: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(workspace().join(document)).unwrap();
+    let mut blocks: Vec<(String, String)> = Vec::new();
+    let mut open: Option<usize> = None;
+    for line in text.lines() {
+        let bare = line.trim_start();
+        match (open, bare.strip_prefix("```")) {
+            (None, Some(language)) => {
+                open = Some(line.len() - bare.len());
+                blocks.push((language.to_owned(), String::new()));
+            }
+            (Some(_), Some(_)) => open = None,
+            (Some(indent), None) => {
+                let block = &mut blocks.last_mut().unwrap().1;
+                *block += line.get(indent..).unwrap_or_default();
+                *block += "\n";
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Runs a line as a person does who is at the root of the tree, with this program in the path.
+fn typed(kubectl: &Kubectl, folder: &Path, line: &str) {
+    let program = kubewake();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let link = folder.join("kubewake");
+    if !link.exists() {
+        std::os::unix::fs::symlink(program.get_program(), &link).unwrap();
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(folder).env("PATH", path).env("KUBECONFIG", kubectl.cluster().kubeconfig());
+    let output = shell.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{line}\n{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// Those of its own kinds are applied, as whoever reads them would; the rest is for other programs.
+fn write_down(folder: &Path, yaml: &str, backend: SocketAddr) -> Option<String> {
+    let file = match yaml {
+        yaml if !yaml.contains("apiVersion: telemetry.kubewake.io/") => return None,
+        yaml if yaml.contains("kind: Telemetry\n") => "telemetry.yaml",
+        _ => "pipeline.yaml",
+    };
+    let yaml = yaml.replace("https://backend.example:4317", &format!("http://{backend}"));
+    fs::write(folder.join(file), yaml).unwrap();
+    Some(format!("kubectl apply -f {file}"))
+}
+
+fn walk(kubectl: &Kubectl, folder: &Path, document: &str, backend: SocketAddr) {
+    for (language, block) in blocks(document) {
+        match language.as_str() {
+            "sh" => block.lines().filter(|line| !line.is_empty()).for_each(|line| match line {
+                // The image that the tests look at is made before them.
+                image if image.starts_with("cargo xtask image ") => {}
+                line => typed(kubectl, folder, line),
+            }),
+            "yaml" => {
+                if let Some(apply) = write_down(folder, &block, backend) {
+                    typed(kubectl, folder, &apply);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn everything_that_the_documents_say_works_in_their_order() {
+    let Some(kubectl) = Kubectl::with_nodes(&[]) else { return };
+    if !kubectl.since(31, "wait for conditions as they are used here") {
+        return;
+    }
+    let (sink, folder) = (Sink::start(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::symlink(workspace().join("deploy"), folder.path().join("deploy")).unwrap();
+    let install = [
+        "kubectl apply -k deploy",
+        "kubectl rollout status deployment/kubewake-operator --namespace kubewake-system --timeout 120s",
+    ];
+    install.iter().for_each(|line| typed(&kubectl, folder.path(), line));
+    // Who reads of the API server's traces has a pipeline.
+    walk(&kubectl, folder.path(), "docs/pipelines.md", sink.address());
+    eventually("all is gone that was made", || {
+        let left =
+            kubectl.ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
+        left.is_empty()
+    });
+    kubectl.ok_with("apply -f -", &pipeline("again", sink.address()).to_string());
+    kubectl.ok("wait tracepipeline/again --for condition=CollectorReady --timeout=120s");
+    walk(&kubectl, folder.path(), "docs/running-on-a-cluster.md", sink.address());
+    assert!(!kubectl.exists("namespace kubewake-system"));
+}

@@ -1,0 +1,125 @@
+//! From nothing to traces of the cluster itself, and back to nothing.
+
+use std::{fs, process::Command};
+
+use kubewake_e2e::{
+    Kubectl, Sink, eventually, http,
+    process::{kubewake, workspace},
+};
+
+use super::*;
+
+const SPAN: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"one"}]}]}]}"#;
+
+#[test]
+fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
+    let Some(kubectl) = installed() else { return };
+    let sink = Sink::start();
+    assert_eq!(made(&kubectl), Vec::<String>::new(), "without a pipeline there is nothing");
+    kubectl.ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
+    kubectl.ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
+
+    let address = kubectl.field(&format!("service kubewake-otlp {SYSTEM}"), ".spec.clusterIP");
+    let at = format!("{address}:4318").parse().unwrap();
+    let answer = http::post(at, "/v1/traces", "application/json", SPAN.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    sink.await_items(1);
+
+    traces_of_another_api_server(&kubectl, &address, &sink);
+
+    let log = said(&kubectl);
+    for sign in ["orbidden", "may not", "cannot be"] {
+        assert!(!log.contains(sign), "{sign}\n{log}");
+    }
+    kubectl.ok("delete tracepipeline backend");
+    eventually("all is gone that was made", || made(&kubectl).is_empty());
+    taken_away(&kubectl);
+}
+
+/// `kubewake operator tracing-config` is what makes an API server send its spans to the pipeline.
+fn traces_of_another_api_server(kubectl: &Kubectl, address: &str, sink: &Sink) {
+    let printed = command(kubectl, &["operator", "tracing-config", "--sampling-rate-per-million", "1000000"]);
+    assert!(printed.contains(&format!("endpoint: \"{address}:4317\"\n")), "{printed}");
+    let file = kubectl.cluster().folder().join("tracing.yaml");
+    fs::write(&file, printed).unwrap();
+    let Some(_other) = Kubectl::start_with(&["--tracing-config-file", file.to_str().unwrap()]) else { return };
+    eventually("its spans are at the backend", || {
+        sink.span_names().iter().any(|name| name.starts_with("POST /api/v1/namespaces"))
+    });
+}
+
+fn taken_away(kubectl: &Kubectl) {
+    let registration = "validatingwebhookconfiguration kubewake-operator";
+    assert!(kubectl.exists(registration));
+    kubectl.ok(&format!("delete -k {} --ignore-not-found", workspace().join("deploy").display()));
+    eventually("the registration goes with the namespace", || !kubectl.exists(registration));
+    let left = kubectl.ok("get clusterroles,clusterrolebindings,roles,rolebindings -A -o name");
+    assert!(!left.contains("kubewake"), "{left}");
+}
+
+#[test]
+fn what_the_program_prints_is_what_kustomize_makes() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    let manifests = command(&kubectl, &["operator", "manifests"]);
+    if !kubectl.cluster().is_embedded() || !kubectl.since(22, "kustomize that knows patches") {
+        return;
+    }
+    let made = kubectl.ok(&format!("apply -k {}", workspace().join("deploy").display()));
+    let again = kubectl.ok_with("apply -f -", &manifests);
+    assert_eq!(made.lines().count(), again.lines().count(), "{made}\n{again}");
+    again.lines().for_each(|line| assert!(line.ends_with(" unchanged"), "{line}"));
+}
+
+#[test]
+fn overlays_change_what_they_say_and_nothing_else() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    if !kubectl.since(22, "kustomize that knows patches") {
+        return;
+    }
+    let objects = |path: &str| kubectl.ok(&format!("kustomize {}", workspace().join(path).display()));
+    let kinds = |text: &str| text.lines().filter(|line| line.starts_with("kind: ")).count();
+    let whole = objects("deploy");
+    let single = objects("deploy/overlays/single");
+    assert_eq!(kinds(&single), kinds(&whole) - 1);
+    assert!(single.contains("replicas: 1\n") && !single.contains("PodDisruptionBudget"), "{single}");
+    let granted = objects("deploy/overlays/granted-secrets");
+    assert_eq!(kinds(&granted), kinds(&whole) - 1);
+    assert_eq!(
+        granted.matches("name: kubewake-operator-references\n").count(),
+        1,
+        "the role is there, and nobody has it"
+    );
+    assert_eq!(whole.matches("name: kubewake-operator-references\n").count(), 3);
+}
+
+/// The files for a mesh name what the operator makes.
+#[test]
+fn the_mesh_is_told_where_the_pipelines_are() {
+    let text = |path: &str| fs::read_to_string(workspace().join("deploy/istio").join(path)).unwrap();
+    for (protocol, port) in [("otlp", 4317), ("opencensus", 55678)] {
+        let mesh = text(&format!("{protocol}/mesh.yaml"));
+        let service = "        service: kubewake-otlp.kubewake-system.svc.cluster.local\n";
+        assert!(mesh.contains(&format!("{service}        port: {port}\n")), "{mesh}");
+        assert!(text(&format!("{protocol}/telemetry.yaml")).contains("providers: [{name: kubewake}]"));
+        assert!(mesh.contains("- name: kubewake\n"));
+    }
+    assert!(text("opencensus/mesh.yaml").contains("context: [W3C_TRACE_CONTEXT]\n"));
+    assert!(text("opencensus/receivers.yaml").contains("opencensus: {enabled: true}\n"));
+}
+
+/// Everything that the operator made.
+fn made(kubectl: &Kubectl) -> Vec<String> {
+    let kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,\
+                 horizontalpodautoscalers,poddisruptionbudgets,networkpolicies,clusterroles,clusterrolebindings";
+    let listed =
+        kubectl.ok(&format!("get {kinds} {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// What this program prints, on the story's cluster.
+fn command(kubectl: &Kubectl, args: &[&str]) -> String {
+    let mut command: Command = kubewake();
+    let output = command.args(args).env("KUBECONFIG", kubectl.cluster().kubeconfig()).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}

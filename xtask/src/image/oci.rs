@@ -1,0 +1,150 @@
+//! An image as one file: the layout of the Open Container Initiative, with the index that `docker load` reads beside it.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::text;
+use crate::steps::{output, run as run_command};
+
+/// What an image says of itself.
+pub(super) struct About<'a> {
+    /// Its name, and which one of that name it is.
+    pub(super) tag: &'a str,
+    /// What the program is told to be.
+    pub(super) command: &'a str,
+    /// Whom it runs as.
+    pub(super) user: &'a str,
+}
+
+/// Some bytes of the image, known by their digest.
+struct Blob {
+    digest: String,
+    size: u64,
+}
+
+/// Packs the files below `root` into an archive.
+pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::Result<()> {
+    let layout = root.with_extension("oci");
+    let blobs = layout.join("blobs/sha256");
+    if layout.exists() {
+        fs::remove_dir_all(&layout)?;
+    }
+    fs::create_dir_all(&blobs).with_context(|| format!("cannot write {}", blobs.display()))?;
+
+    let layer = layout.join("layer");
+    pack(root, ".", &layer)?;
+    let layer = blob(&blobs, &layer)?;
+    let config = written(&layout, &blobs, &config(about, &layer.digest))?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": config.named("application/vnd.oci.image.config.v1+json"),
+        "layers": [layer.named("application/vnd.oci.image.layer.v1.tar")],
+    });
+    let mut manifest = written(&layout, &blobs, &manifest)?.named("application/vnd.oci.image.manifest.v1+json");
+    let version = about.tag.rsplit_once(':').map_or("latest", |(_, version)| version);
+    manifest["annotations"] =
+        json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
+
+    let index =
+        json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest] });
+    let docker = json!([{ "Config": config.path(), "RepoTags": [about.tag], "Layers": [layer.path()] }]);
+    fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    fs::write(layout.join("index.json"), index.to_string())?;
+    fs::write(layout.join("manifest.json"), docker.to_string())?;
+    pack(&layout, ".", archive)
+}
+
+fn config(about: &About<'_>, layer: &str) -> Value {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    json!({
+        "created": "1970-01-01T00:00:00Z",
+        "architecture": architecture,
+        "os": "linux",
+        "config": { "User": about.user, "Entrypoint": ["/kubewake", about.command], "WorkingDir": "/" },
+        "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{layer}")] },
+    })
+}
+
+impl Blob {
+    fn path(&self) -> String {
+        format!("blobs/sha256/{}", self.digest)
+    }
+
+    fn named(&self, media_type: &str) -> Value {
+        json!({ "mediaType": media_type, "digest": format!("sha256:{}", self.digest), "size": self.size })
+    }
+}
+
+fn written(layout: &Path, blobs: &Path, value: &Value) -> anyhow::Result<Blob> {
+    let file = layout.join("json");
+    fs::write(&file, value.to_string())?;
+    blob(blobs, &file)
+}
+
+/// Gives a file the name that its content has.
+fn blob(blobs: &Path, file: &Path) -> anyhow::Result<Blob> {
+    let said = output("sha256sum", &[text(file)?])?;
+    let digest = said.split_whitespace().next().context("sha256sum says nothing")?.to_owned();
+    let size = fs::metadata(file)?.len();
+    fs::rename(file, blobs.join(&digest))?;
+    Ok(Blob { digest, size })
+}
+
+/// Owned by root, in one order and of one time, so that the same files are the same bytes.
+fn pack(directory: &Path, what: &str, archive: &Path) -> anyhow::Result<()> {
+    let archive = std::path::absolute(archive)?;
+    if let Some(parent) = archive.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
+    tar.arg("--file").arg(&archive).arg("--directory").arg(std::path::absolute(directory)?).arg(what);
+    run_command(&mut tar)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_named_is_there_and_is_what_its_name_says() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, archive, out) =
+            (place.path().join("root"), place.path().join("image.tar"), place.path().join("out"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&out).unwrap();
+        fs::write(root.join("program"), "does nothing").unwrap();
+        let about = About { tag: "example/program:1", command: "serve", user: "65532:65532" };
+        write(&archive, &root, &about).unwrap();
+        let again = place.path().join("again.tar");
+        write(&again, &root, &about).unwrap();
+        assert_eq!(fs::read(&archive).unwrap(), fs::read(&again).unwrap(), "the same files are the same image");
+
+        let unpacked =
+            Command::new("tar").arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&out).status();
+        assert!(unpacked.unwrap().success());
+        let json = |path: &Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
+        let named = |blob: &Value| {
+            let digest = blob["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap().to_owned();
+            let path = out.join("blobs/sha256").join(&digest);
+            assert_eq!(fs::metadata(&path).unwrap().len(), blob["size"].as_u64().unwrap());
+            assert!(output("sha256sum", &[text(&path).unwrap()]).unwrap().starts_with(&digest));
+            path
+        };
+        let index = json(&out.join("index.json"));
+        let manifest = json(&named(&index["manifests"][0]));
+        let (config, layer) = (json(&named(&manifest["config"])), named(&manifest["layers"][0]));
+        assert_eq!(config["config"]["Entrypoint"], json!(["/kubewake", "serve"]));
+        assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
+        assert_eq!(json(&out.join("manifest.json"))[0]["RepoTags"], json!(["example/program:1"]));
+        let listed = output("tar", &["--list", "--file", text(&layer).unwrap()]).unwrap();
+        assert_eq!(listed.lines().collect::<Vec<_>>(), ["./", "./program"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! The files of an image.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+
+use super::text;
+
+/// Who runs it: nobody that owns a file. The number is the one that others use for this, and the one of the manifests.
+pub(super) const USER: &str = "65532:65532";
+/// Whom programs believe: the bundle of Debian's `ca-certificates`, where they look for it.
+const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
+const PASSWD: &str = "kubewake:x:65532:65532::/:/\n";
+const GROUP: &str = "kubewake:x:65532:\n";
+
+/// Makes the directory anew.
+pub(super) fn write(root: &Path, program: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(root) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot empty {}", root.display()));
+        }
+        _ => {}
+    }
+    let there = || format!("cannot write {}", root.display());
+    fs::create_dir_all(root.join("etc/ssl/certs")).with_context(there)?;
+    let authorities = Path::new("/").join(AUTHORITIES);
+    fs::copy(&authorities, root.join(AUTHORITIES))
+        .with_context(|| format!("no {}: install ca-certificates", authorities.display()))?;
+    fs::write(root.join("etc/passwd"), PASSWD).with_context(there)?;
+    fs::write(root.join("etc/group"), GROUP).with_context(there)?;
+    fs::copy(program, root.join("kubewake")).with_context(there)?;
+    for (file, mode) in [(AUTHORITIES, 0o444), ("etc/passwd", 0o444), ("etc/group", 0o444), ("kubewake", 0o555)] {
+        fs::set_permissions(root.join(file), fs::Permissions::from_mode(mode)).with_context(there)?;
+    }
+    Ok(())
+}
+
+/// Every file of it, in order, as the image names it.
+pub(super) fn list(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut files = Vec::new();
+    collect(root, &mut files)?;
+    let mut names = files.iter().map(|file| Ok(format!("/{}", text(file.strip_prefix(root)?)?)));
+    let mut names = names.by_ref().collect::<anyhow::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => collect(&entry.path(), files)?,
+            false => files.push(entry.path()),
+        }
+    }
+    Ok(())
+}
