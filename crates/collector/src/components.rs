@@ -3,6 +3,7 @@
 //! The engine works on what these functions return and names no component. Which of them are compiled in is chosen by
 //! cargo features; a document that asks for another one is refused with the name of the feature.
 
+mod catalog;
 mod files;
 mod sink;
 
@@ -15,6 +16,7 @@ use kubewake_config::{
 use kubewake_otlp::Signal;
 
 pub use self::{
+    catalog::listing,
     files::{exporter_files, extension_files, receiver_files},
     sink::{Built, Sink},
 };
@@ -43,59 +45,6 @@ pub struct BuiltExporter {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BuildError(pub String);
-
-#[allow(dead_code)] // Unused when every component is compiled in.
-fn left_out(what: &str, feature: &str) -> BuildError {
-    BuildError(format!("{what} is not part of this build; it comes with the cargo feature `{feature}`"))
-}
-
-/// The components of this build, a line for each kind.
-pub fn listing() -> String {
-    let all = [
-        (
-            "receivers",
-            vec![("otlp", cfg!(feature = "receiver-otlp")), ("opencensus", cfg!(feature = "receiver-opencensus"))],
-        ),
-        (
-            "processors",
-            vec![
-                ("batch", cfg!(feature = "processor-batch")),
-                ("memory_limiter", cfg!(feature = "processor-memory-limiter")),
-                ("filter", cfg!(feature = "processor-filter")),
-                ("attributes", cfg!(feature = "processor-attributes")),
-                ("resource", cfg!(feature = "processor-attributes")),
-                ("redaction", cfg!(feature = "processor-redaction")),
-                ("probabilistic_sampler", cfg!(feature = "processor-probabilistic-sampler")),
-                ("tail_sampling", cfg!(feature = "processor-tail-sampling")),
-                ("k8s_attributes (k8sattributes)", cfg!(feature = "processor-k8sattributes")),
-            ],
-        ),
-        (
-            "exporters",
-            vec![
-                ("otlp (otlp_grpc)", cfg!(feature = "exporter-otlp")),
-                ("otlphttp (otlp_http)", cfg!(feature = "exporter-otlphttp")),
-                ("debug", cfg!(feature = "exporter-debug")),
-                ("file", cfg!(feature = "exporter-file")),
-                ("nop", cfg!(feature = "exporter-nop")),
-                ("load_balancing (loadbalancing)", cfg!(feature = "exporter-loadbalancing")),
-            ],
-        ),
-        (
-            "extensions",
-            vec![
-                ("health_check", cfg!(feature = "extension-health-check")),
-                ("basicauth", cfg!(feature = "extension-auth")),
-                ("bearertokenauth", cfg!(feature = "extension-auth")),
-                ("oauth2client", cfg!(feature = "extension-auth")),
-            ],
-        ),
-    ];
-    let names = |list: &[(&'static str, bool)]| {
-        list.iter().filter(|(_, here)| *here).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-    };
-    all.iter().map(|(kind, list)| format!("{kind}: {}\n", names(list))).collect()
-}
 
 /// The credentials that an extension gives, by the side that uses them.
 #[derive(Clone, Default)]
@@ -130,7 +79,7 @@ pub fn build_exporter(
         #[cfg(feature = "exporter-nop")]
         model::Exporter::Nop => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
-        _ => Err(left_out("this exporter", "exporter-…")),
+        _ => Err(catalog::left_out("this exporter", "exporter-…")),
     };
     one.map(|built| Built::One(Box::new(built)))
 }
@@ -180,36 +129,13 @@ pub fn role(settings: &model::Processor) -> Role {
     }
 }
 
-/// Whether this build has the processor.
+/// Whether this build has the processor, and it can be put into effect here.
 pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
-    let (here, what, feature) = match settings {
-        model::Processor::Batch(_) => (cfg!(feature = "processor-batch"), "the batch processor", "processor-batch"),
-        model::Processor::MemoryLimiter(_) => {
-            (cfg!(feature = "processor-memory-limiter"), "the memory limiter", "processor-memory-limiter")
-        }
-        model::Processor::Filter(_) => (cfg!(feature = "processor-filter"), "the filter processor", "processor-filter"),
-        model::Processor::Attributes(_) => {
-            (cfg!(feature = "processor-attributes"), "the attributes processor", "processor-attributes")
-        }
-        model::Processor::Resource(_) => {
-            (cfg!(feature = "processor-attributes"), "the resource processor", "processor-attributes")
-        }
-        model::Processor::Redaction(_) => {
-            (cfg!(feature = "processor-redaction"), "the redaction processor", "processor-redaction")
-        }
-        model::Processor::ProbabilisticSampler(_) => {
-            let feature = "processor-probabilistic-sampler";
-            (cfg!(feature = "processor-probabilistic-sampler"), "the probabilistic sampler", feature)
-        }
-        model::Processor::TailSampling(_) => {
-            (cfg!(feature = "processor-tail-sampling"), "the tail sampling processor", "processor-tail-sampling")
-        }
+    match settings {
         #[cfg(feature = "processor-k8sattributes")]
-        model::Processor::KubernetesAttributes(settings) => return crate::processor::k8s_attributes::check(settings),
-        #[cfg(not(feature = "processor-k8sattributes"))]
-        model::Processor::KubernetesAttributes(_) => (false, "the k8s_attributes processor", "processor-k8sattributes"),
-    };
-    if here { Ok(()) } else { Err(left_out(what, feature)) }
+        model::Processor::KubernetesAttributes(settings) => crate::processor::k8s_attributes::check(settings),
+        settings => catalog::has_processor(settings),
+    }
 }
 
 /// What turns requests into others by these settings, if that is what the processor does.
@@ -283,9 +209,9 @@ impl Step {
             model::Processor::KubernetesAttributes(settings) => {
                 let stats = (registry.processor(id, signal), registry.cluster(id));
                 let shared = &registry.shared;
-                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(signal, settings, shared, stats)))
+                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(id, signal, settings, shared, stats)))
             }
-            _ => Err(left_out("this processor", "processor-…")),
+            _ => Err(catalog::left_out("this processor", "processor-…")),
         }
     }
 
@@ -355,7 +281,7 @@ pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
         model::Extension::OAuth2Client(settings) => crate::extension::oauth2::build(settings),
         model::Extension::HealthCheck(_) => Ok(Auth::default()),
         #[allow(unreachable_patterns)]
-        _ => Err(left_out("this extension", "extension-auth")),
+        _ => Err(catalog::left_out("this extension", "extension-auth")),
     }
 }
 
@@ -415,7 +341,7 @@ pub fn prepare_receiver(
             Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
         #[allow(unreachable_patterns)]
-        _ => Err(left_out("this receiver", "receiver-…")),
+        _ => Err(catalog::left_out("this receiver", "receiver-…")),
     }
 }
 

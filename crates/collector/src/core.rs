@@ -29,7 +29,7 @@ pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
 pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
-pub use cluster::ClusterStats;
+pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
 pub use code::{Code, Said};
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};

@@ -19,7 +19,10 @@ use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, fingerpr
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 pub use self::console::Endpoints;
-use self::{console::Console, watcher::Watcher};
+use self::{
+    console::Console,
+    watcher::{Prints, Watcher, prints},
+};
 use crate::{
     components,
     engine::{ApplyError, Engine, Options},
@@ -64,13 +67,21 @@ impl LoadError {
 }
 
 fn reason(problem: &Problem) -> String {
-    let path = if problem.path.is_empty() { "document" } else { &problem.path };
+    let path = if problem.place().is_empty() { "document" } else { problem.place() };
     format!("line {}: {path}: {}", problem.position.line, problem.message)
 }
 
 /// Reads and checks a document, and changes nothing.
 pub fn check(path: &Path) -> Result<Loaded, LoadError> {
-    read(path).and_then(|text| Ok(kubewake_config::load(&text, &SystemSources)?))
+    named(path, &read(path)?)
+}
+
+/// The document of a file, which problems are shown with.
+fn named(path: &Path, text: &str) -> Result<Loaded, LoadError> {
+    let file = path.display().to_string();
+    let mut loaded = kubewake_config::load(text, &SystemSources).map_err(|errors| errors.in_file(&file))?;
+    loaded.warnings = loaded.warnings.into_iter().map(|warning| warning.in_file(&file)).collect();
+    Ok(loaded)
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {
@@ -89,14 +100,17 @@ pub struct Service {
     watcher: AsyncMutex<Watcher>,
     /// The files that the document in force refers to.
     watched: Mutex<BTreeSet<PathBuf>>,
+    /// What it and they held when it was loaded.
+    in_force: Mutex<Prints>,
 }
 
 impl Service {
     /// Loads the document and runs it. The warnings are for whoever started it.
     pub async fn start(path: &Path, options: Options) -> Result<(Arc<Self>, Vec<Problem>), LoadError> {
         let watcher = Watcher::new(path);
+        let held = prints(&BTreeSet::from([path.to_owned()]));
         let text = read(path)?;
-        let loaded = kubewake_config::load(&text, &SystemSources)?;
+        let loaded = named(path, &text)?;
         let engine = Engine::new(options);
         let process = Process::start(env!("CARGO_PKG_VERSION"), &loaded.document.service.telemetry.resource);
         let telemetry = Telemetry::new(engine.registry().clone(), process);
@@ -108,10 +122,12 @@ impl Service {
             logs: watch::Sender::default(),
             watcher: AsyncMutex::new(watcher),
             watched: Mutex::default(),
+            in_force: Mutex::default(),
         });
         let warnings = loaded.warnings.clone();
         let mut console = service.console.lock().await;
         service.apply(&mut console, loaded, &text).await?;
+        service.remember(held);
         drop(console);
         Ok((service, warnings))
     }
@@ -140,20 +156,55 @@ impl Service {
     pub async fn reload(&self) -> Result<(), LoadError> {
         // Before the document is read: of two reloads the later one has the later document.
         let mut console = self.console.lock().await;
+        self.reload_with(&mut console).await
+    }
+
+    async fn reload_with(&self, console: &mut Console) -> Result<(), LoadError> {
+        let held = self.contents();
         let text = read(&self.path);
         let result = match &text {
-            Ok(text) => self.load(&mut console, text).await,
+            Ok(text) => self.load(console, text).await,
             Err(error) => Err(error.clone()),
         };
-        if let Err(error) = &result {
-            self.record_refusal(error, text.as_deref().unwrap_or_default());
+        match &result {
+            Ok(()) => self.remember(held),
+            Err(error) => self.record_refusal(error, text.as_deref().unwrap_or_default()),
         }
         result
     }
 
+    /// Loads the document again because something changed, unless somebody who asked for it has had the change already.
+    async fn take_up_change(&self) -> Result<(), LoadError> {
+        let mut console = self.console.lock().await;
+        let refused = self.telemetry.running().refused.is_some();
+        if !refused && self.contents() == *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(());
+        }
+        tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
+        self.reload_with(&mut console).await
+    }
+
+    /// What the document and its files hold now.
+    fn contents(&self) -> Prints {
+        let mut files = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        files.insert(self.path.clone());
+        prints(&files)
+    }
+
+    /// Notes what was held before it was loaded. Files that were not known by then have just been read.
+    fn remember(&self, held: Prints) {
+        let mut now = self.contents();
+        for (file, print) in &mut now {
+            if let Some(before) = held.get(file) {
+                *print = *before;
+            }
+        }
+        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
     async fn load(&self, console: &mut Console, text: &str) -> Result<(), LoadError> {
         let loaded = kubewake_config::load(text, &SystemSources)?;
-        loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.path, warning.message));
+        loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.place(), warning.message));
         self.apply(console, loaded, text).await
     }
 
@@ -166,12 +217,15 @@ impl Service {
             let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let changed = watcher.changed(&self.path, files);
             let patience = if again { TRY_AGAIN } else { Duration::MAX };
-            match tokio::time::timeout(patience, changed).await {
-                Ok(()) => tracing::info!(file = %self.path.display(), "the configuration or one of its files changed"),
-                Err(_) => tracing::info!("the configuration that was refused is tried again"),
-            }
+            let result = match tokio::time::timeout(patience, changed).await {
+                Ok(()) => self.take_up_change().await,
+                Err(_) => {
+                    tracing::info!("the configuration that was refused is tried again");
+                    self.reload().await
+                }
+            };
             // Its error is logged and shown where one looks.
-            again = matches!(self.reload().await, Err(LoadError::Apply(_)));
+            again = matches!(result, Err(LoadError::Apply(_)));
         }
     }
 

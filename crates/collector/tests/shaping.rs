@@ -72,7 +72,7 @@ fn filters<R: Plain>(request: &impl Message, seed: u64) {
     } = selection.clone();
     let (before, part, mapped) = mapped::<R>(request, &Filter::new(settings));
     let expected = before.clone().retain(|entry, scope, record| {
-        let mut any = |rules: &[config::Match]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
+        let any = |rules: &[config::Match]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
         (selection.include.is_empty() || any(&selection.include)) && !any(&selection.exclude)
     });
     assert_eq!(Decoded::<R>::of(&mapped.bytes), expected, "{selection:?}");

@@ -3,6 +3,7 @@
 mod attributes;
 mod catalog;
 mod component;
+mod context;
 mod cursor;
 mod document;
 mod duration;

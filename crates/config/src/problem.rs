@@ -54,11 +54,18 @@ pub struct Problem {
     pub message: String,
     /// How to mend it, if that can be said.
     pub help: Option<String>,
+    /// The path, with the names of what it leads through.
+    place: String,
     file: Option<Arc<str>>,
     snippet: Snippet,
 }
 
 impl Problem {
+    /// The path for people: with the names of the items of lists that it leads through.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
     /// The same problem, shown with the name of the file that it is in.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
@@ -73,12 +80,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a refused document: at least one problem, in the order of the text.
+/// Everything that is wrong with a refused document: at least one problem, in the order of the text, and what is odd beside
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors {
     problems: Vec<Problem>,
     /// How many more there were than are kept.
     more: usize,
+    warnings: Vec<Problem>,
 }
 
 impl Errors {
@@ -87,17 +96,23 @@ impl Errors {
         &self.problems
     }
 
+    /// What is not wrong but may not be meant, as far as that can be said of a document that is wrong elsewhere.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
     /// The same errors, shown with the name of the file that they are in.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
-        self.problems = self.problems.into_iter().map(|problem| problem.in_file(name)).collect();
+        let named = |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.in_file(name)).collect();
+        (self.problems, self.warnings) = (named(self.problems), named(self.warnings));
         self
     }
 }
 
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for problem in &self.problems {
+        for problem in self.problems.iter().chain(&self.warnings) {
             writeln!(f, "{problem}\n")?;
         }
         match self.problems.len() + self.more {
@@ -107,7 +122,11 @@ impl fmt::Display for Errors {
         if self.more > 0 {
             write!(f, ", of which {} are shown", self.problems.len())?;
         }
-        Ok(())
+        match self.warnings.len() {
+            0 => Ok(()),
+            1 => f.write_str("; 1 warning"),
+            count => write!(f, "; {count} warnings"),
+        }
     }
 }
 
@@ -131,6 +150,7 @@ pub(crate) fn show(mut findings: Vec<Finding>, severity: Severity, text: &Masked
 fn shown(finding: Finding, severity: Severity, text: &Masked<'_>) -> Problem {
     Problem {
         severity,
+        place: text.place(&finding.path),
         path: finding.path,
         position: Position { line: finding.span.line, column: finding.span.column },
         message: finding.message,
@@ -142,7 +162,11 @@ fn shown(finding: Finding, severity: Severity, text: &Masked<'_>) -> Problem {
 
 /// Findings as errors; there must be at least one.
 pub(crate) fn refuse(findings: Findings, text: &Masked<'_>) -> Errors {
-    Errors { problems: show(findings.errors, Severity::Error, text), more: findings.more }
+    Errors {
+        problems: show(findings.errors, Severity::Error, text),
+        more: findings.more,
+        warnings: show(findings.warnings, Severity::Warning, text),
+    }
 }
 
 /// Text from the document for a message: one line, not too long, and without the credentials of a URL.

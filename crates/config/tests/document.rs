@@ -259,3 +259,14 @@ fn files_that_were_read_are_told() {
     let loaded = with_exporter("otlp", "{endpoint: 'b:1', headers: '${file:headers.yaml}'}");
     assert_eq!(loaded.files.into_iter().collect::<Vec<_>>(), [PathBuf::from("headers.yaml")]);
 }
+
+#[test]
+fn a_document_that_is_refused_tells_its_warnings_too() {
+    let text = "receivers:\n  otlp: {protocols: {grpc: }}\n  otlp/unused: {protocols: {grpc: }}\nexporters:\n  nop:\n  debug: {verbosity: loud}\n\
+                service:\n  pipelines: {traces: {receivers: [otlp], exporters: [nop, debug]}}\n";
+    let errors = load(text, &FixedSources::new()).unwrap_err();
+    assert_eq!((errors.problems().len(), errors.warnings().len()), (1, 1), "{errors}");
+    let shown = errors.in_file("c.yaml").to_string();
+    assert!(shown.contains("warning: the receiver `otlp/unused`") && shown.contains("--> c.yaml:3:3"), "{shown}");
+    assert!(shown.ends_with("1 error; 1 warning"), "{shown}");
+}

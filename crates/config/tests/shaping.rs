@@ -14,7 +14,8 @@ use kubewake_otlp::{Value, When};
 fn document(processors: &str, signal: &str, name: &str) -> String {
     let indented: String = processors.lines().map(|line| format!("  {line}\n")).collect();
     format!(
-        "receivers:\n  otlp: {{protocols: {{grpc: }}}}\nprocessors:\n{indented}exporters:\n  nop:\nservice:\n  pipelines:\n    \
+        "receivers:\n  otlp: {{protocols: {{grpc: {{include_metadata: true, auth: {{authenticator: bearertokenauth}}}}}}}}\n\
+         extensions:\n  bearertokenauth: {{token: t}}\nprocessors:\n{indented}exporters:\n  nop:\nservice:\n  extensions: [bearertokenauth]\n  pipelines:\n    \
          {signal}: {{receivers: [otlp], processors: [{name}], exporters: [nop]}}\n"
     )
 }
@@ -367,7 +368,7 @@ fn what_the_documentation_shows_is_taken() {
             block.lines().filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' '))).collect();
         let names = names.iter().map(|name| name.trim_end_matches(':')).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\n{block}exporters: {{nop: }}\nservice:\n  pipelines:\n    \
+            "receivers: {{otlp: {{protocols: {{grpc: {{include_metadata: true}}}}}}}}\n{block}exporters: {{nop: }}\nservice:\n  pipelines:\n    \
              traces: {{receivers: [otlp], processors: [{names}], exporters: [nop]}}\n"
         );
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
@@ -379,10 +380,11 @@ fn what_the_documentation_shows_is_taken() {
 
 #[test]
 fn redaction_is_understood_and_its_key_is_a_secret() {
-    let Processor::Redaction(found) = read("redaction: {}", "logs").unwrap() else { panic!() };
+    let Processor::Redaction(found) = read("redaction: {allowed_keys: [id]}", "logs").unwrap() else { panic!() };
     assert_eq!((found.allow_all_keys, found.hash_function, found.summary), (false, None, Summary::Silent));
     let key = "k".repeat(32);
-    let hmac = format!("redaction: {{hash_function: HMAC-SHA256, hmac_key: {key}, summary: debug}}");
+    let hmac =
+        format!("redaction: {{allowed_keys: [id], hash_function: HMAC-SHA256, hmac_key: {key}, summary: debug}}");
     let Processor::Redaction(found) = read(&hmac, "logs").unwrap() else { panic!() };
     assert_eq!(found.hash_function, Some(HashFunction::HmacSha256(Secret::new(key.clone()))));
     assert!(!format!("{found:?}").contains(&key));
@@ -404,4 +406,64 @@ fn redaction_is_understood_and_its_key_is_a_secret() {
     );
     refused("redaction: {hash_function: hmac-sha256}", "traces", &[("processors::redaction::hmac_key", "is missing")]);
     refused("redaction: {hash_function: rot13}", "traces", &[("processors::redaction::hash_function", "rot13")]);
+}
+
+/// The warnings of a document with these receivers and processors, all of which are in one pipeline.
+fn warnings(receivers: &str, processors: &[&str]) -> Vec<String> {
+    let names: Vec<&str> = processors.iter().filter_map(|text| text.split(':').next()).collect();
+    let text = format!(
+        "receivers:\n  {receivers}\nprocessors:\n  {}\nexporters:\n  nop:\nextensions:\n  bearertokenauth: {{token: t}}\n\
+         service:\n  extensions: [bearertokenauth]\n  pipelines:\n    traces: {{receivers: [otlp], processors: [{}], exporters: [nop]}}\n",
+        processors.join("\n  "),
+        names.join(", "),
+    );
+    let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+    loaded.warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_value_from_the_context_that_no_request_has_is_said() {
+    let plain = "otlp: {protocols: {grpc: , http: }}";
+    let headers = "otlp: {protocols: {grpc: , http: {include_metadata: true}}}";
+    let known = "otlp: {protocols: {grpc: {auth: {authenticator: bearertokenauth}}, http: }}";
+    let from =
+        |context: &str| format!("attributes: {{actions: [{{action: insert, key: k, from_context: {context}}}]}}");
+    for (receiver, context, words) in [
+        (plain, "metadata.tenant", Some("no receiver of its pipelines keeps headers")),
+        (plain, "tenant", Some("no receiver of its pipelines keeps headers")),
+        (known, "metadata.tenant", Some("no receiver of its pipelines keeps headers")),
+        (headers, "metadata.tenant", None),
+        (plain, "client.address", None),
+        (plain, "auth.subject", Some("no receiver of its pipelines has an authenticator")),
+        (known, "auth.subject", None),
+        (known, "auth.tenant", Some("an authenticator does not say that")),
+    ] {
+        let found = warnings(receiver, &[&from(context)]);
+        match words {
+            None => assert_eq!(found, [""; 0], "{context}"),
+            Some(words) => assert!(found.len() == 1 && found[0].contains(words), "{context}\n{found:?}"),
+        }
+    }
+    let sampler = "tail_sampling: {policies: [{name: all, type: always_sample}]}";
+    let found = warnings(headers, &[sampler, &from("client.address")]);
+    assert!(found.len() == 1 && found[0].contains("put this processor before `tail_sampling`"), "{found:?}");
+    assert_eq!(warnings(headers, &[&from("client.address"), sampler]), [""; 0]);
+}
+
+#[test]
+fn redaction_of_everything_or_of_nothing_is_said() {
+    let plain = "otlp: {protocols: {grpc: }}";
+    for (settings, words) in [
+        ("redaction: {}", Some("every attribute is removed")),
+        ("redaction: {blocked_values: ['4[0-9]{12}']}", Some("every attribute is removed")),
+        ("redaction: {allow_all_keys: true}", Some("nothing is redacted")),
+        ("redaction: {allow_all_keys: true, blocked_values: ['4[0-9]{12}']}", None),
+        ("redaction: {allowed_keys: [id]}", None),
+    ] {
+        let found = warnings(plain, &[settings]);
+        match words {
+            None => assert_eq!(found, [""; 0], "{settings}"),
+            Some(words) => assert!(found.len() == 1 && found[0].contains(words), "{settings}\n{found:?}"),
+        }
+    }
 }

@@ -133,6 +133,29 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
 }
 
+/// A composite of two policies with these shares.
+fn shares(shares: &str) -> String {
+    policy(&format!(
+        "{{name: a, type: composite, composite: {{max_total_spans_per_second: 10, composite_sub_policy: [{{name: x, \
+         type: always_sample}}, {{name: y, type: always_sample}}], rate_allocation: [{shares}]}}}}"
+    ))
+}
+
+#[test]
+fn what_is_meant_is_taken_without_a_word() {
+    for text in [
+        shares("{policy: x, percent: 40}, {policy: y, percent: 60}"),
+        policy("{name: a, type: latency, latency: {threshold_ms: 5, upper_threshold_ms: 6}}"),
+        policy("{name: a, type: latency, latency: {upper_threshold_ms: 6}}"),
+        policy("{name: a, type: span_count, span_count: {max_spans: 2}}"),
+        policy("{name: a, type: rate_limiting, rate_limiting: {spans_per_second: 1}}"),
+        policy("{name: a, type: numeric_attribute, numeric_attribute: {key: k, min_value: -5, max_value: -1}}"),
+    ] {
+        let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+        assert_eq!(loaded.warnings, [], "{text}");
+    }
+}
+
 #[test]
 fn what_has_no_effect_is_said() {
     for (text, words) in [
@@ -148,6 +171,32 @@ fn what_has_no_effect_is_said() {
             "`policy_order` has no effect",
         ),
         (document("tail_sampling: {decision_wait: 1s}"), "there are no policies"),
+        (policy("{name: a, type: numeric_attribute, numeric_attribute: {min_value: 1}}"), "`key` is missing"),
+        (policy("{name: a, type: boolean_attribute}"), "`key` is missing"),
+        (policy("{name: a, type: string_attribute, string_attribute: {key: k}}"), "there are no `values`"),
+        (policy("{name: a, type: trace_state, trace_state: {key: k}}"), "there are no `values`"),
+        (
+            policy("{name: a, type: numeric_attribute, numeric_attribute: {key: k, min_value: 5, max_value: 1}}"),
+            "`max_value` is below `min_value`",
+        ),
+        (policy("{name: a, type: latency, latency: {threshold_ms: 5, upper_threshold_ms: 5}}"), "no trace matches"),
+        (policy("{name: a, type: latency, latency: {threshold_ms: -5}}"), "every trace matches"),
+        (policy("{name: a, type: span_count, span_count: {min_spans: 5, max_spans: 2}}"), "no trace matches"),
+        (policy("{name: a, type: span_count}"), "every trace matches"),
+        (policy("{name: a, type: rate_limiting, rate_limiting: {spans_per_second: -1}}"), "is not positive"),
+        (policy("{name: a, type: bytes_limiting}"), "`bytes_per_second` is not positive"),
+        (
+            policy("{name: a, type: rate_limiting, rate_limiting: {spans_per_second: 1, burst_capacity: -1}}"),
+            "a negative `burst_capacity`",
+        ),
+        (policy("{name: a, type: probabilistic}"), "no trace is kept"),
+        (policy("{name: a, type: composite}"), "`max_total_spans_per_second` is not positive"),
+        (policy("{name: a, type: composite}"), "there is no `composite_sub_policy`"),
+        (shares("{policy: z, percent: 50}"), "there is no policy \"z\" in `composite_sub_policy`"),
+        (shares("{policy: y, percent: 60}, {policy: x, percent: 60}"), "gives away 120 %"),
+        (shares("{policy: y, percent: -60}"), "is taken for an equal part"),
+        (shares("{policy: y}"), "is taken for an equal part"),
+        (shares("{policy: y, percent: 10}, {policy: y, percent: 20}"), "another share further down"),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();

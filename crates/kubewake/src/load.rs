@@ -37,7 +37,7 @@ use self::{
     pace::Schedule,
     report::{Report, Tally},
     shape::Shape,
-    template::{Format, Template},
+    template::{Format, Templates},
     worker::Run,
 };
 
@@ -156,7 +156,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mut report = Report {
         seed: run.seed,
         items: args.spans,
-        message_bytes: run.template.message_len(),
+        message_bytes: run.templates.message_len(),
         elapsed: run.schedule.elapsed(),
         worst_lag: run.schedule.worst_lag(),
         tally,
@@ -228,7 +228,7 @@ impl Args {
             seed: Seed::new(self.seed.unwrap_or_else(|| fastrand::u64(..))),
             shape,
             spread: self.spread,
-            template: Template::new(&shape, self.format()),
+            templates: Templates::new(&shape, self.format()),
             schedule: Schedule::new(interval, self.requests, self.seconds().map(Duration::from_secs_f64)),
             retry: self.retry.then(|| Duration::from_secs_f64(self.grace.max(0.0))),
             acknowledged: AtomicU64::new(0),

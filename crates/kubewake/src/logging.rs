@@ -6,7 +6,10 @@ use tracing_subscriber::{
 };
 
 /// The running log output, whose level can follow the document's.
-#[cfg_attr(not(feature = "data-plane"), expect(dead_code, reason = "only a collector's document changes while it runs"))]
+#[cfg_attr(
+    not(feature = "data-plane"),
+    expect(dead_code, reason = "only a collector's document changes while it runs")
+)]
 pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
 /// Starts logging. How lines look stays as it is; what is shown can change.

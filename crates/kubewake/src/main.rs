@@ -93,7 +93,7 @@ fn main() -> ExitCode {
             #[cfg(feature = "tools")]
             Command::Sink(args) => report(sink::run(args).await),
             #[cfg(feature = "webhook")]
-            Command::Webhook(args) => report(webhook::run(*args).await),
+            Command::Webhook(args) => webhook::report(webhook::run(*args).await),
         }
     });
     // Whatever still runs in the background does not keep us from ending.

@@ -2,15 +2,18 @@
 
 mod args;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context;
 use kube::{Api, Client};
 use kubewake_trail::{
-    Clock, Options, Setup,
+    Clock, Options, Setup, in_words,
     webhook::{
         PATH, Webhook,
         certificates::{Keep, Terms},
@@ -72,6 +75,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     server.stop().await;
     telemetry.shutdown();
     Ok(())
+}
+
+/// Says what went wrong in words: kube's own errors repeat themselves, and show what the API server answered as Rust sees it.
+pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn keep(args: &Args, client: &Client) -> Keep {

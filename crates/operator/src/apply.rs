@@ -95,7 +95,8 @@ impl Applier {
         if live.is_some_and(|live| compare::contains(&live, &stamped)) {
             return Ok(false);
         }
-        let (api, params) = (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::MANAGER).force());
+        let (api, params) =
+            (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::MANAGER).force());
         let answer = api.patch(&desired.name, &params, &Patch::Apply(&stamped)).await;
         let answer = answer.map_err(|error| failed(desired.kind, &desired.name, "applied", error))?;
         self.live.note(desired.kind, &answer);
@@ -138,10 +139,8 @@ impl Applier {
         if live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(false);
         }
-        let preconditions = Preconditions {
-            uid: text(&live, "/metadata/uid").map(str::to_owned),
-            resource_version: None,
-        };
+        let preconditions =
+            Preconditions { uid: text(&live, "/metadata/uid").map(str::to_owned), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         match kind.api(&self.client, &self.namespace).delete(name, &params).await {
             Ok(_) => {}

@@ -8,10 +8,7 @@ use std::{
 
 use futures_util::future;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Client, Resource, ResourceExt as _,
-    runtime::reflector::Store,
-};
+use kube::{Client, Resource, ResourceExt as _, runtime::reflector::Store};
 use kubewake_api::{
     Settings, Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},

@@ -10,7 +10,7 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kubewake_api::{Problem, Signal, Valid};
+use kubewake_api::{Problem, Resolved, Signal, Valid};
 use tokio::sync::watch;
 
 use crate::{lock::Slot, secrets::Source};
@@ -47,12 +47,16 @@ pub struct Entry {
     pub slot: Option<Slot>,
     /// The objects that it names.
     pub sources: BTreeSet<Source>,
+    /// What it was checked with: the generation, and what it names.
+    pub checked: Option<(i64, Arc<Resolved>)>,
 }
 
 impl Entry {
-    /// Whether it goes on as it was, since it is not valid as it is.
-    pub fn is_kept(&self) -> bool {
-        self.valid.is_some() && !self.problems.is_empty()
+    /// What a check would say again, as the same is asked. What depends on the time is always asked.
+    pub fn again(&self, generation: i64, resolved: &Resolved) -> Option<Arc<Valid>> {
+        let valid = self.valid.as_ref().filter(|valid| self.problems.is_empty() && valid.expires().is_none())?;
+        let (of, with) = self.checked.as_ref()?;
+        (*of == generation && **with == *resolved).then(|| Arc::clone(valid))
     }
 }
 

@@ -54,7 +54,13 @@ impl std::fmt::Debug for Piece {
 }
 
 /// The Secret that keeps a pipeline which is valid now. One that keeps the same already is left as it is.
-pub fn keep<K: PipelineKind>(live: &Live, object: &K, owner: &OwnerReference, resolved: &Resolved, now: Timestamp) -> Option<Desired> {
+pub fn keep<K: PipelineKind>(
+    live: &Live,
+    object: &K,
+    owner: &OwnerReference,
+    resolved: &Resolved,
+    now: Timestamp,
+) -> Option<Desired> {
     let pipeline = object.pipeline();
     let mut record = Record { at: now, object: essence(object)?, found: pieces(&pipeline, resolved) };
     if let Some(old) = read(live, &pipeline) {

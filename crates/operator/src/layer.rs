@@ -18,7 +18,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Resource as _, ResourceExt as _};
-use kubewake_api::{Layer, Signal, Valid};
+use kubewake_api::{Layer, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
@@ -34,6 +34,8 @@ use crate::{
 
 mod check;
 mod hasten;
+
+use check::Rendered;
 
 /// Longer than a kubelet takes to bring a new document to its pods: a value that an old one names is not removed before.
 pub const STAY: Duration = Duration::from_secs(180);
@@ -83,6 +85,7 @@ struct Last {
     outcome: Arc<Outcome>,
     /// When a document was written.
     written: Option<Instant>,
+    rendered: Option<Rendered>,
 }
 
 /// All that a run reads before it writes.
@@ -106,19 +109,19 @@ impl Runs {
             return Arc::clone(&last.outcome);
         }
         let covers = self.asked.load(Ordering::SeqCst);
-        let outcome = self.attempts(&mut last.written).await;
+        let outcome = self.attempts(&mut last).await;
         telemetry::report(&self.world).await;
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Arc::clone(&last.outcome)
     }
 
-    async fn attempts(&self, written: &mut Option<Instant>) -> Outcome {
+    async fn attempts(&self, last: &mut Last) -> Outcome {
         let mut outcome = Outcome::default();
         for _ in 0..ATTEMPTS {
             self.world.metrics.layer_run();
             outcome = Outcome::default();
-            let Err(error) = self.run(&mut outcome, written).await else { return outcome };
+            let Err(error) = self.run(&mut outcome, last).await else { return outcome };
             let is_conflict = matches!(&error, Error::Apply(error) if error.is_conflict());
             tracing::warn!(error = &error as &dyn std::error::Error, "the collector layer is not as it should be yet");
             outcome.failure = Some(words(&error));
@@ -130,36 +133,51 @@ impl Runs {
         outcome
     }
 
-    async fn run(&self, outcome: &mut Outcome, written: &mut Option<Instant>) -> Result<(), Error> {
+    async fn run(&self, outcome: &mut Outcome, last: &mut Last) -> Result<(), Error> {
         let read = self.read().await?;
         let entries = self.world.present();
         self.world.metrics.retain(|id| entries.contains_key(id));
         self.world.sources.retain(&entries.values().flat_map(|entry| entry.sources.clone()).collect());
         let holders = holders(&read.locks, &entries);
-        let valid: BTreeMap<Id, Arc<Valid>> = holders
-            .iter()
-            .filter_map(|(id, entry)| Some((id.clone(), entry.valid.clone().filter(|valid| valid.is_rendered())?)))
-            .collect();
-        let settings = self.world.settings();
-        let Some((layer, valid)) = check::render(valid, &settings, &mut outcome.refused)? else {
+        let Last { rendered, written, .. } = last;
+        let rendered = self.render(&holders, rendered)?;
+        outcome.refused = rendered.refused.clone();
+        outcome.rendered = rendered.valid.keys().cloned().collect();
+        let layer = &rendered.layer;
+        if layer.gateway.is_none() {
             return self.sweep(&BTreeSet::new()).await;
-        };
-        outcome.rendered = valid.into_keys().collect();
+        }
         let around = Surroundings {
             locks: read.locks.iter().filter_map(|lock| lock.owner_ref(&())).collect(),
             holders: holders.values().map(|entry| entry.owner.clone()).collect(),
-            settings,
+            settings: self.world.settings(),
             image: self.world.options.image.clone(),
             has_pod_monitors: self.world.has_pod_monitors,
         };
-        let mut wanted = self.texts(&around, &layer, &read, written).await?;
-        for desired in build::objects(&around, &layer) {
+        let mut wanted = self.texts(&around, layer, &read, written).await?;
+        for desired in build::objects(&around, layer) {
             self.count(desired.kind, self.applier.apply(&desired).await?);
             wanted.insert((desired.kind, desired.name));
         }
         self.sweep(&wanted).await?;
-        hasten::pods(&self.world, &layer).await;
+        hasten::pods(&self.world, layer).await;
         Ok(())
+    }
+
+    /// The documents, which are rendered anew only if something else is asked for.
+    fn render<'a>(
+        &self,
+        holders: &BTreeMap<Id, Arc<Entry>>,
+        last: &'a mut Option<Rendered>,
+    ) -> Result<&'a Rendered, Error> {
+        let valid = |entry: &Entry| entry.valid.clone().filter(|valid| valid.is_rendered());
+        let asked = holders.iter().filter_map(|(id, entry)| Some((id.clone(), valid(entry)?))).collect();
+        let settings = self.world.settings();
+        let new = match last.take() {
+            Some(last) if last.is_of(&asked, &settings) => last,
+            before => Rendered::new(asked, settings, before.as_ref())?,
+        };
+        Ok(last.insert(new))
     }
 
     /// Documents before locks, so that a document is written only if no lock changed hands in between and somebody acted on it.
@@ -223,7 +241,8 @@ impl Runs {
 
 /// The pipelines that hold a slot, by what the locks say now.
 fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<Id, Arc<Entry>> {
-    let uids: BTreeSet<&str> = locks.iter().flat_map(ConfigMap::owner_references).map(|owner| owner.uid.as_str()).collect();
+    let uids: BTreeSet<&str> =
+        locks.iter().flat_map(ConfigMap::owner_references).map(|owner| owner.uid.as_str()).collect();
     let holds = |entry: &Entry| uids.contains(entry.owner.uid.as_str());
     entries.iter().filter(|(_, entry)| holds(entry)).map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
 }

@@ -20,6 +20,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use kubewake_trail::in_words;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -64,7 +65,7 @@ impl Live {
         while let Some((kind, event)) = events.next().await {
             match event {
                 Ok(event) => self.observe(kind, event, &mut listed),
-                Err(error) => tracing::warn!(?kind, %error, "objects cannot be watched"),
+                Err(error) => tracing::warn!(?kind, error = in_words(&error), "objects cannot be watched"),
             }
         }
     }
@@ -87,7 +88,9 @@ impl Live {
 
     /// What there is of one part.
     pub fn keys(&self, part: Part) -> Vec<Key> {
-        let is_of = |object: &Value| object.pointer("/metadata/labels").and_then(|all| all.get(names::PART)?.as_str()) == Some(part.as_str());
+        let is_of = |object: &Value| {
+            object.pointer("/metadata/labels").and_then(|all| all.get(names::PART)?.as_str()) == Some(part.as_str())
+        };
         self.objects().iter().filter(|(_, object)| is_of(object)).map(|(key, _)| key.clone()).collect()
     }
 

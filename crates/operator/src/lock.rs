@@ -12,10 +12,7 @@ use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::PostParams,
-};
+use kube::{Api, ResourceExt as _, api::PostParams};
 
 use kubewake_api::Signal;
 

@@ -106,11 +106,19 @@ impl Metrics {
 
     fn write(&self, page: &mut String) -> fmt::Result {
         let mut single = |name: &str, kind: &str, help: &str, value: i128| {
-            writeln!(page, "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}\nkubewake_operator_{name} {value}")
+            writeln!(
+                page,
+                "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}\nkubewake_operator_{name} {value}"
+            )
         };
         single("leader", "gauge", "Whether this replica leads.", self.leads.load(Ordering::Relaxed).into())?;
         single("reconciles_running", "gauge", "Reconciles under way.", self.running.load(Ordering::Relaxed).into())?;
-        single("layer_runs_total", "counter", "Looks at the collector layer.", self.runs.load(Ordering::Relaxed).into())?;
+        single(
+            "layer_runs_total",
+            "counter",
+            "Looks at the collector layer.",
+            self.runs.load(Ordering::Relaxed).into(),
+        )?;
         let failed = self.failed_runs.load(Ordering::Relaxed);
         single("layer_failures_total", "counter", "Looks after which it was not as it should be.", failed.into())?;
         self.write_durations(page)?;

@@ -19,7 +19,7 @@ use kube::{
 };
 use kube_lease_manager::LeaseManagerError;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
-use kubewake_trail::{Controller, Trail};
+use kubewake_trail::{Controller, Trail, in_words};
 
 use crate::{
     bell::Bell,
@@ -104,7 +104,8 @@ impl Operator {
         let logs = Controller::new(Api::<LogPipeline>::all(client.clone()), all.clone());
         let metrics = Controller::new(Api::<MetricPipeline>::all(client.clone()), all);
         let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
-        let (telemetry, watch_telemetry) = follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
+        let (telemetry, watch_telemetry) =
+            follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
         let (pods, watch_pods) = follow(pods, of_collectors, &bell);
@@ -128,7 +129,8 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
+        let watches =
+            future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
         tokio::select! {
             _ = work => {}
             _ = watches => {}
@@ -181,7 +183,7 @@ where
     let work = events.for_each(move |event| {
         match event {
             Ok(_) => bell.ring(),
-            Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "objects cannot be watched"),
+            Err(error) => tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched"),
         }
         future::ready(())
     });
@@ -196,6 +198,6 @@ async fn has_pod_monitors(client: &Client) -> bool {
 /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
 async fn report<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(%error, "pipelines cannot be watched");
+        tracing::warn!(error = in_words(&error), "pipelines cannot be watched");
     }
 }

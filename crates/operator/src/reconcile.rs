@@ -10,11 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    ClusterResourceScope,
-    api::core::v1::ConfigMap,
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
+use k8s_openapi::{ClusterResourceScope, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Resource, ResourceExt as _,
     api::{Patch, PatchParams},
@@ -24,7 +20,7 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_api::{Pipeline, Resolved, Signal, State, Valid, v1alpha1::PipelineStatus, validate};
+use kubewake_api::{Pipeline, Resolved, Signal, State, v1alpha1::PipelineStatus, validate};
 use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -140,12 +136,19 @@ impl Context {
         owner: OwnerReference,
     ) -> (Entry, Result<(), Error>) {
         let references = pipeline.references();
-        let resolved = self.world.sources.resolve(&references).await;
+        let resolved = Arc::new(self.world.sources.resolve(&references).await);
         let sources: BTreeSet<Source> = references.iter().map(Source::from).collect();
         self.world.live.synced().await;
-        let (valid, problems) = match validate(pipeline, &resolved, Timestamp::now()) {
-            Ok(valid) => (Some(Arc::new(valid)), Vec::new()),
-            Err(problems) => (self.last_good(object, pipeline), problems),
+        let before = self.world.desk.get(&id_of(pipeline), &pipeline.uid);
+        let again = before.as_ref().and_then(|before| before.again(pipeline.generation, &resolved));
+        let checked = again.map_or_else(|| validate(pipeline, &resolved, Timestamp::now()).map(Arc::new), Ok);
+        let (valid, problems) = match checked {
+            Ok(valid) => (Some(valid), Vec::new()),
+            // As it was when it was valid the last time.
+            Err(problems) => match before {
+                Some(before) => (before.valid.clone(), problems),
+                None => (kept::recall(&self.world.live, object).map(Arc::new), problems),
+            },
         };
         let (slot, result) = match self.slot(pipeline.signal, &owner, problems.is_empty()).await {
             Ok(slot) => (slot, Ok(())),
@@ -154,15 +157,8 @@ impl Context {
         if slot == Some(Slot::Held) && problems.is_empty() {
             self.keep(object, &owner, &resolved).await;
         }
-        (Entry { owner, valid, problems, slot, sources }, result)
-    }
-
-    /// As it was when it was valid the last time.
-    fn last_good<K: PipelineKind>(&self, object: &K, pipeline: &Pipeline) -> Option<Arc<Valid>> {
-        match self.world.desk.get(&id_of(pipeline), &pipeline.uid) {
-            Some(entry) => entry.valid.clone(),
-            None => kept::recall(&self.world.live, object).map(Arc::new),
-        }
+        let checked = Some((pipeline.generation, resolved));
+        (Entry { owner, valid, problems, slot, sources, checked }, result)
     }
 
     /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.

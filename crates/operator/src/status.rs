@@ -80,7 +80,12 @@ impl Facts<'_> {
 }
 
 fn accepted(facts: &Facts<'_>) -> Said {
-    let said = |status, reason, message: String| Said { type_: ConditionType::Accepted, status: Some(status), reason, message };
+    let said = |status, reason, message: String| Said {
+        type_: ConditionType::Accepted,
+        status: Some(status),
+        reason,
+        message,
+    };
     if let [first, ..] = facts.entry.problems.as_slice() {
         let words: Vec<String> = facts.entry.problems.iter().map(ToString::to_string).collect();
         return said(false, first.reason, words.join("; "));
@@ -100,8 +105,11 @@ fn accepted(facts: &Facts<'_>) -> Said {
 }
 
 fn configured(facts: &Facts<'_>) -> Said {
-    let said = |status, reason, message: &str| {
-        Said { type_: ConditionType::Configured, status: Some(status), reason, message: message.to_owned() }
+    let said = |status, reason, message: &str| Said {
+        type_: ConditionType::Configured,
+        status: Some(status),
+        reason,
+        message: message.to_owned(),
     };
     if let Some(failure) = facts.outcome.failure.as_ref().filter(|_| facts.entry.slot == Some(Slot::Held)) {
         return said(false, Reason::ApplyFailed, failure);
@@ -140,7 +148,12 @@ fn delivering(facts: &Facts<'_>) -> Said {
             reason: verdict.delivery.reason(),
             message: verdict.message.clone(),
         },
-        _ => Said { type_, status: None, reason: Reason::Unknown, message: "the collectors have not been asked".to_owned() },
+        _ => Said {
+            type_,
+            status: None,
+            reason: Reason::Unknown,
+            message: "the collectors have not been asked".to_owned(),
+        },
     }
 }
 

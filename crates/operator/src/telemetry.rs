@@ -33,7 +33,9 @@ pub async fn report(world: &World) {
     let (api, patch) = (Api::<Telemetry>::all(world.client.clone()), Patch::Merge(json!({"status": status})));
     match api.patch_status(&telemetry.name_any(), &PatchParams::default(), &patch).await {
         Ok(answer) => world.written.note(&answer, status),
-        Err(error) => tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), %error, "the status cannot be written"),
+        Err(error) => {
+            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), %error, "the status cannot be written")
+        }
     }
 }
 

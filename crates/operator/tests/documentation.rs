@@ -40,7 +40,8 @@ fn every_state_condition_and_reason_is_on_the_page() {
     let states = [State::Pending, State::Ready, State::Degraded, State::Invalid].map(State::as_str);
     let conditions = ConditionType::ALL.map(ConditionType::as_str);
     let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
-    let missing: Vec<_> = states.into_iter().chain(conditions).chain(reasons).filter(|name| !has(&page, name)).collect();
+    let missing: Vec<_> =
+        states.into_iter().chain(conditions).chain(reasons).filter(|name| !has(&page, name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 

@@ -31,9 +31,6 @@ pub(crate) const URL_PATH: &str = "url.path";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
 pub(crate) const SERVER_PORT: &str = "server.port";
 
-/// What an error may take of a span.
-const MAX_MESSAGE: usize = 1024;
-
 /// Which object this is about.
 pub(crate) fn object<K: Resource>(object: &K, kind: &K::DynamicType) -> Vec<KeyValue> {
     let meta = object.meta();
@@ -47,28 +44,4 @@ pub(crate) fn object<K: Resource>(object: &K, kind: &K::DynamicType) -> Vec<KeyV
     attributes.extend(meta.generation.map(|generation| KeyValue::new(GENERATION, generation)));
     attributes.extend(text(RESOURCE_VERSION, &meta.resource_version));
     attributes
-}
-
-/// An error with its sources, not longer than a span should be.
-pub(crate) fn message(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        // Many an error prints its source itself.
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        if text.len() > MAX_MESSAGE {
-            break;
-        }
-        source = error.source();
-    }
-    if let Some((at, _)) = text.char_indices().take_while(|(at, _)| *at <= MAX_MESSAGE).last()
-        && text.len() > MAX_MESSAGE
-    {
-        text.truncate(at);
-    }
-    text
 }

@@ -6,12 +6,13 @@
 //! the answer, which it does in its own task. Connections are made by hyper in tasks that know nothing of us: no span stays open in a pool.
 //!
 //! *Who else records.* The API server continues a context whose `sampled` flag is set, and its spans would be orphans if ours were dropped later. So the flag is
-//! set only on a request that will probably change something (a POST, a DELETE, a body that was not the last one sent to that path), and on reads in a run that has changed something. What was
-//! sent with it is kept.
+//! set only on a request that will probably change something (a POST, a DELETE, a body that was not the last one sent to that path), and on what changes no object (reads, Events, reviews) in a run that
+//! has changed something. What was sent with it is kept. A request that is refused again and again has it ever more seldom ([`refusals`]).
 
 use std::{
     sync::{Arc, atomic::Ordering},
     task::{self, Poll},
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use futures_util::{
     future::{BoxFuture, poll_fn},
     lock::Mutex,
 };
-use http::{Method, Request, Response, Uri, uri::Scheme};
+use http::{HeaderMap, Method, Request, Response, Uri, header::CONTENT_TYPE, uri::Scheme};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use kube::client::{Body, ClientBuilder};
@@ -28,20 +29,24 @@ use opentelemetry::{
     context::FutureExt as _,
     trace::{SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _},
 };
+use serde::Deserialize;
 use tower::{BoxError, Layer, Service};
+use xxhash_rust::xxh3::xxh3_64;
 
 use self::{
-    answer::{Answer, Before},
+    answer::{Answer, Before, Manager},
     target::Target,
 };
 use crate::{
     attributes, context,
+    errors::in_words,
     run::Run,
     trail::{Shared, Trail},
 };
 
 mod answer;
 pub(crate) mod known;
+pub(crate) mod refusals;
 mod target;
 
 /// The body of an answer.
@@ -129,6 +134,8 @@ struct Call {
     method: Method,
     uri: Uri,
     is_write: bool,
+    /// It is to change an object, and is no Event and no question.
+    is_change: bool,
 }
 
 impl Call {
@@ -144,6 +151,8 @@ impl Call {
         }
         let reads = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_write = !reads && target.is_some() && !parameter("dryRun=All");
+        let is_aside = |target: &Target<'_>| target.is_event() || target.is_question();
+        let is_change = is_write && !target.as_ref().is_some_and(is_aside);
         // Outside of a run everything is kept.
         let run = current.get::<Run>().map(Run::inside);
         let pattern = target.map_or_else(|| uri.path().to_owned(), |target| target.pattern());
@@ -153,7 +162,7 @@ impl Call {
         if context.span().is_recording() {
             context.span().set_attributes(describe(&method, &uri, server));
         }
-        Some(Self { shared: Arc::clone(shared), run, context, method, uri, is_write })
+        Some(Self { shared: Arc::clone(shared), run, context, method, uri, is_write, is_change })
     }
 
     async fn traced<S, B>(self, request: Request<Body>, inner: &Mutex<S>) -> Result<Response<Answered>, BoxError>
@@ -171,24 +180,37 @@ impl Call {
         }
         // In memory already: kube's requests are.
         let body = body.collect_bytes().await?;
-        context::inject(&self.sent_context(&body), &mut parts.headers);
-        let before = self.before(&body);
+        let identity = self.identity(&body);
+        context::inject(&self.sent_context(identity, &body), &mut parts.headers);
+        let (mut before, manager, sent) = (self.before(&body), self.manager(&parts.headers), Instant::now());
         let request = Request::from_parts(parts, Body::from(body.clone()));
         let answer = send(inner, request).with_context(self.context.clone()).await;
         let answer = match answer {
-            Ok(response) => self.read(response, &body, before).await,
+            Ok(response) => {
+                before.applies = manager.zip(answer::sent_at(response.headers(), sent.elapsed()));
+                self.read(response, &body, before).await
+            }
             Err(error) => Err(error),
         };
-        self.finish(&answer);
+        self.finish(identity, &answer);
         answer
     }
 
+    /// Which request this is, whatever else is in its body.
+    fn identity(&self, body: &[u8]) -> u64 {
+        let about = self.run.as_ref().map(Run::about).unwrap_or_default();
+        // What is created is not named by the path.
+        let named = (self.method == Method::POST).then(|| serde_json::from_slice::<Named>(body).ok()).flatten();
+        let name = named.and_then(|named| named.metadata.name).unwrap_or_default();
+        xxh3_64(format!("{about} {} {name}", self.path()).as_bytes())
+    }
+
     /// The context as the API server sees it.
-    fn sent_context(&self, body: &[u8]) -> SpanContext {
+    fn sent_context(&self, identity: u64, body: &[u8]) -> SpanContext {
         let span = self.context.span().span_context().clone();
         let Some(run) = &self.run else { return span };
         let news = match self.method {
-            _ if !self.is_write => run.will_be_kept(),
+            _ if !self.is_change || !self.shared.refusals.is_due(identity) => run.will_be_kept(),
             Method::POST | Method::DELETE => true,
             _ => !run.is_quiet() && self.shared.known.repeats(&self.path(), body).is_none(),
         };
@@ -204,7 +226,17 @@ impl Call {
         let Some(target) = Target::parse(self.uri.path()).filter(|_| self.is_write) else { return Before::default() };
         let known = &self.shared.known;
         let shown = target.name.and_then(|name| known.shown(target.group, target.resource, target.namespace, name));
-        Before { newest: known.newest(target.group, target.resource), shown, last: known.repeats(&self.path(), body) }
+        let shape = target.name.and_then(|name| known.shape(target.group, target.resource, target.namespace, name));
+        let newest = known.newest(target.group, target.resource);
+        Before { newest, shown, shape, last: known.repeats(&self.path(), body), applies: None }
+    }
+
+    /// The manager of a server-side apply.
+    fn manager(&self, headers: &HeaderMap) -> Option<Manager> {
+        let media = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        let query = self.uri.query().filter(|_| media.starts_with("application/apply-patch"))?;
+        // Names that are written otherwise in a query are not found again, which is no harm.
+        query.split('&').find_map(|part| part.strip_prefix("fieldManager=")).map(Manager::new)
     }
 
     fn path(&self) -> String {
@@ -224,12 +256,17 @@ impl Call {
         let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
         if let Some(target) = Target::parse(self.uri.path()) {
             let answer = Answer::read(&bytes);
-            if let Some(run) = &self.run {
-                run.note_write(answer.is_change(&self.method, &target, parts.status, before));
+            if let Some(run) = &self.run
+                && answer.is_change(&self.method, &target, parts.status, before)
+            {
+                run.note_write();
             }
             if parts.status.is_success() {
                 let known = &self.shared.known;
                 known.saw(target.group, target.resource, answer.revision());
+                if let Some(meta) = answer.meta() {
+                    known.shaped(target.group, target.resource, &meta);
+                }
                 let revision = answer.revision().and_then(|text| text.parse().ok()).unwrap_or_default();
                 known.answered(&self.path(), sent, answer.content(&target), revision);
             }
@@ -237,7 +274,7 @@ impl Call {
         Ok(Response::from_parts(parts, whole(Full::new(bytes))))
     }
 
-    fn finish(&self, answer: &Result<Response<Answered>, BoxError>) {
+    fn finish(&self, identity: u64, answer: &Result<Response<Answered>, BoxError>) {
         let span = self.context.span();
         let failed = match answer {
             Ok(response) => {
@@ -251,20 +288,39 @@ impl Call {
             }
             Err(error) => {
                 span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, "connection"));
-                span.set_status(Status::error(attributes::message(&**error)));
+                span.set_status(Status::error(in_words(&**error)));
                 true
             }
         };
-        if failed {
-            self.shared.known.refused(&self.path());
+        match (self.is_write, failed) {
+            (false, _) => {}
+            (true, true) => {
+                self.shared.known.refused(&self.path());
+                self.shared.refusals.refused(identity);
+            }
+            (true, false) => self.shared.refusals.taken(identity),
         }
         if let Some(run) = &self.run {
-            // A write that changed nothing is not worth a span; a read is, in a run that is.
-            let keep = !self.is_write || failed || run.has_changed() || run.is_exposed();
+            if failed {
+                run.note_refused(identity);
+            }
+            // A write that changed nothing is not worth a span; a read or an Event is, in a run that is.
+            let keep = !self.is_change || failed || run.has_changed() || run.is_exposed();
             self.shared.hold.settle(run, keep);
         }
         span.end();
     }
+}
+
+/// All that is read of what is created.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: Option<String>,
 }
 
 /// Calls the client once it is ready.

@@ -295,7 +295,7 @@ async fn watched_run<K, E>(
 ) -> Result<Action, E>
 where
     K: Resource + Serialize,
-    E: std::error::Error,
+    E: std::error::Error + 'static,
 {
     if !trail.is_on() {
         return work.await;
@@ -314,7 +314,7 @@ async fn traced_run<K, E>(
 ) -> Result<Action, E>
 where
     K: Resource + Serialize,
-    E: std::error::Error,
+    E: std::error::Error + 'static,
 {
     let Some(shared) = trail.shared() else { return work.await };
     let run = Traced::begin(shared, object, kind, cause);

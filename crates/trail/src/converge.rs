@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::{
     attributes,
     carrier::Found,
+    relate::{counts_annotations, is_annotated},
     run::Run,
     trail::{Shared, Trail},
 };
@@ -40,7 +41,11 @@ impl Trail {
         let Some(uid) = object.meta().uid.as_deref() else { return };
         let generation = object.meta().generation.unwrap_or(1);
         let current = Context::current();
-        let found = self.context_of(object).filter(|found| !found.is_outdated(object.meta().generation));
+        let is_old = |found: &Found| {
+            let is_deployment = counts_annotations(&K::group(kind), &K::kind(kind));
+            found.is_outdated(object.meta().generation) && !(is_deployment && is_annotated(object.meta(), found))
+        };
+        let found = self.context_of(object).filter(|found| !is_old(found));
         let sampled = match &found {
             Some(found) => found.context.is_sampled(),
             None => current.span().is_recording(),
@@ -102,7 +107,8 @@ fn identity(uid: &str, generation: i64, found: Option<&Found>) -> SpanContext {
     SpanContext::new(trace, span, TraceFlags::SAMPLED, false, state)
 }
 
-/// When the change was made: as the stamp says, or when the object was created, or when this process saw the generation first.
+/// When the change was made: as the stamp says, or when the object was created, or when this process saw the generation first. The API server tells the second of a creation only; who saw
+/// the object within that second knows better.
 fn start<K: Resource>(
     shared: &Shared,
     object: &K,
@@ -111,6 +117,11 @@ fn start<K: Resource>(
     found: Option<&Found>,
 ) -> Option<Timestamp> {
     let stamped = found.and_then(|found| found.changed);
-    let created = || (generation == 1).then(|| object.meta().creation_timestamp.as_ref().map(|time| time.0)).flatten();
-    stamped.or_else(created).or_else(|| shared.objects.seen_since(uid, generation))
+    let seen = || shared.objects.seen_since(uid, generation);
+    let in_that_second = |created: Timestamp, seen: Timestamp| created.as_second() == seen.as_second();
+    let created = || {
+        let created = object.meta().creation_timestamp.as_ref().filter(|_| generation == 1)?.0;
+        Some(seen().filter(|seen| in_that_second(created, *seen)).unwrap_or(created))
+    };
+    stamped.or_else(created).or_else(seen)
 }

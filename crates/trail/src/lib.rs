@@ -30,6 +30,11 @@
 //! Guaranteed: nothing that stands in an annotation breaks a reconcile; runs that change nothing leave nothing; an exporter that is down costs nobody
 //! anything. docs/tracing-an-operator.md has the rules.
 
+/// The blocks of the guide, compiled.
+#[cfg(all(doctest, feature = "setup"))]
+#[doc = include_str!("../../../docs/tracing-an-operator.md")]
+struct Guide;
+
 mod attributes;
 pub mod carrier;
 mod child;
@@ -37,6 +42,7 @@ pub mod client;
 pub mod context;
 pub mod controller;
 mod converge;
+mod errors;
 pub mod events;
 mod hold;
 pub mod operand;
@@ -56,6 +62,7 @@ pub mod webhook;
 
 pub use child::Children;
 pub use controller::Controller;
+pub use errors::in_words;
 pub use hold::Hold;
 pub use run::Run;
 pub use sampler::FollowLinks;

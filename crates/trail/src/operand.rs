@@ -34,7 +34,7 @@ use crate::{
     trail::Trail,
 };
 
-mod env;
+pub(crate) mod env;
 
 /// How what is done for an object belongs to its change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +86,18 @@ impl Trail {
         stamp.entries(&shared.options.keys)
     }
 
-    /// The variables that make a workload export as this process does, for its pod template. They do not change while this process runs. Without tracing there are none.
+    /// The variables that make a workload export as this process does, for its pod template. They do not change while this process runs. Without tracing there are none. The protocol is always among
+    /// them, as SDKs do not agree on what it is unless it is said.
     ///
     /// What may hold a secret (headers, an address with a password) or is true only here (files, the name of the service) is not among them.
     #[must_use]
     pub fn exporter_env(&self) -> Vec<EnvVar> {
-        if self.is_on() { env::exporter(std::env::vars()) } else { Vec::new() }
+        if !self.is_on() {
+            return Vec::new();
+        }
+        // What is no text is nothing of ours.
+        let variables = std::env::vars_os();
+        env::exporter(variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
     }
 
     /// `TRACEPARENT` and `TRACESTATE` of the current span, for what is created once and never changed: a Pod, a Job. In the template of a Deployment they would roll out

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::Resource;
 use opentelemetry::trace::SpanContext;
 use serde::Serialize;
@@ -43,22 +45,56 @@ impl Shared {
     }
 }
 
-/// Whether somebody changed the object after the context was stamped, and left none. Objects with a generation tell by it; of those without one, only those
+/// Whether somebody changed the object after the context was stamped, and left none. Objects with a generation tell by it, but for Deployments; of those without one, only those
 /// without a `spec` are as their writer wrote them, and tell by the hash.
 pub(crate) fn is_outdated<K: Resource + Serialize>(object: &K, found: &Found, seen_before: bool) -> bool {
     match (found.generation, object.meta().generation, &found.spec) {
-        (Some(_), Some(_), _) => found.is_outdated(object.meta().generation),
+        (Some(_), Some(generation), _) => {
+            let is_deployment = || {
+                let value = serde_json::to_value(object).unwrap_or_default();
+                let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+                counts_annotations(text("apiVersion").split('/').next().unwrap_or_default(), text("kind"))
+            };
+            found.is_outdated(Some(generation)) && !(is_deployment() && is_annotated(object.meta(), found))
+        }
         (_, None, Some(spec)) => serde_json::to_value(object)
             .is_ok_and(|value| value.get("spec").is_none_or(Value::is_null) && hash::of_value(&value) != *spec),
         _ => seen_before,
     }
 }
 
+/// Whether the generation of such objects also counts changes of annotations: of Deployments, whose controller copies them.
+pub(crate) fn counts_annotations(group: &str, kind: &str) -> bool {
+    (group, kind) == ("apps", "Deployment")
+}
+
+/// How many seconds after a stamp was made its object is written, as the API server tells: its clock has seconds, and is not that of the writer.
+const WRITTEN_WITHIN: i64 = 2;
+
+/// Whether annotations made the generation newer, and nothing else, as far as `managedFields` tell: somebody who owns annotations and nothing of the spec has written since the stamp, and nobody who owns something
+/// of the spec has. Soon after the stamp, that is its own writer: [`WRITTEN_WITHIN`].
+pub(crate) fn is_annotated(meta: &ObjectMeta, found: &Found) -> bool {
+    let Some(stamped) = found.changed.map(Timestamp::as_second) else { return false };
+    let entries =
+        || meta.managed_fields.iter().flatten().filter(|entry| entry.subresource.as_ref().is_none_or(String::is_empty));
+    let at = |entry: &ManagedFieldsEntry| entry.time.as_ref().map_or(i64::MAX, |time| time.0.as_second());
+    let owns = |entry: &ManagedFieldsEntry, path: &str| {
+        entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer(path).is_some())
+    };
+    let annotates = |entry: &ManagedFieldsEntry| owns(entry, "/f:metadata/f:annotations") && !owns(entry, "/f:spec");
+    entries().any(|entry| annotates(entry) && at(entry) >= stamped)
+        && !entries().any(|entry| owns(entry, "/f:spec") && at(entry) > stamped + WRITTEN_WITHIN)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use k8s_openapi::api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Pod},
+    };
+    use serde_json::json;
 
     use super::*;
     use crate::{carrier::Source, context::parse};
@@ -78,6 +114,34 @@ mod tests {
         let found = found(hash::of(&config_map("a")), Some(1));
         assert!(!is_outdated(&config_map("a"), &found, true));
         assert!(is_outdated(&config_map("b"), &found, false));
+    }
+
+    /// A Deployment of the second generation that the operator applied and somebody annotated, at these seconds.
+    fn deployment(applied: i64, annotated: Option<i64>) -> Deployment {
+        let entry = |manager: &str, fields: Value, second: i64| {
+            let time = Timestamp::from_second(second).unwrap();
+            json!({"manager": manager, "fieldsV1": fields, "time": time, "operation": "Update"})
+        };
+        let spec = json!({"f:spec": {"f:replicas": {}}, "f:metadata": {"f:annotations": {}}});
+        let status = json!({"manager": "controller", "fieldsV1": {"f:status": {}}, "time": "2026-01-01T00:00:00Z", "subresource": "status"});
+        let mut entries = vec![entry("operator", spec, applied), status];
+        entries.extend(
+            annotated.map(|at| entry("kubectl-annotate", json!({"f:metadata": {"f:annotations": {"f:a": {}}}}), at)),
+        );
+        let metadata = json!({"generation": 2, "managedFields": entries});
+        serde_json::from_value(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn an_annotation_makes_no_context_of_a_deployment_old() {
+        let stamped = Found { changed: Timestamp::from_second(100).ok(), ..found(None, Some(1)) };
+        assert!(!is_outdated(&deployment(100, Some(200)), &stamped, true));
+        assert!(!is_outdated(&deployment(101, Some(101)), &stamped, true), "soon after");
+        assert!(is_outdated(&deployment(200, Some(200)), &stamped, true), "the spec was changed, too");
+        assert!(is_outdated(&deployment(100, None), &stamped, true), "nobody annotated it");
+        assert!(is_outdated(&deployment(100, Some(200)), &found(None, Some(1)), true), "nobody knows when");
+        let pod = Pod { metadata: deployment(100, Some(200)).metadata, ..Pod::default() };
+        assert!(is_outdated(&pod, &stamped, true), "only Deployments count annotations");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use opentelemetry::Context;
@@ -15,6 +15,8 @@ use opentelemetry_sdk::trace::SpanData;
 
 /// Spans of one run that wait for it to be settled. Nobody reads a trace with more in one step; later ones are left out.
 const MAX_HELD: usize = 512;
+/// What an error may take of a span.
+const MAX_MESSAGE: usize = 1024;
 
 /// A piece of work and what it did.
 #[derive(Clone, Debug)]
@@ -24,7 +26,14 @@ pub struct Run(Arc<Inner>);
 struct Inner {
     held: Mutex<Held>,
     outer: Option<Run>,
+    /// The object and the generation that it is for, as a hash.
+    about: u64,
+    /// Writes that changed something.
     writes: AtomicU32,
+    /// The last call that failed, as a hash of what it was.
+    refused: AtomicU64,
+    /// What is wrong with the object, by kind and in words.
+    failure: Mutex<Option<(&'static str, String)>>,
     changed: AtomicBool,
     exposed: AtomicBool,
     /// Nothing is expected to change.
@@ -54,32 +63,71 @@ impl Run {
         }
     }
 
-    pub(crate) fn new() -> Self {
-        Self::with(None, false)
+    /// Says that the object cannot become what it asks for, although the reconciler has done what it can and does not fail: a specification that makes no sense. The span of the run is an error with this
+    /// message. That the run is recorded takes a change, such as of a status that says the same.
+    pub fn note_failure(&self, kind: &'static str, message: &str) {
+        match &self.0.outer {
+            Some(outer) => outer.note_failure(kind, message),
+            None => {
+                let text = message.get(..message.floor_char_boundary(MAX_MESSAGE)).unwrap_or_default().to_owned();
+                *self.0.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, text));
+            }
+        }
+    }
+
+    /// What was said to be wrong with the object.
+    pub(crate) fn failure(&self) -> Option<(&'static str, String)> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A run for an object of this generation, as a hash.
+    pub(crate) fn new(about: u64) -> Self {
+        Self::with(None, about, false)
     }
 
     /// A run inside another.
     pub(crate) fn inside(outer: &Self) -> Self {
-        Self::with(Some(outer.clone()), outer.is_quiet())
+        Self::with(Some(outer.clone()), outer.about(), outer.is_quiet())
     }
 
-    fn with(outer: Option<Self>, quiet: bool) -> Self {
+    fn with(outer: Option<Self>, about: u64, quiet: bool) -> Self {
         Self(Arc::new(Inner {
             held: Mutex::new(Held::Spans(Vec::new())),
             outer,
+            about,
             writes: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
+            failure: Mutex::default(),
             changed: AtomicBool::new(false),
             exposed: AtomicBool::new(false),
             quiet: AtomicBool::new(quiet),
         }))
     }
 
-    pub(crate) fn note_write(&self, changed: bool) {
+    /// A write changed something.
+    pub(crate) fn note_write(&self) {
         self.0.writes.fetch_add(1, Ordering::Relaxed);
-        self.0.changed.fetch_or(changed, Ordering::Relaxed);
+        self.0.changed.store(true, Ordering::Relaxed);
         if let Some(outer) = &self.0.outer {
-            outer.note_write(changed);
+            outer.note_write();
         }
+    }
+
+    /// A call failed.
+    pub(crate) fn note_refused(&self, call: u64) {
+        self.0.refused.store(call, Ordering::Relaxed);
+        if let Some(outer) = &self.0.outer {
+            outer.note_refused(call);
+        }
+    }
+
+    /// The last call that failed; 0 if none did.
+    pub(crate) fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn about(&self) -> u64 {
+        self.0.about
     }
 
     /// The context left the process under the `sampled` flag.

@@ -10,8 +10,8 @@
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT` | where to; without one nothing happens at all |
-//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `…_TRACES_PROTOCOL` | `grpc` (default) or `http/protobuf` |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT` | where to, with `http://` or `https://`; without one nothing happens at all |
+//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `…_TRACES_PROTOCOL` | `grpc` or `http/protobuf`; unless set, `http/protobuf` for port 4318 and `grpc` for any other |
 //! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION`, `…_INSECURE` | as OpenTelemetry has them |
 //! | `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_TRACES_CERTIFICATE` | a PEM file with the authorities to trust instead of the system's |
 //! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | win over what is found here |
@@ -24,7 +24,7 @@
 //! Guaranteed: an exporter that is slow or down costs nobody more than a full queue, from which new spans are dropped. Exporting has a thread of its own, so that it works in any
 //! runtime and flushing cannot wait for itself. Flushing ends after [`FLUSH`].
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use opentelemetry::{
     global::BoxedTracer,
@@ -45,6 +45,7 @@ use self::{
     settings::Settings,
 };
 use crate::{
+    errors::in_words,
     hold::Hold,
     trail::{Options, Trail},
 };
@@ -58,8 +59,8 @@ mod settings;
 /// A pod has 30 s to end; this is what flushing may take of it.
 pub const FLUSH: Duration = Duration::from_secs(5);
 
-/// Why nothing can be exported.
-#[derive(Debug, thiserror::Error)]
+/// Why nothing can be exported. `Debug` says it in words as well, since that is what a `main` that returns it prints.
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A variable holds what nobody understands.
     #[error("{name} is {value:?}; use {expected}")]
@@ -70,6 +71,14 @@ pub enum Error {
         value: String,
         /// What it may hold.
         expected: &'static str,
+    },
+    /// An endpoint does not say whether it is called over TLS.
+    #[error("{name} is {value:?}, which has no scheme: write http://{value}, or https://{value} if it speaks TLS")]
+    NoScheme {
+        /// Which variable.
+        name: &'static str,
+        /// What it holds, without a password.
+        value: String,
     },
     /// The file with the authorities cannot be used.
     #[error("the certificate {file} that OTEL_EXPORTER_OTLP_CERTIFICATE names cannot be used")]
@@ -85,6 +94,12 @@ pub enum Error {
     /// No thread for exporting.
     #[error("cannot start exporting")]
     Start(#[source] std::io::Error),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&in_words(self))
+    }
 }
 
 /// Sets everything up: logs on standard error unless the program has a subscriber already, and spans as the environment says.

@@ -8,7 +8,7 @@ use opentelemetry::{
     trace::{SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _},
 };
 
-use crate::{attributes, run::Run, trail::Shared};
+use crate::{attributes, errors::in_words, run::Run, trail::Shared};
 
 /// A step that has begun.
 pub(crate) struct Step {
@@ -60,7 +60,7 @@ impl Step {
         let span = self.context.span();
         if let Err(error) = answer {
             span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, error_type(error)));
-            span.set_status(Status::error(attributes::message(error)));
+            span.set_status(Status::error(in_words(error)));
         }
         if let Some(run) = &self.run {
             let keep = answer.is_err() || run.has_changed() || run.is_exposed();

@@ -21,7 +21,7 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use crate::{
     carrier::{Found, Keys},
     child::stamps::Stamps,
-    client::known::Known,
+    client::{known::Known, refusals::Refusals},
     controller::objects::Objects,
     hold::Hold,
     trust::Trust,
@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) objects: Objects,
     pub(crate) stamps: Stamps,
     pub(crate) known: Known,
+    pub(crate) refusals: Refusals,
     /// Whether a client of ours exists, so that a run without writes is known to have changed nothing.
     pub(crate) tracks_writes: AtomicBool,
 }
@@ -167,6 +168,7 @@ impl Trail {
             objects: Objects::default(),
             stamps: Stamps::default(),
             known: Known::default(),
+            refusals: Refusals::default(),
             tracks_writes: AtomicBool::new(false),
         })))
     }

@@ -124,8 +124,9 @@ fn what_nobody_understands_is_said() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
     let output = export(&[endpoint, ("OTEL_TRACES_SAMPLER", "sometimes")]);
     assert!(!output.status.success());
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("OTEL_TRACES_SAMPLER")
-            || printed(&output).contains("Variable")
-    );
+    let said = |output: &Output| format!("{}{}", printed(output), String::from_utf8_lossy(&output.stderr));
+    assert!(said(&output).contains("OTEL_TRACES_SAMPLER is \"sometimes\"; use always_on"), "{}", said(&output));
+    // A `main` that returns the error prints its `Debug`.
+    let output = export(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317")]);
+    assert!(said(&output).contains("has no scheme: write http://127.0.0.1:4317"), "{}", said(&output));
 }

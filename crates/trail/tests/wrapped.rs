@@ -8,13 +8,16 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use k8s_openapi::api::{
-    apps::v1::{Deployment, DeploymentCondition, DeploymentStatus},
-    core::v1::ConfigMap,
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentCondition, DeploymentStatus},
+        core::v1::ConfigMap,
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{api::ObjectMeta, runtime::controller::Action};
 use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, operand::Work, spans};
-use opentelemetry::trace::{SpanBuilder, SpanId, TraceContextExt as _, TracerProvider as _};
+use opentelemetry::trace::{SpanBuilder, SpanId, Status, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{
@@ -173,6 +176,30 @@ fn a_run_that_changes_nothing_leaves_nothing_and_a_failure_is_passed_on() {
     assert_eq!(traced.exporter.get_finished_spans().unwrap().len(), 1);
 }
 
+#[test]
+fn an_object_that_cannot_be_is_an_error_where_that_is_told() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
+    for changes in [true, false] {
+        let refuse = move |_: Arc<Deployment>, _: Arc<()>| async move {
+            let run = Run::current().unwrap();
+            run.note_failure("Refused", "there is no such plugin");
+            if changes {
+                run.note_change();
+            }
+            Ok::<_, Broken>(Action::await_change())
+        };
+        traced.exporter.reset();
+        traced.reconcile(&object(&[]), refuse).unwrap();
+        let spans = traced.exporter.get_finished_spans().unwrap();
+        assert_eq!(spans.len(), usize::from(changes), "what was told before is told no more");
+        for span in spans {
+            assert_eq!(span.status, Status::error("there is no such plugin"));
+            assert_eq!(attribute(&span, "error.type").as_deref(), Some("Refused"));
+            assert_eq!(attribute(&span, "trail.outcome").as_deref(), Some("failed"));
+        }
+    }
+}
+
 #[tracing::instrument]
 async fn inner() {
     inmost();
@@ -234,6 +261,32 @@ fn a_converge_span_is_the_same_whoever_writes_it() {
     assert_eq!(links(&first), ["b7ad6b7169203331"]);
     let start: jiff::Timestamp = "2026-01-01T00:00:00.5Z".parse().unwrap();
     assert_eq!(first.start_time, SystemTime::from(start));
+}
+
+#[test]
+fn without_a_stamp_a_convergence_begins_when_the_object_was_seen_or_in_the_second_of_its_creation() {
+    let start = |seen_after: Duration| {
+        let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let options = Options { clock: Clock::new(move || created + seen_after), ..Options::default() };
+        let traced = Traced::with(options, Sampler::AlwaysOn);
+        let mut object = object(&[]);
+        object.metadata.generation = Some(1);
+        object.metadata.creation_timestamp = Some(Time(jiff::Timestamp::try_from(created).unwrap()));
+        let (trail, ready) = (traced.trail.clone(), object.clone());
+        let reconcile = move |_: Arc<Deployment>, _: Arc<()>| {
+            let (trail, ready) = (trail.clone(), ready.clone());
+            async move {
+                trail.converged(&ready);
+                Ok::<_, Broken>(Action::await_change())
+            }
+        };
+        traced.reconcile(&object, reconcile).unwrap();
+        let spans = traced.exporter.get_finished_spans().unwrap();
+        let converge = spans.iter().find(|span| span.name == "converge Deployment").unwrap();
+        converge.start_time.duration_since(created).unwrap()
+    };
+    assert_eq!(start(Duration::from_millis(700)), Duration::from_millis(700), "seen at once");
+    assert_eq!(start(Duration::from_secs(60)), Duration::ZERO, "seen after a restart");
 }
 
 #[test]

@@ -61,6 +61,17 @@ fn every_error_is_listed_with_its_line() {
 }
 
 #[test]
+fn warnings_are_listed_beside_errors_and_items_of_lists_by_their_names() {
+    let sampler = "{decision_wait: soon, policies: [{name: slow, type: latency, latency: {threshold_ms: 5, upper_threshold_ms: 1}}]}";
+    let config = Config::to("nop", "").processor("tail_sampling", sampler).pipeline("traces", "tail_sampling", "nop");
+    let output = Collector::with(config).validate();
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("no trace matches") && text.contains("policies::0 (slow)::latency"), "{text}");
+    assert!(text.trim_end().ends_with("1 error; 1 warning"), "{text}");
+}
+
+#[test]
 fn errors_do_not_print_secrets() {
     for output in [Collector::with(BAD).validate(), Collector::with(BAD).run()] {
         assert!(!text(&output).contains(SECRET), "{}", text(&output));

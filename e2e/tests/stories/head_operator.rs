@@ -3,6 +3,7 @@
 mod again;
 mod distrust;
 mod links;
+mod parts;
 mod rapid;
 mod readme;
 mod refused;
@@ -105,14 +106,6 @@ spec:
 
 fn wait_ready(traced: &Traced, name: &str) {
     traced.kubectl.ok(&format!("wait --for=condition=Ready head/{name} --timeout=60s"));
-}
-
-/// Writes paths out that would make every line too long.
-fn paths(expected: &str) -> String {
-    let short = [("DEMO/", "demo.kubewake.io/v1alpha1"), ("APPS/", "apps/v1"), ("EVENTS/", "events.k8s.io/v1")];
-    short.iter().fold(expected.to_owned(), |text, (short, group)| {
-        text.replace(&format!(" {short}"), &format!(" /apis/{group}/namespaces/{{:namespace}}/"))
-    })
 }
 
 /// Sees to it that every trace of the operator but one has one root, which is one of these; gives how many there are.

@@ -1,8 +1,14 @@
 //! A collector in a cluster says which pod sent something, and finds its peers behind a Service.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use kubewake_e2e::{Collector, Config, Kubectl, Load, Sink, eventually, http, process, python::python, until};
+use kubewake_e2e::{Backend, Collector, Config, Kubectl, Load, Sink, eventually, http, process, python::python, until};
 use kubewake_otlp::Signal;
 use serde_json::Value;
 
@@ -152,6 +158,48 @@ fn a_pod_is_known_by_the_address_that_it_sends_from() {
         let seen: BTreeSet<String> = seen();
         seen.contains(&new)
     });
+}
+
+#[test]
+fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
+    let allowed = Arc::new(AtomicBool::new(false));
+    let asked = allowed.clone();
+    let api = Backend::start(move |request| match asked.load(Ordering::Relaxed) {
+        false => (403, Vec::new(), br#"{"kind":"Status","message":"pods is forbidden"}"#.to_vec()),
+        true if request.path.contains("watch=true") => (200, Vec::new(), Vec::new()),
+        true => (200, Vec::new(), br#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_vec()),
+    });
+    let kubeconfig = format!(
+        "current-context: c\nclusters: [{{name: k, cluster: {{server: 'http://{}'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: s3cret}}}}]\n",
+        api.address()
+    );
+    let config = Config::to("nop", "")
+        .processor("k8s_attributes/pods", r#"{auth_type: kubeConfig, kube_config_path: "${env:CLUSTER}"}"#)
+        .processor("k8s_attributes/elsewhere", "{auth_type: serviceAccount}")
+        .pipeline("traces", "k8s_attributes/pods, k8s_attributes/elsewhere", "nop");
+    let builder = Collector::with(config).file("kubeconfig", kubeconfig);
+    let path = builder.folder().join("kubeconfig");
+    let collector = builder.env("CLUSTER", path).start();
+    let cluster = |id: &str| collector.status()["clusters"][id].clone();
+    eventually("it is failing", || cluster("k8s_attributes/pods")["state"] == "failing");
+    let failing = cluster("k8s_attributes/pods");
+    assert_eq!(
+        (&failing["last_error"], &failing["last_error_code"]),
+        (&"authentication".into(), &"http:403".into()),
+        "{failing}"
+    );
+    eventually("a pod is missed", || cluster("k8s_attributes/elsewhere")["last_error"] == "local");
+    let logs = collector.logs();
+    assert!(logs.contains("k8s_attributes/pods") && logs.contains("pods is forbidden"), "{logs}");
+    assert!(
+        logs.contains("auth_type: kubeConfig") && !logs.contains("KUBECONFIG") && !logs.contains("s3cret"),
+        "{logs}"
+    );
+    allowed.store(true, Ordering::Relaxed);
+    eventually("it is synced", || cluster("k8s_attributes/pods")["state"] == "synced");
+    eventually("that is in the log", || collector.logs().contains("the cluster can be asked again"));
+    assert_eq!(cluster("k8s_attributes/elsewhere")["state"], "failing");
 }
 
 /// Backends behind a Service without an address of its own.

@@ -157,6 +157,7 @@ fn the_other_documents_name_only_commands_that_exist() {
         "docs/apiserver.md",
         "docs/benchmarks.md",
         "docs/processors.md",
+        "docs/status.md",
     ] {
         for command in commands(document) {
             assert!(known.contains(&&*command), "{document}: nobody knows how to test {command:?}");

@@ -1,6 +1,7 @@
 //! Somebody changes the configuration of a scheduler, and sees which pods it decided and why.
 
 mod change;
+mod links;
 mod nowhere;
 mod readme;
 mod refused;
@@ -49,11 +50,11 @@ struct Scene {
 
 impl Scene {
     fn start() -> Option<Self> {
-        Self::start_with(&TRUSTED)
+        Self::start_with(&TRUSTED, &[])
     }
 
-    /// On an API server that believes these groups.
-    fn start_with(trusted: &[&str]) -> Option<Self> {
+    /// On an API server that believes these groups, with these arguments of the operator.
+    fn start_with(trusted: &[&str], more: &[&str]) -> Option<Self> {
         let program = example("demo-scheduler").get_program().to_owned();
         let image = format!("kubewake/demo-scheduler={}", program.to_str().unwrap());
         let args = ["--nodes", "3", "--image", &image, "--image", "example/shell=/bin/sh"];
@@ -67,6 +68,7 @@ impl Scene {
         let here =
             format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
         let operator = file("operator.yaml").replace("http://127.0.0.1:4317", &here);
+        let operator = operator.replace("[operator]", &format!("[{}]", [&["operator"], more].concat().join(", ")));
         kubectl.ok_with("apply -f - --namespace scheduler-system", &operator);
         kubectl.ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");
         Some(Self { traced, webhook })

@@ -11,7 +11,7 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_trail::{Trail, events::Events};
+use kubewake_trail::{Trail, events::Events, in_words};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -141,7 +141,7 @@ impl Context {
         };
         if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
             let meta = object.meta();
-            tracing::warn!(kind = %K::kind(&()), namespace = ?meta.namespace, name = ?meta.name, %error, "an event is lost");
+            tracing::warn!(kind = %K::kind(&()), namespace = meta.namespace, name = meta.name, error = in_words(&error), "an event is lost");
         }
     }
 }

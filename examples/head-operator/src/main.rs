@@ -1,6 +1,6 @@
 //! The operator as a program.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -9,7 +9,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kubewake_example_head_operator::{manifests, operator};
-use kubewake_trail::{Mode, Setup, Trust};
+use kubewake_trail::{Mode, Setup, Trust, in_words};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An operator whose work is one trace.
@@ -54,12 +54,18 @@ enum Relation {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Crds => print!("{}", manifests::crds()?),
-        Command::Run(run) => run.run().await?,
+async fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Crds => manifests::crds().map(|text| print!("{text}")).map_err(Into::into),
+        Command::Run(run) => run.run().await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
+        }
     }
-    Ok(())
 }
 
 impl Run {

@@ -14,7 +14,7 @@ use kube::{
         watcher,
     },
 };
-use kubewake_trail::{Controller, Trail};
+use kubewake_trail::{Controller, Trail, in_words};
 
 use crate::{
     api::{ChildA, Head},
@@ -80,12 +80,12 @@ pub async fn run(
 /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
 async fn report<T>(result: Result<T, controller::Error<Error, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(%error, "objects cannot be watched");
+        tracing::warn!(error = in_words(&error), "objects cannot be watched");
     }
 }
 
 fn again<K: Conditioned>(object: Arc<K>, error: &Error, _: Arc<Context>) -> Action {
-    let (kind, meta, error) = (K::kind(&()), object.meta(), error as &dyn std::error::Error);
-    tracing::warn!(%kind, namespace = ?meta.namespace, name = ?meta.name, error, "it does not work yet");
+    let (kind, meta) = (K::kind(&()), object.meta());
+    tracing::warn!(%kind, namespace = meta.namespace, name = meta.name, error = in_words(error), "it does not work yet");
     context::again(&*object, Timestamp::now())
 }

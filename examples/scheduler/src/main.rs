@@ -1,7 +1,10 @@
 //! The scheduler and its operator as a program.
 
+use std::process::ExitCode;
+
 use clap::Parser;
 use kubewake_example_scheduler::cli::{self, Command};
+use kubewake_trail::in_words;
 
 /// A scheduler, and the operator that owns its configuration, in one trace.
 #[derive(Debug, Parser)]
@@ -12,6 +15,12 @@ struct Cli {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    cli::run(Cli::parse().command).await
+async fn main() -> ExitCode {
+    match cli::run(Cli::parse().command).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
 }

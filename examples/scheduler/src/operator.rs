@@ -26,7 +26,7 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{controller::Action, watcher},
 };
-use kubewake_trail::{Controller, Trail};
+use kubewake_trail::{Controller, Run, Trail, in_words};
 use serde_json::json;
 
 use self::{build::Operand, status::Findings, written::Written};
@@ -84,8 +84,8 @@ where
 }
 
 fn again(scheduler: Arc<Scheduler>, error: &Error, _: Arc<Context>) -> Action {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    tracing::warn!(kind = "Scheduler", namespace = scheduler.namespace(), name = scheduler.name_any(), %error, cause);
+    let (namespace, name) = (scheduler.namespace(), scheduler.name_any());
+    tracing::warn!(kind = "Scheduler", namespace, name, error = in_words(error), "it does not work yet");
     Action::requeue(RETRY)
 }
 
@@ -98,6 +98,10 @@ async fn reconcile(scheduler: Arc<Scheduler>, context: Arc<Context>) -> Result<A
         Ok(document) => context.bring_about(&scheduler, &document).await?,
         Err(problems) => Findings::refused(&problems),
     };
+    // The operator has done what it can, but whoever looks for what went wrong looks for errors.
+    if let (Findings::Refused { why }, Some(run)) = (&findings, Run::current()) {
+        run.note_failure("Refused", why);
+    }
     context.tell(&scheduler, &findings).await?;
     Ok(Action::requeue(RESYNC))
 }

@@ -28,7 +28,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Client, ResourceExt};
-use kubewake_trail::Trail;
+use kubewake_trail::{Trail, in_words};
 use opentelemetry::trace::{FutureExt, SpanContext};
 use tokio::{sync::watch as latest, task::JoinSet, time};
 
@@ -240,8 +240,15 @@ async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc
     annotations.extend(spans.stamp(&pod, node, &bind));
     let bound = pods.bind(&pod, node, &annotations).with_context(bind.context()).await;
     let result = bound.map_err(|error| {
-        tracing::warn!(kind = "Pod", namespace = pod.namespace(), name = pod.name_any(), node, %error, "it is not bound");
-        error.to_string()
+        tracing::warn!(
+            kind = "Pod",
+            namespace = pod.namespace(),
+            name = pod.name_any(),
+            node,
+            error = in_words(&error),
+            "it is not bound"
+        );
+        in_words(&error)
     });
     bind.end(result.clone());
     cycle.end(result.clone());
@@ -266,7 +273,7 @@ async fn refuse(pods: &Pods, attempt: Open, pod: Arc<Pod>, why: &str) -> Done {
     pods.tell(&pod, Err(why)).with_context(context).await;
     if let Err(error) = told {
         let (namespace, name) = (pod.namespace(), pod.name_any());
-        tracing::warn!(kind = "Pod", namespace, name, %error, "its status is not written");
+        tracing::warn!(kind = "Pod", namespace, name, error = in_words(&error), "its status is not written");
         return Done { pod, what: What::NotTold };
     }
     Done { pod, what: What::Told }

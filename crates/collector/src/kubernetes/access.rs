@@ -17,6 +17,9 @@ use crate::components::BuildError;
 /// Where a pod finds who it is.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// What helps whoever asked for the ways of a pod and is none. They do not look at the variable KUBECONFIG.
+const ELSEWHERE_BY_SETTING: &str = "elsewhere set `auth_type: kubeConfig`";
+
 /// How to find the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) enum AccessSource {
@@ -57,15 +60,15 @@ impl Access {
     /// Finds it out. Files are read now; whoever meets a refusal asks again.
     pub(crate) fn find(source: &AccessSource) -> Result<Self, BuildError> {
         match source {
-            AccessSource::ServiceAccount => in_cluster(true),
-            AccessSource::Anonymous => in_cluster(false),
+            AccessSource::ServiceAccount => in_cluster(true, ELSEWHERE_BY_SETTING),
+            AccessSource::Anonymous => in_cluster(false, ELSEWHERE_BY_SETTING),
             AccessSource::Kubeconfig { path, context } => {
                 let path = path.clone().or_else(usual_kubeconfig);
                 by_kubeconfig(&path.ok_or_else(no_kubeconfig)?, context.as_deref())
             }
             AccessSource::Usual => match usual_kubeconfig() {
                 Some(path) if !is_pod() => by_kubeconfig(&path, None),
-                _ => in_cluster(true),
+                _ => in_cluster(true, "elsewhere KUBECONFIG names a kubeconfig"),
             },
         }
     }
@@ -89,10 +92,10 @@ fn is_pod() -> bool {
     variable("KUBERNETES_SERVICE_HOST").is_some() && mounted(&Path::new(SERVICE_ACCOUNT).join("token")).exists()
 }
 
-fn in_cluster(with_token: bool) -> Result<Access, BuildError> {
+fn in_cluster(with_token: bool, elsewhere: &str) -> Result<Access, BuildError> {
     let missing = || {
         let why = "KUBERNETES_SERVICE_HOST is not set: this is no pod";
-        BuildError(format!("the API server is not known: {why}; elsewhere KUBECONFIG names a kubeconfig"))
+        BuildError(format!("the API server is not known: {why}; {elsewhere}"))
     };
     let host = variable("KUBERNETES_SERVICE_HOST").ok_or_else(missing)?;
     let port = variable("KUBERNETES_SERVICE_PORT_HTTPS").or_else(|| variable("KUBERNETES_SERVICE_PORT"));

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::access::{Access, Token};
 use crate::{
     components::BuildError,
+    core::{ErrorClass, Said},
     net::{
         connect::{self, Connector, Endpoint},
         encode::Payload,
@@ -58,6 +59,34 @@ pub(crate) enum ApiError {
     /// The token cannot be read.
     #[error("the token cannot be read: {0}")]
     Token(String),
+    /// It is not known where the server is, or who we are there.
+    #[error(transparent)]
+    Access(#[from] BuildError),
+}
+
+impl ApiError {
+    /// Where to look.
+    pub(crate) fn class(&self) -> ErrorClass {
+        match self {
+            Self::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, .. } => {
+                ErrorClass::Authentication
+            }
+            Self::Refused { status, .. } if status.is_server_error() => ErrorClass::Throttled,
+            Self::Refused { status: StatusCode::TOO_MANY_REQUESTS, .. } => ErrorClass::Throttled,
+            Self::Refused { .. } | Self::Expired => ErrorClass::Refused,
+            Self::Connection(_) => ErrorClass::Connection,
+            Self::Answer(_) => ErrorClass::Protocol,
+            Self::Token(_) | Self::Access(_) => ErrorClass::Local,
+        }
+    }
+
+    /// What the server answered with, if it did.
+    pub(crate) fn said(&self) -> Option<Said> {
+        match self {
+            Self::Refused { status, .. } => Some(Said::Http(*status)),
+            _ => None,
+        }
+    }
 }
 
 /// A client of one API server.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use kubewake_config::{Secret, model::ClientTls};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{access::Token, *};
 use crate::net::testing::{Backend, Reply, Speaks};
@@ -43,6 +44,7 @@ async fn heard(client: &Client, query: &Query, count: usize) -> Vec<String> {
             Event::Complete => "complete".to_owned(),
             Event::Applied(thing) => format!("+{}", thing.metadata.name),
             Event::Deleted(thing) => format!("-{}", thing.metadata.name),
+            Event::Resumed => "resumed".to_owned(),
             Event::Failed(error) => format!("failed: {error}"),
         });
         words.len() < count
@@ -140,4 +142,46 @@ fn a_kubeconfig_says_where_and_who() {
     assert_eq!(access.token, Token::Fixed(Secret::new("s3cret")));
     assert!(access.tls.ca.is_some());
     assert!(!format!("{access:?}").contains("s3cret"));
+}
+
+#[test]
+fn outside_of_a_pod_the_hint_is_one_that_helps() {
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        return;
+    }
+    for source in [AccessSource::ServiceAccount, AccessSource::Anonymous] {
+        let error = Access::find(&source).unwrap_err().to_string();
+        assert!(error.contains("auth_type: kubeConfig") && !error.contains("KUBECONFIG"), "{error}");
+    }
+}
+
+/// A server that gives each connection one of these answers, and closes it.
+async fn raw(answers: Vec<String>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    server
+}
+
+#[tokio::test]
+async fn a_watch_that_broke_off_is_resumed_and_says_so() {
+    let answer = |length: usize, body: &str| {
+        format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+    };
+    let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
+    let event = format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", thing("a", 2));
+    let server = raw(vec![answer(list.len(), list), answer(100, "\n"), answer(event.len(), &event)]).await;
+    let access = Access { server, tls: ClientTls::default(), token: Token::None, namespace: None };
+    let words = heard(&Client::new(&access).unwrap(), &Query::all("/api/v1/things"), 5).await;
+    assert!(words[2].starts_with("failed: "), "{words:?}");
+    assert_eq!(words[3..], ["resumed", "+a"]);
 }

@@ -44,6 +44,8 @@ pub(crate) enum Event<T> {
     Deleted(T),
     /// The list that began is complete: what it did not name is gone.
     Complete,
+    /// The server can be asked again, and tells of changes from where it broke off.
+    Resumed,
     /// The server could not be asked, or broke off. It will be asked again.
     Failed(ApiError),
 }
@@ -90,13 +92,15 @@ struct Marker {
 pub(crate) async fn watch<T: Object>(client: &Client, query: &Query, mut listener: impl FnMut(Event<T>) -> bool) {
     let mut pause = FIRST_PAUSE;
     let mut version: Option<String> = None;
+    let mut failed = false;
     loop {
         let began = Instant::now();
         let was_watch = version.is_some();
         let result = match &version {
             None => list(client, query, &mut listener).await,
-            Some(since) => follow(client, query, since.clone(), &mut listener).await,
+            Some(since) => follow(client, query, (since.clone(), failed), &mut listener).await,
         };
+        failed = result.is_err();
         match result {
             Ok(Some(next)) => {
                 version = Some(next);
@@ -162,7 +166,7 @@ async fn list<T: Object>(
 async fn follow<T: Object>(
     client: &Client,
     query: &Query,
-    mut version: String,
+    (mut version, resumed): (String, bool),
     listener: &mut impl FnMut(Event<T>) -> bool,
 ) -> Result<Option<String>, Ended> {
     let seconds = query.duration.as_secs().max(1).to_string();
@@ -173,6 +177,9 @@ async fn follow<T: Object>(
         ("resourceVersion", &version),
     ];
     let mut body = client.open(&query.path(&asked), query.accept(false)).await?;
+    if resumed && !listener(Event::Resumed) {
+        return Ok(None);
+    }
     let mut buffer: Vec<u8> = Vec::new();
     loop {
         let ended = |what: String, version: &String| {

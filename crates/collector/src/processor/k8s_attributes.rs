@@ -25,7 +25,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use kubewake_config::model::{Field, KubernetesAttributes, KubernetesSource as Source, Owner};
+use kubewake_config::{
+    ComponentId,
+    model::{Field, KubernetesAttributes, KubernetesSource as Source, Owner},
+};
 use kubewake_otlp::{
     Edit, Editor, Edits, Signal, Value, rewrite,
     view::{self, AnyValue, Resource},
@@ -56,6 +59,7 @@ pub fn check(settings: &KubernetesAttributes) -> Result<(), BuildError> {
 
 /// The processor in one pipeline.
 pub struct Enricher {
+    id: ComponentId,
     mapping: Arc<Mapping>,
     shared: Shared,
     stats: Arc<ClusterStats>,
@@ -66,20 +70,21 @@ pub struct Enricher {
 impl Enricher {
     /// A step that leads nowhere yet.
     pub fn new(
+        id: &ComponentId,
         signal: Signal,
         settings: &KubernetesAttributes,
         shared: &Shared,
         counters: (Arc<ProcessorStats>, Arc<ClusterStats>),
     ) -> Arc<Self> {
         let (steps, stats) = counters;
-        let (mapper, gate) = mapper(settings, shared, &stats);
+        let (mapper, gate) = mapper(id, settings, shared, &stats);
         let mapping = Mapping::new(signal, mapper, steps);
-        Arc::new(Self { mapping, shared: shared.clone(), stats, gate: ArcSwap::from_pointee(gate) })
+        Arc::new(Self { id: id.clone(), mapping, shared: shared.clone(), stats, gate: ArcSwap::from_pointee(gate) })
     }
 
     /// Puts new settings in force.
     pub fn reconfigure(&self, settings: &KubernetesAttributes) {
-        let (mapper, gate) = mapper(settings, &self.shared, &self.stats);
+        let (mapper, gate) = mapper(&self.id, settings, &self.shared, &self.stats);
         self.mapping.reconfigure(mapper);
         self.gate.store(Arc::new(gate));
     }
@@ -88,21 +93,33 @@ impl Enricher {
     fn waits(&self) -> Option<(Instant, Arc<Cluster>)> {
         let gate = self.gate.load();
         let (until, cluster) = gate.as_ref().as_ref()?;
-        if *cluster.ready().borrow() || Instant::now() >= *until {
-            self.gate.store(Arc::new(None));
-            return None;
+        let ready = *cluster.ready().borrow();
+        if !ready && Instant::now() < *until {
+            return Some((*until, cluster.clone()));
         }
-        Some((*until, cluster.clone()))
+        if self.gate.swap(Arc::new(None)).is_some() && !ready {
+            tracing::warn!(processor = %self.id,
+                "the metadata of the cluster is still not there after wait_for_metadata_timeout; data goes on without it");
+        }
+        None
     }
 }
 
 type Gate = Option<(Instant, Arc<Cluster>)>;
 
-fn mapper(settings: &KubernetesAttributes, shared: &Shared, stats: &Arc<ClusterStats>) -> (Box<dyn Mapper>, Gate) {
+fn mapper(
+    id: &ComponentId,
+    settings: &KubernetesAttributes,
+    shared: &Shared,
+    stats: &Arc<ClusterStats>,
+) -> (Box<dyn Mapper>, Gate) {
     let cluster = (!settings.passthrough).then(|| {
         let same = |cluster: &Cluster| cluster.rules.settings == *settings;
-        shared.get_or_make(same, || Cluster::start(settings, stats.clone()))
+        shared.get_or_make(same, || Cluster::start(settings, stats.clone(), id))
     });
+    if let Some(cluster) = &cluster {
+        stats.looks_by(&cluster.view);
+    }
     let gate = settings.wait.zip(cluster.clone()).map(|(wait, cluster)| (Instant::now() + wait, cluster));
     let enrich = Enrich { settings: settings.clone(), cluster, stats: stats.clone() };
     (Box::new(enrich), gate)

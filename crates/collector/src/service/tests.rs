@@ -109,3 +109,25 @@ async fn after_the_end_a_reload_starts_nothing() {
     service.stop().await;
     assert!(service.reload().await.is_err());
 }
+
+#[tokio::test]
+async fn a_change_that_was_loaded_on_request_is_not_loaded_again() {
+    let folder = folder();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, document("")).unwrap();
+    let service = start(&path).await;
+    fs::write(&path, document(", max_request_body_size: 10")).unwrap();
+    service.reload().await.unwrap();
+    service.take_up_change().await.unwrap();
+    assert_eq!(revisions(&service), (2, 0));
+    service.reload().await.unwrap();
+    assert_eq!(revisions(&service), (3, 0), "who asks for it gets it");
+    fs::write(&path, document(", max_request_body_size: 20")).unwrap();
+    service.take_up_change().await.unwrap();
+    assert_eq!(revisions(&service), (4, 0));
+    fs::write(&path, document(", no_such_field: 1")).unwrap();
+    service.reload().await.unwrap_err();
+    fs::write(&path, document(", max_request_body_size: 20")).unwrap();
+    service.take_up_change().await.unwrap();
+    assert!(service.telemetry().running().refused.is_none(), "a refusal is not in force any more");
+}

@@ -34,7 +34,7 @@ pub(super) struct Watcher {
 }
 
 /// A print of each file's content; `None` for one that cannot be read.
-type Prints = BTreeMap<PathBuf, Option<u64>>;
+pub(super) type Prints = BTreeMap<PathBuf, Option<u64>>;
 
 impl Watcher {
     /// Watches from the state in which `document` is now: make it before you read the document.
@@ -102,7 +102,7 @@ fn concerns(event: &notify::Result<notify::Event>, names: &BTreeSet<OsString>) -
     !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(ours))
 }
 
-fn prints(files: &BTreeSet<PathBuf>) -> Prints {
+pub(super) fn prints(files: &BTreeSet<PathBuf>) -> Prints {
     files.iter().map(|file| (file.clone(), print(file))).collect()
 }
 

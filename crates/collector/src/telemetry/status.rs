@@ -22,7 +22,7 @@ pub use self::{
     diagnosis::Diagnosis,
 };
 use super::{Process, rfc3339};
-use crate::core::{Destination, Registry, TailStats};
+use crate::core::{Destination, Look, Registry, TailStats};
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,9 @@ pub struct Status {
     /// By processor id, where there is a tail sampler.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub samplers: BTreeMap<String, SamplerStatus>,
+    /// By processor id, where there is one that looks at a cluster.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub clusters: BTreeMap<String, ClusterStatus>,
 }
 
 /// How a tail sampler is doing.
@@ -124,6 +127,23 @@ pub enum SamplerState {
     Ok,
     /// Memory is short: new traces are kept or dropped at random, at once.
     Overloaded,
+}
+
+/// How a processor gets on with the cluster that it looks at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterStatus {
+    /// `connecting`, `synced` or `failing`.
+    pub state: &'static str,
+    /// Since when.
+    pub since: Option<Past>,
+    /// Pods that are known.
+    pub pods: u64,
+    /// The class of the last error; `none` so far.
+    pub last_error: &'static str,
+    /// What the API server said in it, as `http:403`, if it answered.
+    pub last_error_code: Option<String>,
+    /// When that was.
+    pub last_failure: Option<Past>,
 }
 
 /// The document in force.
@@ -198,6 +218,11 @@ pub fn build(
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
         samplers: registry.samplers().iter().map(|(id, stats)| (id.to_string(), SamplerStatus::of(stats))).collect(),
+        clusters: registry
+            .clusters()
+            .iter()
+            .filter_map(|(id, stats)| Some((id.to_string(), ClusterStatus::of(&stats.look()?, clock))))
+            .collect(),
     }
 }
 
@@ -209,6 +234,19 @@ impl SamplerStatus {
             traces: stats.traces.load(Ordering::Relaxed),
             waiting_bytes: stats.waiting_bytes.load(Ordering::Relaxed),
             overloads: stats.overloads.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl ClusterStatus {
+    fn of(look: &Look, clock: Clock) -> Self {
+        Self {
+            state: look.state.name(),
+            since: clock.past(Some(look.since)),
+            pods: look.pods,
+            last_error: look.last_error.name(),
+            last_error_code: look.last_said.map(|said| said.to_string()),
+            last_failure: clock.past(look.last_failure),
         }
     }
 }

@@ -2,7 +2,13 @@
 
 use kubewake_otlp::When;
 
-use super::{cursor::Cursor, fields::Fields, matching, report::Report, scalar, value};
+use super::{
+    cursor::Cursor,
+    fields::Fields,
+    matching,
+    report::{ContextUse, Report},
+    scalar, value,
+};
 use crate::model::{Action, Attributes, Context, ConvertedType, Keys, Processor, Resource, Source};
 
 /// `attributes`
@@ -122,7 +128,12 @@ fn set(fields: &mut Fields<'_, '_>, key: Option<String>, when: When) -> Option<A
     let from = match (value, attribute, context) {
         (Some(value), ..) => Source::Value(value),
         (_, Some(name), _) => Source::Attribute(name),
-        (.., Some(name)) => Source::Context(self::context(&name)),
+        (.., Some(name)) => {
+            let (context, place) = (self::context(&name), fields.place("from_context"));
+            let (path, span) = (place.path().to_owned(), place.span());
+            fields.report.uses_context(ContextUse { context: context.clone(), path, span });
+            Source::Context(context)
+        }
         _ => Source::Nothing,
     };
     if from == Source::Nothing && default.is_none() {

@@ -24,8 +24,26 @@ pub(crate) fn redaction(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
         summary: fields.get_or("summary", Summary::Silent, |at, report| scalar::keyword(at, report, &SUMMARIES)),
     };
     fields.unsupported(&["url_sanitizer", "db_sanitizer"]);
+    if !fields.any_failed() {
+        doubt(&fields, &redaction);
+    }
     fields.finish();
     Some(Processor::Redaction(Box::new(redaction)))
+}
+
+/// Says what whoever wrote the settings may not expect of them.
+fn doubt(fields: &Fields<'_, '_>, redaction: &Redaction) {
+    let masks = !redaction.blocked_key_patterns.is_empty() || !redaction.blocked_values.is_empty();
+    let (message, help) = match redaction.allow_all_keys {
+        true if masks => return,
+        true => ("nothing is redacted", "say what to mask in `blocked_values` or `blocked_key_patterns`"),
+        false if redaction.allowed_keys != Texts::strict(Vec::new()) => return,
+        false => (
+            "every attribute is removed: no key is allowed",
+            "name those that may stay in `allowed_keys`, or set `allow_all_keys: true`",
+        ),
+    };
+    fields.report.warning(&fields.at, message, Some(help.into()));
 }
 
 fn keys(fields: &mut Fields<'_, '_>, name: &'static str) -> Texts {

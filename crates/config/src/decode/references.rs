@@ -6,6 +6,7 @@ use kubewake_otlp::Signal;
 
 use super::{
     component::Section,
+    context,
     pipeline::{Reference, Wiring},
     report::{AuthUse, Report, Side, finding},
     suggest,
@@ -58,10 +59,14 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
     for auth in report.take_auth() {
         authenticator(report, &auth, parts.extensions, &used.extensions);
     }
-    unused(report, "receiver", &parts.receivers.declared, &used.receivers);
-    unused(report, "processor", &parts.processors.declared, &used.processors);
-    unused(report, "exporter", &parts.exporters.declared, &used.exporters);
-    unused(report, "extension", &parts.extensions.declared, &used.extensions);
+    context::check(parts, report);
+    // What uses a component may be what could not be read.
+    if !report.error_within(0, "service") {
+        unused(report, "receiver", parts.receivers, &used.receivers);
+        unused(report, "processor", parts.processors, &used.processors);
+        unused(report, "exporter", parts.exporters, &used.exporters);
+        unused(report, "extension", parts.extensions, &used.extensions);
+    }
 }
 
 #[derive(Default)]
@@ -191,8 +196,10 @@ fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension
     }
 }
 
-fn unused(report: &Report, noun: &str, declared: &BTreeMap<ComponentId, Span>, used: &BTreeSet<ComponentId>) {
-    for (id, span) in declared.iter().filter(|(id, _)| !used.contains(id)) {
+/// Components that nothing uses. Of one that could not be read enough was said.
+fn unused<T>(report: &Report, noun: &str, section: &Section<T>, used: &BTreeSet<ComponentId>) {
+    let read = section.declared.iter().filter(|(id, _)| section.components.contains_key(id));
+    for (id, span) in read.filter(|(id, _)| !used.contains(id)) {
         let message = match noun {
             "extension" => format!("the extension `{id}` is not listed in `service::extensions` and does not run"),
             noun => format!("the {noun} `{id}` is in no pipeline and does not run"),

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use super::{cursor::Cursor, suggest};
 use crate::{
     ComponentId,
+    model::Context,
     problem::{Finding, label_span},
     yaml::{Entry, Span, Value},
 };
@@ -24,6 +25,14 @@ pub(crate) struct AuthUse {
     pub(crate) span: Span,
 }
 
+/// A place that takes a value from the context of requests; whether these have it is known only when the whole document was
+/// read.
+pub(crate) struct ContextUse {
+    pub(crate) context: Context,
+    pub(crate) path: String,
+    pub(crate) span: Span,
+}
+
 /// Everything that was found so far. Reading only ever adds to it, so it is shared by reference.
 #[derive(Default)]
 pub(crate) struct Report {
@@ -32,6 +41,7 @@ pub(crate) struct Report {
     /// How many errors there were that are not kept.
     more: Cell<usize>,
     auth: RefCell<Vec<AuthUse>>,
+    contexts: RefCell<Vec<ContextUse>>,
     public: RefCell<Vec<Span>>,
 }
 
@@ -101,6 +111,16 @@ impl Report {
     /// The references that were remembered.
     pub(crate) fn take_auth(&self) -> Vec<AuthUse> {
         self.auth.take()
+    }
+
+    /// Remembers a value from the context.
+    pub(crate) fn uses_context(&self, context: ContextUse) {
+        self.contexts.borrow_mut().push(context);
+    }
+
+    /// The values from the context that were remembered.
+    pub(crate) fn take_contexts(&self) -> Vec<ContextUse> {
+        self.contexts.take()
     }
 
     /// Help for an unknown word; see [`suggest::help`]. None once nobody would see it, since it takes a while to find.

@@ -42,8 +42,8 @@ pub(super) fn problem(problem: &Problem, f: &mut fmt::Formatter<'_>) -> fmt::Res
         Some(file) => write!(f, "{file}:{}", problem.position)?,
         None => write!(f, "{}", problem.position)?,
     }
-    if !problem.path.is_empty() {
-        write!(f, " {}", problem.path)?;
+    if !problem.place.is_empty() {
+        write!(f, " {}", problem.place)?;
     }
     if !problem.snippet.text.is_empty() {
         let Snippet { text, indent, width } = &problem.snippet;

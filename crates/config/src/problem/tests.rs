@@ -19,8 +19,9 @@ fn public(text: &str) -> Vec<Span> {
 }
 
 fn shown(text: &str, line: usize, column: usize, width: usize) -> String {
-    let masked = match yaml::parse(text, &mut Vec::new()) {
-        Some(tree) => Masked::new(text, &tree, &public(text)),
+    let tree = yaml::parse(text, &mut Vec::new());
+    let masked = match &tree {
+        Some(tree) => Masked::new(text, tree, &public(text)),
         None => Masked::unread(text),
     };
     let span = Span { line, column, width, last_line: line };
@@ -98,4 +99,31 @@ fn a_long_line_is_cut_around_the_caret() {
     let lines: Vec<&str> = message.lines().collect();
     let caret = lines[4].find('^').unwrap();
     assert_eq!(lines[3].as_bytes()[caret], b'X');
+}
+
+#[test]
+fn a_masked_line_keeps_its_shape() {
+    for (text, shown_as) in [
+        (
+            "{token: abc, secret: {x: [1, 'two'], y: z}, colour: red}",
+            "{token: ***, ***: {***: [***, '***'], ***: ***}, colour: red}",
+        ),
+        ("\"a: b\": {endpoint: host}", "\"a: ***\": {***: ***}"),
+        ("- [one, two]  # a remark", "- [***, ***]  ***"),
+    ] {
+        let message = shown(text, 1, 1, 1);
+        assert!(message.contains(&format!("1 | {shown_as}\n")), "{message}");
+    }
+}
+
+#[test]
+fn an_item_of_a_list_is_named_if_its_name_may_be_shown() {
+    let text = "policies:\n- {name: red, type: x}\n- {name: s3cret}\nactions:\n- {action: wrong, key: X}\n";
+    let tree = yaml::parse(text, &mut Vec::new()).unwrap();
+    let masked = Masked::new(text, &tree, &public(text));
+    assert_eq!(masked.place("policies::0::type"), "policies::0 (red)::type");
+    assert_eq!(masked.place("policies::1"), "policies::1");
+    assert_eq!(masked.place("actions::0::key"), "actions::0 (wrong X)::key");
+    assert_eq!(masked.place("policies::7::absent"), "policies::7::absent");
+    assert_eq!(masked.place(""), "");
 }

@@ -23,20 +23,27 @@ pub(crate) struct Shape {
 const MILLISECOND: u64 = 1_000_000;
 
 impl Shape {
-    /// The request's bytes with empty slots.
-    pub(crate) fn encode(&self) -> (Vec<u8>, Vec<Slot>) {
+    /// How many of its records are errors, of the request with this number. Where the share makes no whole number, some requests
+    /// have one more than others, so that it is right in the long run.
+    pub(crate) fn errors(&self, request: u64) -> u64 {
+        let until = |requests: u64| (requests as f64 * self.items as f64 * self.error_share).round() as u64;
+        until(request + 1).saturating_sub(until(request)).min(self.items)
+    }
+
+    /// The bytes of a request with so many errors, with empty slots.
+    pub(crate) fn encode(&self, errors: u64) -> (Vec<u8>, Vec<Slot>) {
         let scope = Message::default().text(1, "kubewake.load").text(2, "1.0.0");
         let records = Message::default().message(1, scope);
         let records = match self.signal {
-            Signal::Traces => records.each(0..self.items, |scope, i| scope.message(2, self.span(i))),
-            Signal::Logs => records.each(0..self.items, |scope, i| scope.message(2, self.log_record(i))),
+            Signal::Traces => records.each(0..self.items, |scope, i| scope.message(2, self.span(i, errors))),
+            Signal::Logs => records.each(0..self.items, |scope, i| scope.message(2, self.log_record(i, errors))),
             Signal::Metrics => records.message(2, self.metric()),
         };
         let resource = Message::default().message(1, resource()).message(2, records);
         Message::default().message(1, resource).finish()
     }
 
-    fn span(&self, i: u64) -> Message {
+    fn span(&self, i: u64, errors: u64) -> Message {
         let root = self.first_of_trace(self.trace_of(i));
         let span = Message::default().slot(1, Fill::Trace(self.trace_of(i))).slot(2, Fill::Item(i));
         let span = if i == root { span } else { span.slot(4, Fill::Item(root)) };
@@ -46,14 +53,14 @@ impl Shape {
             .slot(7, Fill::Time(0))
             .slot(8, Fill::Time((1 + i % 50) * MILLISECOND));
         let span = self.with_attributes(span, 9, i);
-        if self.is_error(i) {
+        if self.is_error(i, errors) {
             return span.message(15, Message::default().text(2, "upstream connect error").varint(3, 2));
         }
         span
     }
 
-    fn log_record(&self, i: u64) -> Message {
-        let (number, text) = if self.is_error(i) { (17, "ERROR") } else { (9, "INFO") };
+    fn log_record(&self, i: u64, errors: u64) -> Message {
+        let (number, text) = if self.is_error(i, errors) { (17, "ERROR") } else { (9, "INFO") };
         let record = Message::default()
             .slot(1, Fill::Time(0))
             .varint(2, number)
@@ -93,8 +100,8 @@ impl Shape {
     }
 
     /// Errors are spread evenly: the running total steps up at this record.
-    fn is_error(&self, i: u64) -> bool {
-        ((i + 1) as f64 * self.error_share).floor() > (i as f64 * self.error_share).floor()
+    fn is_error(&self, i: u64, errors: u64) -> bool {
+        (i + 1) * errors / self.items > i * errors / self.items
     }
 }
 
@@ -137,4 +144,33 @@ fn string(value: &str) -> Message {
 
 fn integer(value: u64) -> Message {
     Message::default().varint(3, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(items: u64, error_share: f64) -> Shape {
+        Shape { signal: Signal::Traces, items, traces: 1, attributes: 0, error_share }
+    }
+
+    #[test]
+    fn the_share_of_errors_is_right_in_the_long_run_however_small() {
+        for (items, share) in [(10, 0.01), (100, 0.001), (7, 0.5), (1, 0.3), (20, 0.25), (10, 0.0), (10, 1.0)] {
+            let shape = shape(items, share);
+            let counts: Vec<u64> = (0..10_000).map(|request| shape.errors(request)).collect();
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(most - least <= 1, "{items} {share}: {least} to {most}");
+            let expected = 10_000.0 * items as f64 * share;
+            assert!((counts.iter().sum::<u64>() as f64 - expected).abs() <= 1.0, "{items} {share}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_as_many_errors_as_it_is_to() {
+        let shape = shape(10, 0.0);
+        for errors in 0..=10 {
+            assert_eq!((0..10).filter(|i| shape.is_error(*i, errors)).count() as u64, errors);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A request that is made once and filled many times.
+//! Requests that are made once and filled many times.
 
 use std::io::Write;
 
@@ -33,10 +33,38 @@ pub(crate) struct Template {
     format: Format,
 }
 
-impl Template {
-    /// Makes the request that all others are copies of.
+/// The requests of a run. They differ by one error at most.
+#[derive(Debug)]
+pub(crate) struct Templates {
+    fewer: Template,
+    more: Template,
+    /// How many errors the one with fewer has.
+    least: u64,
+}
+
+impl Templates {
+    /// Makes the requests that all others are copies of.
     pub(crate) fn new(shape: &Shape, format: Format) -> Self {
-        let (message, slots) = shape.encode();
+        let least = (shape.items as f64 * shape.error_share).floor() as u64;
+        let more = Template::new(shape, (least + 1).min(shape.items), format);
+        Self { fewer: Template::new(shape, least, format), more, least }
+    }
+
+    /// The one that the request with this number is a copy of.
+    pub(crate) fn of(&self, shape: &Shape, request: u64) -> &Template {
+        if shape.errors(request) > self.least { &self.more } else { &self.fewer }
+    }
+
+    /// How many bytes of OTLP a request has, at least.
+    pub(crate) fn message_len(&self) -> usize {
+        self.fewer.message_len()
+    }
+}
+
+impl Template {
+    /// Makes the request that all others with so many errors are copies of.
+    pub(crate) fn new(shape: &Shape, errors: u64, format: Format) -> Self {
+        let (message, slots) = shape.encode(errors);
         let mut bytes = Vec::new();
         if format.grpc && !format.gzip {
             bytes.extend_from_slice(&prefix(false, message.len()));

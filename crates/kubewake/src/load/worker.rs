@@ -19,7 +19,7 @@ use super::{
     pace::Schedule,
     report::Tally,
     shape::Shape,
-    template::Template,
+    template::Templates,
 };
 
 /// A sender that cannot connect waits this long, so that it does not spin.
@@ -38,8 +38,8 @@ pub(crate) struct Run {
     pub shape: Shape,
     /// In how many requests in a row the same traces come.
     pub spread: u64,
-    /// The request to copy.
-    pub template: Template,
+    /// The requests to copy.
+    pub templates: Templates,
     /// When to send.
     pub schedule: Schedule,
     /// Whether a refused request is sent again, and for how long after the run's end.
@@ -52,7 +52,7 @@ pub(crate) struct Run {
 pub(crate) async fn work(run: Arc<Run>, mut client: Client) -> (Tally, Client) {
     let mut tally = Tally::default();
     while let Some(number) = run.schedule.next().await {
-        match run.template.fill(&run.values(number)) {
+        match run.templates.of(&run.shape, number).fill(&run.values(number)) {
             Ok(body) => run.deliver(&mut client, number, body, &mut tally).await,
             Err(_) => tally.failed += 1,
         }

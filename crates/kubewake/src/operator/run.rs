@@ -21,6 +21,7 @@ use kubewake_trail::{
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::oneshot,
 };
 
 use crate::{client, logging};
@@ -83,13 +84,20 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let mut admission = args.admission(&client).await?;
     let (listener, metrics) = (bind(args.listen).await?, Arc::new(Metrics::default()));
     let (address, page) = (listener.local_addr()?, page(&metrics, admission.as_ref()));
-    let health = health::serve(listener, page, stop.clone());
+    let (done, over) = oneshot::channel::<()>();
+    let health = health::serve(listener, page, async { drop(over.await) });
     let operator = Operator { client, trail, options: args.options(), terms: args.terms(), metrics };
     println!("ready operator on {address}");
 
     let delay = Duration::from_secs(admission.as_ref().map_or(0, |_| args.shutdown_delay_seconds));
     let work = async {
-        let ended = tokio::join!(operator.run(stop), health);
+        // Whichever way it ends, nothing is left to be said.
+        let operate = async {
+            let ended = operator.run(stop).await;
+            drop(done);
+            ended
+        };
+        let ended = tokio::join!(operate, health);
         tokio::time::sleep(delay).await;
         ended
     };

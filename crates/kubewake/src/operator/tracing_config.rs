@@ -54,7 +54,9 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
 fn endpoint(service: &Service) -> anyhow::Result<SocketAddr> {
     let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     let Ok(address) = address.parse::<IpAddr>() else {
-        bail!("Service {SERVICE} has no address of its own (clusterIP {address:?}), and no other can be given to a kube-apiserver")
+        bail!(
+            "Service {SERVICE} has no address of its own (clusterIP {address:?}), and no other can be given to a kube-apiserver"
+        )
     };
     Ok(SocketAddr::new(address, PORT))
 }
@@ -102,7 +104,9 @@ mod tests {
             "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n\
              endpoint: \"10.96.3.4:4317\"\nsamplingRatePerMillion: 10000\n"
         );
-        for (minor, version) in [("34", "/v1\n"), ("33+", "/v1beta1\n"), ("27", "/v1beta1\n"), ("26", "/v1alpha1\n"), ("", "/v1\n")] {
+        for (minor, version) in
+            [("34", "/v1\n"), ("33+", "/v1beta1\n"), ("27", "/v1beta1\n"), ("26", "/v1alpha1\n"), ("", "/v1\n")]
+        {
             assert!(document(at, minor, 1).contains(version), "{minor}");
         }
     }

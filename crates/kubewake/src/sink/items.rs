@@ -94,7 +94,7 @@ mod tests {
             let shape = Shape { signal, items: 7, traces: 3, attributes: 12, error_share: 0.5 };
             let values =
                 Values { seed: Seed::new(42), first_trace: 300, first_item: 700, now: 1_700_000_000_000_000_000 };
-            let template = Template::new(&shape, Format { grpc: false, gzip: false });
+            let template = Template::new(&shape, 3, Format { grpc: false, gzip: false });
             let request = template.fill(&values).unwrap();
             assert_eq!(kubewake_otlp::scan(signal, &request).unwrap().items, 7, "{signal}");
 

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
-    Pipeline, Problem, Settings, validate_spec,
+    Pipeline, Problem, Settings,
     v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TracePipeline},
+    validate_spec,
 };
 use kubewake_trail::webhook::review::Review;
 use serde::de::DeserializeOwned;

@@ -30,7 +30,8 @@ fn contains_at(key: &str, live: &Value, desired: &Value) -> bool {
             desired.iter().all(|value| live.iter().any(|live| contains_at("", live, value)))
         }
         (Value::Array(live), Value::Array(desired)) => {
-            live.len() == desired.len() && live.iter().zip(desired).all(|(live, desired)| contains_at("", live, desired))
+            live.len() == desired.len()
+                && live.iter().zip(desired).all(|(live, desired)| contains_at("", live, desired))
         }
         (Value::Null, desired) => is_empty(desired),
         (Value::String(live), Value::String(desired)) if live != desired => {

@@ -43,10 +43,13 @@ fn what_is_replaced_keeps_what_others_noted_on_it() {
         "metadata": {"annotations": {"theirs": "1"}, "ownerReferences": [{"uid": "old"}]},
         "data": {"old": "1"},
     });
-    overlay(&mut base, &json!({
-        "metadata": {"annotations": {"ours": "2"}, "ownerReferences": [{"uid": "new"}]},
-        "data": {"new": "2"},
-    }));
+    overlay(
+        &mut base,
+        &json!({
+            "metadata": {"annotations": {"ours": "2"}, "ownerReferences": [{"uid": "new"}]},
+            "data": {"new": "2"},
+        }),
+    );
     let expected = json!({
         "metadata": {"annotations": {"theirs": "1", "ours": "2"}, "ownerReferences": [{"uid": "new"}]},
         "data": {"new": "2"},

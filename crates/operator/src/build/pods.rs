@@ -1,6 +1,9 @@
 //! The workloads, and what their pods look like.
 
-use kubewake_api::{Layer, render::{POD_IP, SECRETS_DIRECTORY}};
+use kubewake_api::{
+    Layer,
+    render::{POD_IP, SECRETS_DIRECTORY},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -116,10 +119,7 @@ impl Pod {
     fn container(&self, image: &str) -> Value {
         let ports = self.ports.iter().chain(&[METRICS, HEALTH]);
         let ports = ports.map(|port| json!({"name": port.name, "containerPort": port.number, "protocol": "TCP"}));
-        let probe = |path: &str| json!({"httpGet": {"path": path, "port": HEALTH.name}});
-        let mut startup = probe("/readyz");
-        startup["periodSeconds"] = json!(1);
-        startup["failureThreshold"] = json!(60);
+        let at = |path: &str| json!({"path": path, "port": HEALTH.name});
         json!({
             "name": "collector",
             "image": image,
@@ -132,9 +132,9 @@ impl Pod {
             ],
             "ports": ports.collect::<Vec<_>>(),
             "resources": {"requests": self.amounts.requests, "limits": self.amounts.limits},
-            "startupProbe": startup,
-            "livenessProbe": probe("/livez"),
-            "readinessProbe": probe("/readyz"),
+            "startupProbe": {"httpGet": at("/readyz"), "periodSeconds": 1, "failureThreshold": 60},
+            "livenessProbe": {"httpGet": at("/livez")},
+            "readinessProbe": {"httpGet": at("/readyz")},
             "lifecycle": {"preStop": {"sleep": {"seconds": LINGER_SECONDS}}},
             "securityContext": {
                 "allowPrivilegeEscalation": false,

@@ -63,7 +63,8 @@ fn cases() -> Vec<(&'static str, Surroundings, Layer)> {
         let layer = kubewake_api::render(&[pipeline], &around.settings);
         (around, layer)
     };
-    let tail = json!({"sampling": {"tail": {"policies": [{"name": "errors", "statusCode": {"statusCodes": ["ERROR"]}}]}}});
+    let tail =
+        json!({"sampling": {"tail": {"policies": [{"name": "errors", "statusCode": {"statusCodes": ["ERROR"]}}]}}});
     let all = json!({
         "replicas": {"min": 3, "max": 5}, "scaling": {"cpuUtilization": 60},
         "resources": {"requests": {"cpu": "0.5"}, "limits": {"memory": "1024Mi"}},
@@ -153,7 +154,12 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
             let answer = api.patch(&desired.name, &strict, &Patch::Apply(&desired.value)).await;
             answer.unwrap_or_else(|error| panic!("{name}: {:?} {}: {error}", desired.kind, desired.name));
             assert!(applier.apply(&desired).await.unwrap(), "{name}: {:?} is new or changed", desired.kind);
-            assert!(!applier.apply(&desired).await.unwrap(), "{name}: {:?} {} is as it should be", desired.kind, desired.name);
+            assert!(
+                !applier.apply(&desired).await.unwrap(),
+                "{name}: {:?} {} is as it should be",
+                desired.kind,
+                desired.name
+            );
         }
         for desired in all(&around, &layer) {
             applier.delete(desired.kind, &desired.name).await.unwrap();

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{ByteString, api::core::v1::{ConfigMap, Secret}};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+};
 use kubewake_api::{Document, Layer};
 use serde_json::json;
 

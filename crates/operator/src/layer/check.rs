@@ -11,28 +11,52 @@ use kubewake_config::{Errors, load};
 use super::Error;
 use crate::desk::Id;
 
-/// The documents, and the pipelines that are in them; nothing, if there are none.
-pub(super) fn render(
-    mut valid: BTreeMap<Id, Arc<Valid>>,
-    settings: &Settings,
-    refused: &mut BTreeMap<Id, String>,
-) -> Result<Option<(Layer, BTreeMap<Id, Arc<Valid>>)>, Error> {
-    while !valid.is_empty() {
-        let pipelines: Vec<Valid> = valid.values().map(|valid| (**valid).clone()).collect();
-        let layer = kubewake_api::render(&pipelines, settings);
-        let Err(errors) = accepted(&layer) else { return Ok(Some((layer, valid))) };
-        let guilty: Vec<(Id, String)> =
-            valid.iter().filter_map(|(id, valid)| Some((id.clone(), blame(valid, &errors)?))).collect();
-        if guilty.is_empty() {
-            return Err(Error::Refused(first(&errors)));
-        }
-        for (id, why) in guilty {
-            tracing::error!(pipeline = %id, why, "the collector would refuse this pipeline, and it is left out");
-            valid.remove(&id);
-            refused.insert(id, why);
+/// What was rendered, and of what.
+pub(super) struct Rendered {
+    asked: BTreeMap<Id, Arc<Valid>>,
+    settings: Settings,
+    /// The documents; none, if there is nothing to render.
+    pub(super) layer: Layer,
+    /// The pipelines that are in them.
+    pub(super) valid: BTreeMap<Id, Arc<Valid>>,
+    /// Those that are not there as they ask for, and why.
+    pub(super) refused: BTreeMap<Id, String>,
+}
+
+impl Rendered {
+    /// Renders these pipelines. A pipeline that is refused goes on as it was before, if it was.
+    pub(super) fn new(
+        asked: BTreeMap<Id, Arc<Valid>>,
+        settings: Settings,
+        before: Option<&Self>,
+    ) -> Result<Self, Error> {
+        let (mut valid, mut refused) = (asked.clone(), BTreeMap::new());
+        loop {
+            let pipelines: Vec<Valid> = valid.values().map(|valid| (**valid).clone()).collect();
+            let layer = kubewake_api::render(&pipelines, &settings);
+            let Err(errors) = accepted(&layer) else { return Ok(Self { asked, settings, layer, valid, refused }) };
+            let guilty: Vec<(Id, String)> =
+                valid.iter().filter_map(|(id, valid)| Some((id.clone(), blame(valid, &errors)?))).collect();
+            if guilty.is_empty() {
+                return Err(Error::Refused(first(&errors)));
+            }
+            for (id, why) in guilty {
+                tracing::error!(pipeline = %id, why, "the collector would refuse this pipeline as it is");
+                // Twice refused is left out.
+                let last = before.and_then(|before| before.valid.get(&id)).filter(|_| !refused.contains_key(&id));
+                match last {
+                    Some(last) => _ = valid.insert(id.clone(), Arc::clone(last)),
+                    None => _ = valid.remove(&id),
+                }
+                refused.insert(id, why);
+            }
         }
     }
-    Ok(None)
+
+    /// Whether this is what would be rendered of these.
+    pub(super) fn is_of(&self, asked: &BTreeMap<Id, Arc<Valid>>, settings: &Settings) -> bool {
+        self.settings == *settings && self.asked == *asked
+    }
 }
 
 fn accepted(layer: &Layer) -> Result<(), Errors> {

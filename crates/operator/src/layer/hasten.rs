@@ -3,11 +3,11 @@
 //! A kubelet looks at a pod's volumes when it syncs the pod, which is once a minute or so, and at once when the pod changes. So pods are told
 //! which documents they are about to get, in an annotation.
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
-use k8s_openapi::api::core::v1::Pod;
 use kubewake_api::Layer;
 use serde_json::json;
 

@@ -102,7 +102,8 @@ async fn of_many_who_come_at_once_as_many_as_there_are_slots_get_one() {
     for slots in [1, 3] {
         let world = World::new().await;
         let watch = world.watch(slots).await;
-        let pipelines = future::join_all((0..10).map(|n| format!("p{n}")).map(async |name| world.pipeline(&name).await)).await;
+        let pipelines =
+            future::join_all((0..10).map(|n| format!("p{n}")).map(async |name| world.pipeline(&name).await)).await;
         let taken = future::join_all(pipelines.iter().map(async |pipeline| take(&world, pipeline, slots).await)).await;
         assert_eq!(taken.iter().filter(|slot| **slot == Slot::Held).count(), slots);
         for (pipeline, slot) in pipelines.iter().zip(taken) {

@@ -39,7 +39,8 @@ async fn what_a_reference_names_is_followed_as_it_comes_changes_and_goes() {
     let sources = Sources::new(client.clone(), bell.clone());
     let mut strokes = std::pin::pin!(bell.strokes());
     let mut rings = async || timeout(Duration::from_secs(60), strokes.next()).await.expect("the bell rings");
-    let (token, other) = (reference(ReferenceKind::Secret, "backend", "token"), reference(ReferenceKind::Secret, "backend", "other"));
+    let (token, other) =
+        (reference(ReferenceKind::Secret, "backend", "token"), reference(ReferenceKind::Secret, "backend", "other"));
     let all = BTreeSet::from([token.clone(), other.clone()]);
 
     let resolved = sources.resolve(&all).await;

@@ -48,7 +48,10 @@ async fn a_secret_that_comes_changes_and_goes() {
     operator.stop().await;
 
     let operator = world.operator();
-    until("the new operator has looked", async || (operator.figure("kubewake_operator_layer_runs_total") >= 1.0).then_some(())).await;
+    until("the new operator has looked", async || {
+        (operator.figure("kubewake_operator_layer_runs_total") >= 1.0).then_some(())
+    })
+    .await;
     let (third, same) = world.document("kubewake-gateway").await.unwrap();
     assert_eq!((third, same.resource_version()), (second.clone(), map.resource_version()), "what runs goes on");
     assert_eq!(world.until_reason("backend", "SecretMissing").await.state, Some(State::Degraded));
@@ -90,8 +93,11 @@ async fn planted_secrets_are_nowhere_but_in_secrets() {
     world.until_configured("backend").await;
     world.secret("token", "planted-bad\nvalue").await;
     world.until_status("backend", "it is refused", |status| condition(status, "Accepted").0 == "False").await;
-    for kind in kubewake_operator::kind::Kind::ALWAYS.into_iter().filter(|kind| *kind != kubewake_operator::kind::Kind::Secret) {
-        let all = kind.api(&world.client, crate::world::NAMESPACE).list(&kube::api::ListParams::default()).await.unwrap();
+    for kind in
+        kubewake_operator::kind::Kind::ALWAYS.into_iter().filter(|kind| *kind != kubewake_operator::kind::Kind::Secret)
+    {
+        let all =
+            kind.api(&world.client, crate::world::NAMESPACE).list(&kube::api::ListParams::default()).await.unwrap();
         assert!(!serde_json::to_string(&all).unwrap().contains("planted"), "{kind:?}");
     }
     let status = serde_json::to_string(&world.status("backend").await).unwrap();

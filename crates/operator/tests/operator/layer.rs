@@ -18,7 +18,17 @@ async fn everything_goes_with_the_last_pipeline_also_while_no_operator_runs() {
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
-    for kind in ["Deployment", "Service", "ConfigMap", "Secret", "ServiceAccount", "ClusterRole", "NetworkPolicy", "Horizontal", "PodDisruption"] {
+    for kind in [
+        "Deployment",
+        "Service",
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "ClusterRole",
+        "NetworkPolicy",
+        "Horizontal",
+        "PodDisruption",
+    ] {
         assert!(world.made().await.iter().any(|it| it.starts_with(kind)), "{kind}");
     }
     operator.kill().await;

@@ -18,9 +18,27 @@ async fn a_resync_of_two_hundred_pipelines_sends_nothing() {
     let create = async |n: usize| {
         let (name, params) = (format!("p{n}"), PostParams::default());
         match n % 4 {
-            0 => drop(world.of().create(&params, &LogPipeline::new(&name, serde_json::from_value(spec(n)).unwrap())).await.unwrap()),
-            1 => drop(world.of().create(&params, &MetricPipeline::new(&name, serde_json::from_value(spec(n)).unwrap())).await.unwrap()),
-            _ => drop(world.of().create(&params, &TracePipeline::new(&name, serde_json::from_value(spec(n)).unwrap())).await.unwrap()),
+            0 => drop(
+                world
+                    .of()
+                    .create(&params, &LogPipeline::new(&name, serde_json::from_value(spec(n)).unwrap()))
+                    .await
+                    .unwrap(),
+            ),
+            1 => drop(
+                world
+                    .of()
+                    .create(&params, &MetricPipeline::new(&name, serde_json::from_value(spec(n)).unwrap()))
+                    .await
+                    .unwrap(),
+            ),
+            _ => drop(
+                world
+                    .of()
+                    .create(&params, &TracePipeline::new(&name, serde_json::from_value(spec(n)).unwrap()))
+                    .await
+                    .unwrap(),
+            ),
         }
     };
     stream::iter(0..200).for_each_concurrent(8, create).await;
@@ -32,7 +50,8 @@ async fn a_resync_of_two_hundred_pipelines_sends_nothing() {
     // Statuses and what was kept are written a moment later.
     let mut quiet = 0;
     until("nothing is sent any more", async || {
-        let (before, begun) = (operator.writes(), operator.figure("kubewake_operator_reconcile_duration_seconds_count"));
+        let (before, begun) =
+            (operator.writes(), operator.figure("kubewake_operator_reconcile_duration_seconds_count"));
         let started = Instant::now();
         let rounds = || operator.figure("kubewake_operator_reconcile_duration_seconds_count") - begun;
         while rounds() < 400.0 {

@@ -49,7 +49,8 @@ async fn of_ten_at_once_one_is_active_whatever_dies_when() {
     let seen = Arc::default();
     let watch = watch(&world, Arc::clone(&seen)).await;
     let names: Vec<String> = (0..10).map(|n| format!("p{n}")).collect();
-    let create = future::join_all(names.iter().map(async |name| world.apply(name, to("backend.example.com:4317")).await));
+    let create =
+        future::join_all(names.iter().map(async |name| world.apply(name, to("backend.example.com:4317")).await));
     let kills = async {
         for round in 0..12 {
             let operator = world.operator();

@@ -80,8 +80,11 @@ impl World {
         let writes = Arc::<AtomicU64>::default();
         let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
         let client = builder.with_layer(&Counting(Arc::clone(&writes))).build();
-        let mut options =
-            Options { namespace: NAMESPACE.into(), image: "kubewake/collector".into(), resync: Duration::from_secs(300) };
+        let mut options = Options {
+            namespace: NAMESPACE.into(),
+            image: "kubewake/collector".into(),
+            resync: Duration::from_secs(300),
+        };
         change(&mut options);
         let metrics = Arc::<Metrics>::default();
         let operator = Operator {
@@ -97,10 +100,7 @@ impl World {
         Running { task, stop, metrics, writes }
     }
 
-    pub fn of<K: Resource<DynamicType = ()>>(&self) -> Api<K>
-    where
-        K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
-    {
+    pub fn of<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
 
@@ -144,7 +144,12 @@ impl World {
     }
 
     /// Waits until the status says so, for the newest generation.
-    pub async fn until_status(&self, name: &str, what: &str, holds: impl Fn(&PipelineStatus) -> bool) -> PipelineStatus {
+    pub async fn until_status(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&PipelineStatus) -> bool,
+    ) -> PipelineStatus {
         let api = self.of::<TracePipeline>();
         let check = async || {
             let object = api.get(name).await.unwrap();

@@ -1,10 +1,18 @@
 //! Whether an answer says that something was changed.
 
-use http::{Method, StatusCode};
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode, header::DATE};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use serde::Deserialize as _;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{known::Exchange, target::Target};
+use super::{
+    known::{Exchange, Shape},
+    target::Target,
+};
 
 /// What is known of an object before a request is sent to it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,8 +21,22 @@ pub(super) struct Before {
     pub(super) newest: u64,
     /// Its own, as a watch showed it last.
     pub(super) shown: Option<u64>,
+    /// What it asked for, as far as is known.
+    pub(super) shape: Option<Shape>,
     /// The last exchange, if this request is the same.
     pub(super) last: Option<Exchange>,
+    /// Who applies, if this is a server-side apply, and the second before the request was sent, by the API server's clock.
+    pub(super) applies: Option<(Manager, Timestamp)>,
+}
+
+/// A field manager, as a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manager(u64);
+
+impl Manager {
+    pub(super) fn new(name: &str) -> Self {
+        Self(xxh3_64(name.as_bytes()))
+    }
 }
 
 /// An answer of the API server. One that cannot be read says nothing.
@@ -66,13 +88,51 @@ impl Answer {
         }
     }
 
-    /// The same was asked for and answered before, and the watch has shown nothing since: whatever made the revision newer was somebody else.
+    /// The object's metadata.
+    pub(super) fn meta(&self) -> Option<ObjectMeta> {
+        ObjectMeta::deserialize(self.0.get("metadata")?).ok()
+    }
+
+    /// Whether somebody else made the revision newer.
     fn is_anothers_work(&self, target: &Target<'_>, before: Before) -> bool {
-        before
+        // The same was asked for and answered before, and the watch has shown nothing since.
+        let is_repeated = before
             .last
             .zip(before.shown)
-            .is_some_and(|(last, shown)| shown <= last.revision && last.content == self.content(target))
+            .is_some_and(|(last, shown)| shown <= last.revision && last.content == self.content(target));
+        is_repeated
+            || self
+                .meta()
+                .is_some_and(|meta| is_as_before(&meta, target, before) || is_untouched(&meta, target, before))
     }
+}
+
+/// When a request was sent, by the API server's clock: what its answer says, and as long before as it took. Both have seconds.
+pub(super) fn sent_at(headers: &HeaderMap, took: Duration) -> Option<Timestamp> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    let answered = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    answered
+        .checked_sub(SignedDuration::try_from(took).ok()?)
+        .ok()
+        .and_then(|at| Timestamp::from_second(at.as_second()).ok())
+}
+
+/// The object asks for what it asked for before: what is newer is its status.
+fn is_as_before(meta: &ObjectMeta, target: &Target<'_>, before: Before) -> bool {
+    let shapes = before.shape.zip(Shape::of(meta)).filter(|_| target.subresource.is_none());
+    shapes.is_some_and(|(before, now)| now.is_same(&before))
+}
+
+/// Who applies owns what it applied since before this request: an apply that changes something makes that newer.
+fn is_untouched(meta: &ObjectMeta, target: &Target<'_>, before: Before) -> bool {
+    let Some((manager, sent)) = before.applies else { return false };
+    let is_own = |entry: &&ManagedFieldsEntry| {
+        entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().filter(|name| !name.is_empty()) == target.subresource
+            && entry.manager.as_deref().map(Manager::new) == Some(manager)
+    };
+    let own = meta.managed_fields.iter().flatten().find(is_own);
+    own.and_then(|entry| entry.time.as_ref()).is_some_and(|time| time.0 < sent)
 }
 
 #[cfg(test)]
@@ -122,11 +182,59 @@ mod tests {
         };
         known.answered("path", b"body", answer("100", 1).content(&target), 100);
         let changes = |shown, answer: &Answer| {
-            let before = Before { newest: 100, shown, last: known.repeats("path", b"body") };
+            let before = Before { newest: 100, shown, last: known.repeats("path", b"body"), ..Before::default() };
             answer.is_change(&Method::PATCH, &target, StatusCode::OK, before)
         };
         assert!(!changes(Some(100), &answer("105", 2)), "the spec was changed by another");
         assert!(changes(Some(103), &answer("105", 2)), "the watch had shown something else, which was undone");
         assert!(changes(None, &answer("105", 2)), "no watch shows it: it may have been undone");
+    }
+
+    fn answer(revision: u64, generation: i64, label: &str, applied: &str) -> Answer {
+        let own = json!({"manager": "head", "operation": "Apply", "time": applied});
+        let status = json!({"manager": "kubelet", "operation": "Update", "subresource": "status", "time": "2026-01-01T00:10:00Z"});
+        let metadata = json!({
+            "name": "a", "namespace": "n", "resourceVersion": revision.to_string(), "generation": generation,
+            "labels": {"label": label}, "managedFields": [own, status],
+        });
+        Answer::read(json!({"kind": "Deployment", "metadata": metadata}).to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_status_that_somebody_wrote_in_between_is_not_ours() {
+        let target = Target::parse("/apis/apps/v1/namespaces/n/deployments/a").unwrap();
+        let known = answer(100, 3, "x", "2026-01-01T00:10:00Z").meta().and_then(|meta| Shape::of(&meta));
+        let changes = |answer: Answer| {
+            let before = Before { newest: 100, shape: known, ..Before::default() };
+            answer.is_change(&Method::PATCH, &target, StatusCode::OK, before)
+        };
+        assert!(!changes(answer(105, 3, "x", "2026-01-01T00:10:00Z")));
+        assert!(changes(answer(105, 4, "x", "2026-01-01T00:10:00Z")), "the spec is another");
+        assert!(changes(answer(105, 3, "y", "2026-01-01T00:10:00Z")), "a label is another");
+    }
+
+    #[test]
+    fn an_apply_that_owns_nothing_newer_changed_nothing() {
+        let target = Target::parse("/apis/apps/v1/namespaces/n/deployments/a").unwrap();
+        let sent = "2026-01-01T00:10:00Z".parse().unwrap();
+        let changes = |manager: &str, applied: &str| {
+            let applies = Some((Manager::new(manager), sent));
+            let before = Before { newest: 100, applies, ..Before::default() };
+            answer(105, 3, "x", applied).is_change(&Method::PATCH, &target, StatusCode::OK, before)
+        };
+        assert!(!changes("head", "2026-01-01T00:09:59Z"), "whatever is newer is not what was applied");
+        assert!(changes("head", "2026-01-01T00:10:00Z"), "that may be now");
+        assert!(changes("other", "2026-01-01T00:09:59Z"), "nothing is known of that one");
+    }
+
+    #[test]
+    fn when_a_request_was_sent_is_told_by_the_clock_of_the_server() {
+        let headers = HeaderMap::from_iter([(DATE, "Sun, 06 Nov 1994 08:49:37 GMT".parse().unwrap())]);
+        let sent = |took: u64| sent_at(&headers, Duration::from_millis(took)).unwrap().to_string();
+        assert_eq!(
+            (sent(0), sent(1), sent(2500)),
+            ("1994-11-06T08:49:37Z".into(), "1994-11-06T08:49:36Z".into(), "1994-11-06T08:49:34Z".into())
+        );
+        assert!(sent_at(&HeaderMap::new(), Duration::ZERO).is_none());
     }
 }

@@ -5,6 +5,8 @@
 //! by resource, as resources may live in different stores; one of which nothing was seen is compared with all others, which is right
 //! wherever there is one store.
 //!
+//! *Shapes.* What an object asks for has not changed while its generation and its labels, annotations, owners and finalizers are the same, whatever else has a newer revision: its status is somebody else's.
+//!
 //! *Bodies.* A request that is the same as the last one to the same path will probably change nothing. If its answer holds the same as the last one, too, then a newer revision is
 //! the work of somebody else who was faster than our watch; unless the watch had shown that work before: then the request has undone it.
 
@@ -16,7 +18,8 @@ use std::{
     },
 };
 
-use xxhash_rust::xxh3::xxh3_64;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Paths whose last exchange is remembered, and objects whose revision is; some 40 bytes each.
 const MAX_ENTRIES: usize = 100_000;
@@ -29,7 +32,55 @@ pub(crate) struct Known {
     by_resource: Mutex<HashMap<(String, String), u64>>,
     /// Revisions that watches showed.
     watched: Mutex<HashMap<u64, u64>>,
+    /// What is known of an object, from watches and from answers.
+    shapes: Mutex<HashMap<u64, Shape>>,
     exchanges: Mutex<HashMap<u64, Exchange>>,
+}
+
+/// What an object asks for, as far as its metadata tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    revision: u64,
+    generation: i64,
+    metadata: u64,
+}
+
+impl Shape {
+    /// None of an object without a generation, whose metadata says nothing about the rest of it.
+    pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
+        let revision = meta.resource_version.as_ref()?.parse().ok()?;
+        let mut hasher = Xxh3::new();
+        let mut add = |text: &str| {
+            hasher.update(&text.len().to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        for map in [&meta.labels, &meta.annotations] {
+            add("a map");
+            map.iter().flatten().for_each(|(key, value)| {
+                add(key);
+                add(value);
+            });
+        }
+        add("finalizers");
+        meta.finalizers.iter().flatten().for_each(|name| add(name));
+        add("owners");
+        for owner in meta.owner_references.iter().flatten() {
+            let flags =
+                [owner.controller, owner.block_owner_deletion].map(|flag| if flag == Some(true) { "1" } else { "0" });
+            [&*owner.uid, &owner.name, &owner.kind].into_iter().chain(flags).for_each(&mut add);
+        }
+        add(if meta.deletion_timestamp.is_some() { "goes" } else { "stays" });
+        Some(Self {
+            revision,
+            generation: meta.generation.filter(|generation| *generation > 0)?,
+            metadata: hasher.digest(),
+        })
+    }
+
+    /// Whether both ask for the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.generation, self.metadata) == (other.generation, other.metadata)
+    }
 }
 
 /// The last request to a path that was answered well.
@@ -43,17 +94,26 @@ pub(crate) struct Exchange {
 
 impl Known {
     /// A watch showed an object.
-    pub(crate) fn watched(
-        &self,
-        group: &str,
-        resource: &str,
-        namespace: Option<&str>,
-        name: &str,
-        revision: Option<&str>,
-    ) {
-        self.saw(group, resource, revision);
-        let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else { return };
-        insert(&mut lock(&self.watched), object(group, resource, namespace, name), revision);
+    pub(crate) fn watched(&self, group: &str, resource: &str, meta: &ObjectMeta) {
+        self.saw(group, resource, meta.resource_version.as_deref());
+        let revision = meta.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
+        let (Some(revision), Some(name)) = (revision, &meta.name) else { return };
+        insert(&mut lock(&self.watched), object(group, resource, meta.namespace.as_deref(), name), revision);
+        self.shaped(group, resource, meta);
+    }
+
+    /// A watch or an answer told what an object is. What is older than what is known says nothing.
+    pub(crate) fn shaped(&self, group: &str, resource: &str, meta: &ObjectMeta) {
+        let (Some(shape), Some(name)) = (Shape::of(meta), &meta.name) else { return };
+        let (key, mut shapes) = (object(group, resource, meta.namespace.as_deref(), name), lock(&self.shapes));
+        if shapes.get(&key).is_none_or(|known| known.revision <= shape.revision) {
+            insert(&mut shapes, key, shape);
+        }
+    }
+
+    /// What is known of an object.
+    pub(crate) fn shape(&self, group: &str, resource: &str, namespace: Option<&str>, name: &str) -> Option<Shape> {
+        lock(&self.shapes).get(&object(group, resource, namespace, name)).copied()
     }
 
     /// The revision of an object that a watch showed last.
@@ -124,7 +184,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::{Known, Shape};
+
+    fn meta(revision: u64, generation: i64, label: &str) -> ObjectMeta {
+        ObjectMeta {
+            name: Some("a".to_owned()),
+            namespace: Some("n".to_owned()),
+            resource_version: Some(revision.to_string()),
+            generation: Some(generation),
+            labels: Some([("label".to_owned(), label.to_owned())].into()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn a_shape_is_the_newest_and_changes_with_what_is_asked_for() {
+        let shape = |meta: &ObjectMeta| Shape::of(meta).unwrap();
+        assert!(shape(&meta(5, 1, "x")).is_same(&shape(&meta(6, 1, "x"))));
+        assert!(!shape(&meta(5, 1, "x")).is_same(&shape(&meta(6, 2, "x"))));
+        assert!(!shape(&meta(5, 1, "x")).is_same(&shape(&meta(6, 1, "y"))));
+        assert!(Shape::of(&ObjectMeta { generation: None, ..meta(5, 1, "x") }).is_none());
+        let known = Known::default();
+        known.shaped("apps", "deployments", &meta(6, 2, "x"));
+        known.watched("apps", "deployments", &meta(5, 1, "x"));
+        assert_eq!(known.shape("apps", "deployments", Some("n"), "a"), Shape::of(&meta(6, 2, "x")));
+    }
 
     #[test]
     fn revisions_are_known_by_resource_and_else_by_all() {
@@ -153,7 +239,7 @@ mod tests {
     #[test]
     fn what_watches_show_is_known_by_object() {
         let known = Known::default();
-        known.watched("apps", "deployments", Some("n"), "a", Some("5"));
+        known.watched("apps", "deployments", &meta(5, 1, "x"));
         assert_eq!(known.shown("apps", "deployments", Some("n"), "a"), Some(5));
         assert_eq!(known.shown("apps", "deployments", None, "a"), None);
         assert_eq!(known.newest("apps", "deployments"), 5);

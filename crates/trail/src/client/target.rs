@@ -61,6 +61,11 @@ impl<'a> Target<'a> {
         self.group == "coordination.k8s.io"
     }
 
+    /// Whether the API server stores nothing of it: a question about rights, a token.
+    pub(super) fn is_question(&self) -> bool {
+        matches!(self.group, "authorization.k8s.io" | "authentication.k8s.io")
+    }
+
     /// What is said about objects changes none.
     pub(super) fn is_event(&self) -> bool {
         self.resource == "events" && matches!(self.group, "" | "events.k8s.io")
@@ -92,7 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn leases_and_events_are_known() {
+    fn what_changes_nothing_is_known() {
+        assert!(Target::parse("/apis/authorization.k8s.io/v1/subjectaccessreviews").unwrap().is_question());
         assert!(Target::parse("/apis/coordination.k8s.io/v1/namespaces/a/leases/b").unwrap().is_lease());
         assert!(Target::parse("/apis/events.k8s.io/v1/namespaces/a/events").unwrap().is_event());
         assert!(!Target::parse("/apis/other.io/v1/namespaces/a/events").unwrap().is_event());

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use opentelemetry::trace::SpanContext;
@@ -55,6 +55,13 @@ pub(crate) struct Cause {
     pub(crate) related: Option<String>,
     /// Contexts on related objects.
     pub(crate) contexts: Vec<SpanContext>,
+}
+
+impl Cause {
+    /// How long ago the first event arrived.
+    pub(crate) fn waited(&self) -> Option<Duration> {
+        self.arrived.map(|arrived| Instant::now().saturating_duration_since(arrived))
+    }
 }
 
 /// An object of the controller's kind.

@@ -7,11 +7,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use opentelemetry::trace::SpanContext;
 
 /// Objects of all controllers of a process. A large cluster has as many of one kind; an entry takes some 200 bytes.
 const MAX_OBJECTS: usize = 100_000;
+
+/// An object that works for this long and fails again fails anew.
+const QUIET: SignedDuration = SignedDuration::from_mins(10);
+/// Failures that come by turns are each told this often. After that only their number counts.
+const MAX_TURNS: u32 = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Objects(Mutex<HashMap<String, Object>>);
@@ -25,14 +30,41 @@ pub(crate) struct Object {
     seen: Option<(i64, Timestamp)>,
     /// Runs since the last that did not fail, this one included.
     pub(crate) attempt: u32,
-    /// The last failure.
-    failure: Option<u64>,
     /// Whether the last run failed.
     pub(crate) failed: bool,
-    /// Runs that ended with the same failure, one after the other.
-    same: u32,
+    failures: Failures,
     /// The generation whose converge span was written.
     converged: Option<i64>,
+}
+
+/// How an object fails.
+#[derive(Clone, Debug, Default)]
+struct Failures {
+    /// The last one.
+    last: Option<u64>,
+    /// How often it was the same, one after the other.
+    same: u32,
+    /// How often it was another one than before.
+    turns: u32,
+    all: u32,
+    /// When it failed last, and whether it has worked since.
+    at: Timestamp,
+    worked: bool,
+}
+
+impl Failures {
+    /// Counts a failure, and says whether it is worth a record.
+    fn count(&mut self, failure: u64, now: Timestamp) -> bool {
+        if self.worked && now.duration_since(self.at) > QUIET {
+            *self = Self::default();
+        }
+        (self.worked, self.at, self.all) = (false, now, self.all.saturating_add(1));
+        if self.last.replace(failure) != Some(failure) {
+            (self.same, self.turns) = (0, self.turns.saturating_add(1));
+        }
+        self.same = self.same.saturating_add(1);
+        self.same.is_power_of_two() && (self.turns <= MAX_TURNS || self.all.is_power_of_two())
+    }
 }
 
 /// What a run is told when it begins.
@@ -62,24 +94,27 @@ impl Objects {
             && object.seen.is_none_or(|(seen, _)| seen != generation)
         {
             object.seen = Some((generation, now));
+            object.failures = Failures::default();
         }
         let (outdated, replaced) = context.map(|context| object.see(context, generation)).unwrap_or_default();
         object.attempt = object.attempt.saturating_add(1);
         Before { attempt: object.attempt, failed: object.failed, outdated, replaced }
     }
 
-    /// A run has ended. Says whether its failure is worth a record: the same one over and over is so ever more seldom.
-    pub(crate) fn end(&self, uid: &str, failure: Option<u64>) -> bool {
+    /// A run has ended. Says whether its failure is worth a record: the same one over and over is so ever more seldom, until something changes.
+    pub(crate) fn end(&self, uid: &str, failure: Option<u64>, changed: bool, now: Timestamp) -> bool {
         let mut objects = self.objects();
         let object = entry(&mut objects, uid);
         object.failed = failure.is_some();
-        if failure.is_none() {
-            (object.attempt, object.same, object.failure) = (0, 0, None);
+        let Some(failure) = failure else {
+            object.attempt = 0;
+            object.failures.worked = true;
+            if changed {
+                object.failures = Failures::default();
+            }
             return true;
-        }
-        object.same = if object.failure == failure { object.same.saturating_add(1) } else { 1 };
-        object.failure = failure;
-        object.same.is_power_of_two()
+        };
+        object.failures.count(failure, now)
     }
 
     /// Whether this generation converges for the first time in this process.
@@ -147,21 +182,44 @@ mod tests {
         let objects = Objects::default();
         for attempt in 1..=3 {
             assert_eq!(begin(&objects, &context('a'), 1).attempt, attempt);
-            objects.end("uid", Some(7));
+            end(&objects, Some(7), 0);
         }
         assert!(begin(&objects, &context('a'), 1).failed);
-        objects.end("uid", None);
+        end(&objects, None, 0);
         let after = begin(&objects, &context('a'), 1);
         assert_eq!((after.attempt, after.failed), (1, false));
+    }
+
+    /// A run ends at this second and changed nothing.
+    fn end(objects: &Objects, failure: Option<u64>, second: i64) -> bool {
+        objects.end("uid", failure, false, Timestamp::from_second(second).unwrap())
     }
 
     #[test]
     fn the_same_failure_is_recorded_ever_more_seldom() {
         let objects = Objects::default();
-        let recorded: Vec<_> = (1..=20).filter(|_| objects.end("uid", Some(7))).collect();
+        let recorded: Vec<_> = (1..=20).filter(|_| end(&objects, Some(7), 0)).collect();
         assert_eq!(recorded, [1, 2, 4, 8, 16]);
-        assert!(objects.end("uid", Some(8)), "another failure is news");
-        assert!(objects.end("uid", None) && objects.end("uid", Some(8)));
+        assert!(end(&objects, Some(8), 0), "another failure is news");
+        assert!(objects.end("uid", None, true, Timestamp::UNIX_EPOCH), "something was changed");
+        assert_eq!((1..=4).filter(|_| end(&objects, Some(8), 0)).collect::<Vec<_>>(), [1, 2, 4]);
+        begin(&objects, &context('a'), 2);
+        assert_eq!((1..=4).filter(|_| end(&objects, Some(8), 0)).collect::<Vec<_>>(), [1, 2, 4], "another generation");
+    }
+
+    #[test]
+    fn failures_by_turns_and_now_and_then_are_bounded_too() {
+        let objects = Objects::default();
+        let turns = (0..1000).filter(|turn| end(&objects, Some(turn % 2), 0)).count();
+        assert!(turns < 16, "{turns}");
+        let objects = Objects::default();
+        let flapping = |_: &i64| {
+            let news = end(&objects, Some(7), 0);
+            end(&objects, None, 0);
+            news
+        };
+        assert_eq!((1..=20).filter(flapping).collect::<Vec<_>>(), [1, 2, 4, 8, 16]);
+        assert!(end(&objects, Some(7), 3600), "it worked for an hour");
     }
 
     #[test]

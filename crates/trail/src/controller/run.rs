@@ -2,9 +2,10 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Instant,
+    time::Duration,
 };
 
+use jiff::SignedDuration;
 use kube::{Resource, runtime::controller::Action};
 use opentelemetry::{
     Context, KeyValue,
@@ -18,7 +19,15 @@ use super::{
     objects::Before,
     relation::Relation,
 };
-use crate::{attributes, carrier::Found, relate::is_outdated, run::Run, status, trail::Shared};
+use crate::{
+    attributes,
+    carrier::Found,
+    errors::{api_error, in_words},
+    relate::is_outdated,
+    run::Run,
+    status,
+    trail::Shared,
+};
 
 /// A run that has begun. When it is dropped before it is finished, it was cancelled.
 pub(crate) struct Traced {
@@ -46,7 +55,7 @@ impl Traced {
         // What follows costs more than all the rest, so it is done only for what is recorded. A context that is followed says so by its flag; without one
         // the sampler decides, and there is nothing to be outdated or to drift.
         let sampled = followed.is_some_and(SpanContext::is_sampled);
-        let mut before = if sampled { shared.begin(object, followed) } else { Before::default() };
+        let mut before = if sampled { shared.begin(object, followed, &cause) } else { Before::default() };
         let is_ready = || status::is_ready(object, object.meta().generation, &shared.options.ready);
         let initial = cause.reason == Reason::InitialList;
         let old = shared.age(found.as_ref()).is_some_and(|age| age > shared.options.drift_after);
@@ -56,12 +65,12 @@ impl Traced {
         causes.extend(before.replaced.clone());
         let relation = shared.relation(found.as_ref(), believed, outdated, ready, &causes);
         let drift = relation.drift;
-        let run = Run::new();
+        let run = Run::new(about(object));
         let context = start::<K>(shared, kind, relation, &run);
         let recording = context.span().is_recording();
         if recording {
             if !sampled {
-                before = shared.begin(object, None);
+                before = shared.begin(object, None, &cause);
             }
             if initial && (ready || is_ready()) {
                 run.expect_nothing();
@@ -75,15 +84,15 @@ impl Traced {
     }
 
     /// The reconciler has answered.
-    pub(crate) fn finish<E: std::error::Error>(mut self, result: &Result<Action, E>) {
+    pub(crate) fn finish<E: std::error::Error + 'static>(mut self, result: &Result<Action, E>) {
         self.settled = true;
         if !self.recording {
             return;
         }
-        let message = result.as_ref().err().map(|error| attributes::message(error));
-        let failure = message.as_ref().map(|message| xxh3_64(message.as_bytes()));
-        let news = self.uid.as_ref().is_none_or(|uid| self.shared.objects.end(uid, failure));
-        let changed = self.run.has_changed();
+        let message = result.as_ref().err().map(|error| in_words(error));
+        let failure = result.as_ref().err().map(|error| class(error, self.run.refused()));
+        let (changed, now) = (self.run.has_changed(), self.shared.options.clock.timestamp());
+        let news = self.uid.as_ref().is_none_or(|uid| self.shared.objects.end(uid, failure, changed, now));
         let span = self.context.span();
         match (result, message) {
             (Err(_), Some(message)) => {
@@ -93,7 +102,13 @@ impl Traced {
             (Ok(action), _) => span.set_attributes(requeue(action)),
             _ => {}
         }
+        let refused = self.run.failure().filter(|_| failure.is_none());
+        if let Some((kind, message)) = &refused {
+            span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, *kind));
+            span.set_status(Status::error(message.clone()));
+        }
         let outcome = match (failure, changed) {
+            _ if refused.is_some() => "failed",
             (Some(_), _) => "failed",
             (None, true) => "changed",
             (None, false) => "unchanged",
@@ -117,10 +132,12 @@ impl Traced {
 }
 
 impl Shared {
-    fn begin<K: Resource>(&self, object: &K, followed: Option<&SpanContext>) -> Before {
+    fn begin<K: Resource>(&self, object: &K, followed: Option<&SpanContext>, cause: &Cause) -> Before {
         let (meta, now) = (object.meta(), self.options.clock.timestamp());
+        let waited = cause.waited().and_then(|waited| SignedDuration::try_from(waited).ok()).unwrap_or_default();
+        let seen = now.checked_sub(waited).unwrap_or(now);
         let uid = meta.uid.as_deref();
-        uid.map(|uid| self.objects.begin(uid, followed, meta.generation, now)).unwrap_or_default()
+        uid.map(|uid| self.objects.begin(uid, followed, meta.generation, seen)).unwrap_or_default()
     }
 }
 
@@ -128,6 +145,26 @@ impl Drop for Traced {
     fn drop(&mut self) {
         if self.recording && !self.settled {
             self.settle("cancelled", self.run.has_changed());
+        }
+    }
+}
+
+/// The object and its generation, as a hash.
+fn about<K: Resource>(object: &K) -> u64 {
+    let meta = object.meta();
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    xxh3_64(uid.as_bytes()).rotate_left(1) ^ meta.generation.unwrap_or_default().unsigned_abs()
+}
+
+/// Failures of the same class are the same: the same call refused for the same reason; else the same words, whatever numbers are in them.
+fn class<E: std::error::Error + 'static>(error: &E, refused: u64) -> u64 {
+    match api_error(error) {
+        Some(status) => xxh3_64(format!("{refused} {} {}", status.code, status.reason).as_bytes()),
+        None => {
+            let message = in_words(error);
+            let words: Vec<_> =
+                message.split(|c: char| c.is_ascii_digit()).filter(|word| !matches!(*word, "" | ".")).collect();
+            xxh3_64(words.join("0").as_bytes())
         }
     }
 }
@@ -156,12 +193,17 @@ fn describe(cause: &Cause, before: &Before, drift: bool, found: Option<&Found>) 
         KeyValue::new(attributes::REASON, reason.as_str()),
         KeyValue::new(attributes::ATTEMPT, i64::from(before.attempt)),
     ];
-    let wait = cause.arrived.map(|arrived| Instant::now().saturating_duration_since(arrived).as_secs_f64() * 1000.0);
-    attributes.extend(wait.map(|wait| KeyValue::new(attributes::QUEUE_WAIT_MS, wait)));
+    attributes.extend(cause.waited().map(|wait| KeyValue::new(attributes::QUEUE_WAIT_MS, milliseconds(wait))));
     attributes.extend(cause.related.clone().map(|related| KeyValue::new(attributes::RELATED, related)));
     attributes.extend(drift.then(|| KeyValue::new(attributes::DRIFT, true)));
     attributes.extend(found.map(|found| KeyValue::new(attributes::SOURCE, found.source.as_str())));
     attributes
+}
+
+/// To the microsecond, up to an hour: what is smaller is noise.
+fn milliseconds(duration: Duration) -> f64 {
+    let microseconds = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+    f64::from(microseconds) / 1000.0
 }
 
 /// kube tells nobody what an action holds, except for whoever prints it.
@@ -169,4 +211,30 @@ fn requeue(action: &Action) -> Option<KeyValue> {
     let text = format!("{action:?}");
     let after = text.split_once("Some(")?.1.split_once(')')?.0;
     Some(KeyValue::new(attributes::REQUEUE, after.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_no_noise() {
+        assert_eq!(milliseconds(Duration::from_nanos(1_234_567)).to_string(), "1.234");
+        assert_eq!(milliseconds(Duration::from_nanos(100_999)).to_string(), "0.1");
+    }
+
+    #[test]
+    fn failures_are_told_apart_by_what_was_refused_and_not_by_numbers() {
+        let refusal = |message: &str, reason: &str| {
+            let status = kube::core::Status::failure(message, reason).with_code(403);
+            kube::Error::Api(Box::new(status))
+        };
+        let forbidden = class(&refusal("at 12:01", "Forbidden"), 7);
+        assert_eq!(forbidden, class(&refusal("at 12:02, or so", "Forbidden"), 7));
+        assert_ne!(forbidden, class(&refusal("at 12:01", "Invalid"), 7));
+        assert_ne!(forbidden, class(&refusal("at 12:01", "Forbidden"), 8), "another call");
+        let other = |text: &str| class(&std::io::Error::other(text.to_owned()), 0);
+        assert_eq!(other("attempt 9 took 1.5s"), other("attempt 10 took 22.75s"));
+        assert_ne!(other("it is broken"), other("it is lost"));
+    }
 }

@@ -106,10 +106,8 @@ impl Watching {
     }
 
     fn saw_revision<O: Resource>(&self, kind: &Kind, object: &O) {
-        let meta = object.meta();
-        if let (Some(shared), Some(name)) = (self.trail.get().and_then(Trail::shared), &meta.name) {
-            let revision = meta.resource_version.as_deref();
-            shared.known.watched(&kind.group, &kind.plural, meta.namespace.as_deref(), name, revision);
+        if let Some(shared) = self.trail.get().and_then(Trail::shared) {
+            shared.known.watched(&kind.group, &kind.plural, object.meta());
         }
     }
 

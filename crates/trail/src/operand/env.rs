@@ -28,9 +28,29 @@ const PASSED_ON: [&str; 20] = [
     "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
 ];
 
-/// Those of the list that are set, in its order.
+/// Where it is not said how to export, with what says where to: SDKs do not agree on the protocol that they take then.
+const UNSAID: [(&str, &str); 2] = [
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"),
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
+];
+
+/// The protocol for an endpoint where none is named: by the port that each of them has.
+pub(crate) fn usual_protocol(endpoint: &str) -> &'static str {
+    let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    if authority.ends_with(":4318") { "http/protobuf" } else { "grpc" }
+}
+
+/// Those of the list that are set, in its order, and the protocol that this process has chosen by itself.
 pub(super) fn exporter(variables: impl Iterator<Item = (String, String)>) -> Vec<EnvVar> {
-    let variables: HashMap<String, String> = variables.collect();
+    let mut variables: HashMap<String, String> = variables.filter(|(_, value)| !value.trim().is_empty()).collect();
+    let generic = variables.contains_key("OTEL_EXPORTER_OTLP_PROTOCOL");
+    for (endpoint, protocol) in UNSAID {
+        if let Some(endpoint) = variables.get(endpoint).filter(|_| !generic) {
+            let usual = usual_protocol(endpoint).to_owned();
+            variables.entry(protocol.to_owned()).or_insert(usual);
+        }
+    }
     let found = PASSED_ON.into_iter().filter_map(|name| Some((name, variables.get(name)?)));
     found.filter(|(_, value)| !has_password(value)).map(|(name, value)| variable(name, value.clone())).collect()
 }

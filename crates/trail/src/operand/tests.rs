@@ -108,7 +108,30 @@ fn a_workload_gets_the_way_and_no_secret() {
         ("OTEL_SERVICE_NAME", "me"),
         ("PATH", "/bin"),
     ];
-    let variables = env::exporter(set.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let names: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+    let names: Vec<String> = passed_on(&set).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"]);
+}
+
+fn passed_on(set: &[(&str, &str)]) -> Vec<(String, String)> {
+    let set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    env::exporter(set).into_iter().map(|variable| (variable.name, variable.value.unwrap())).collect()
+}
+
+#[test]
+fn a_workload_is_told_the_protocol_that_nobody_named() {
+    const GENERIC: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    let protocols = |set: &[(&str, &str)]| {
+        let all = passed_on(set).into_iter().filter(|(name, _)| name.ends_with("PROTOCOL"));
+        all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(protocols(&[(GENERIC, "http://collector:4317")]), ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc"]);
+    assert_eq!(protocols(&[(GENERIC, "http://collector:4318/")]), ["OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"]);
+    assert_eq!(
+        protocols(&[(GENERIC, "http://collector:4317"), (TRACES, "http://traces:4318/v1/traces")]),
+        ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"]
+    );
+    let said = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    assert_eq!(protocols(&[said, (GENERIC, "http://collector:4318")]), ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc"]);
+    assert!(protocols(&[]).is_empty());
 }

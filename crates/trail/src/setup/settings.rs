@@ -6,13 +6,16 @@ use opentelemetry_sdk::{
 };
 
 use super::{Error, resource};
-use crate::sampler::FollowLinks;
+use crate::{operand::env::usual_protocol, sampler::FollowLinks};
+
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
 /// What to export, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) protocol: Protocol,
-    /// The endpoint begins with `https`.
+    /// The endpoint is called over TLS.
     pub(super) is_tls: bool,
     /// A PEM file with authorities.
     pub(super) certificate: Option<String>,
@@ -40,18 +43,40 @@ impl Settings {
         let disabled = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let none = set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
         let Some(endpoint) = otlp("ENDPOINT").filter(|_| !disabled && !none) else { return Ok(None) };
-        let protocol = match otlp("PROTOCOL").as_deref() {
-            None | Some("grpc") => Protocol::Grpc,
-            Some("http/protobuf") => Protocol::Http,
-            Some(other) => {
+        let protocol = match otlp("PROTOCOL").as_deref().unwrap_or(usual_protocol(&endpoint)) {
+            "grpc" => Protocol::Grpc,
+            "http/protobuf" => Protocol::Http,
+            other => {
                 let (name, value) = ("OTEL_EXPORTER_OTLP_PROTOCOL", other.to_owned());
                 return Err(Error::Variable { name, value, expected: "grpc or http/protobuf" });
             }
         };
         let sampler = Roots::read(set("OTEL_TRACES_SAMPLER").as_deref(), set("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
         let resource = resource::of(service, version, &set);
-        let is_tls = endpoint.to_ascii_lowercase().starts_with("https://");
+        let name = if set(TRACES_ENDPOINT).is_some() { TRACES_ENDPOINT } else { ENDPOINT };
+        let insecure = otlp("INSECURE").filter(|_| protocol == Protocol::Grpc);
+        let is_tls = is_tls(name, &endpoint, insecure.as_deref())?;
         Ok(Some(Self { protocol, is_tls, certificate: otlp("CERTIFICATE"), sampler, resource }))
+    }
+}
+
+/// Whether the endpoint is called over TLS. One that does not say would be by the specification, and fail in ways that lead nowhere; so it has to say, itself or by
+/// `OTEL_EXPORTER_OTLP_INSECURE`.
+fn is_tls(name: &'static str, endpoint: &str, insecure: Option<&str>) -> Result<bool, Error> {
+    let shown = || match endpoint.rsplit_once('@') {
+        // Somebody's name and password.
+        Some((before, rest)) => format!("{}***@{rest}", before.split_once("://").map_or("", |_| "…://")),
+        None => endpoint.to_owned(),
+    };
+    match (endpoint.to_ascii_lowercase().split_once("://"), insecure) {
+        (Some(("https", host)), _) if !host.is_empty() => Ok(true),
+        (Some(("http", host)), _) if !host.is_empty() => Ok(false),
+        (Some(_), _) => {
+            let expected = "an address such as http://collector:4317, or https:// for TLS";
+            Err(Error::Variable { name, value: shown(), expected })
+        }
+        (None, Some(insecure)) => Ok(!insecure.eq_ignore_ascii_case("true")),
+        (None, None) => Err(Error::NoScheme { name, value: shown() }),
     }
 }
 
@@ -115,7 +140,41 @@ mod tests {
         Settings::read("service", None, find)
     }
 
-    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
+    const ENDPOINT: (&str, &str) = (super::ENDPOINT, "http://localhost:4317");
+
+    #[test]
+    fn the_port_says_the_protocol_where_nobody_else_does() {
+        let protocol = |endpoint: &str| read(&[(super::ENDPOINT, endpoint)]).unwrap().unwrap().protocol;
+        assert_eq!(protocol("http://localhost:4317"), Protocol::Grpc);
+        assert_eq!(protocol("http://localhost:4318"), Protocol::Http);
+        assert_eq!(protocol("https://[::1]:4318/prefix"), Protocol::Http);
+        assert_eq!(protocol("https://collector.example.com"), Protocol::Grpc);
+        let said = [(super::ENDPOINT, "http://localhost:4318"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+        assert_eq!(read(&said).unwrap().unwrap().protocol, Protocol::Grpc);
+    }
+
+    #[test]
+    fn an_endpoint_says_whether_it_is_called_over_tls() {
+        let tls = |variables: &[(&str, &str)]| read(variables).map(|settings| settings.unwrap().is_tls);
+        assert!(tls(&[(super::ENDPOINT, "HTTPS://a:4317")]).unwrap() && !tls(&[ENDPOINT]).unwrap());
+        let bare = (super::ENDPOINT, "collector:4317");
+        assert!(!tls(&[bare, ("OTEL_EXPORTER_OTLP_INSECURE", "true")]).unwrap());
+        assert!(tls(&[bare, ("OTEL_EXPORTER_OTLP_INSECURE", "false")]).unwrap());
+        assert_eq!(
+            tls(&[bare]).unwrap_err().to_string(),
+            "OTEL_EXPORTER_OTLP_ENDPOINT is \"collector:4317\", which has no scheme: write http://collector:4317, or https://collector:4317 \
+             if it speaks TLS"
+        );
+        let http = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318"), ("OTEL_EXPORTER_OTLP_INSECURE", "true")];
+        assert!(tls(&http).unwrap_err().to_string().starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is"));
+        for bad in ["ftp://collector", "http://", "://x"] {
+            assert!(tls(&[(super::ENDPOINT, bad)]).unwrap_err().to_string().contains("http://collector:4317"), "{bad}");
+        }
+        for secret in ["ann:pass@collector:4317", "ftp://ann:pass@collector"] {
+            let error = tls(&[(super::ENDPOINT, secret)]).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("pass") && error.to_string().contains("***@"), "{error}");
+        }
+    }
 
     #[test]
     fn without_an_endpoint_nothing_happens() {

@@ -18,11 +18,7 @@ use super::{
     select,
     stamp::{self, Decision, Question},
 };
-use crate::{
-    attributes::{self, message},
-    context,
-    sampler::UNTRUSTED,
-};
+use crate::{attributes, context, in_words, sampler::UNTRUSTED};
 
 /// What a call is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +66,7 @@ impl Webhook {
     ) {
         let times = self.counters.troubled(trouble);
         if is_told(times) {
-            tracing::warn!(times, error = message(error), "a call was let through unchanged");
+            tracing::warn!(times, error = in_words(error), "a call was let through unchanged");
         }
         let mut span = self.span("stamp".into(), caller, Vec::new(), arrived);
         fail(&mut span, trouble, error);
@@ -108,7 +104,7 @@ impl Webhook {
                         namespace,
                         name,
                         times,
-                        error = message(&failure),
+                        error = in_words(&failure),
                         "an object was let through unchanged"
                     );
                 }
@@ -253,7 +249,7 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
 fn fail(span: &mut opentelemetry::global::BoxedSpan, trouble: Trouble, error: &(dyn std::error::Error + 'static)) {
     span.set_attribute(KeyValue::new(attributes::OUTCOME, Outcome::Failed.name()));
     span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, trouble.name()));
-    span.set_status(Status::error(message(error)));
+    span.set_status(Status::error(in_words(error)));
 }
 
 #[cfg(test)]

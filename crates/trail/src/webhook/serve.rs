@@ -94,10 +94,15 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, router: Router, mut sto
     while connections.join_next().await.is_some() {}
 }
 
-async fn connect(stream: TcpStream, tls: TlsAcceptor, router: Router, stopped: watch::Receiver<bool>) {
+async fn connect(stream: TcpStream, tls: TlsAcceptor, router: Router, mut stopped: watch::Receiver<bool>) {
     // Answers are written whole, so that waiting for more only delays them.
     let _ = stream.set_nodelay(true);
-    match timeout(HANDSHAKE, tls.accept(stream)).await {
+    let handshake = tokio::select! {
+        handshake = timeout(HANDSHAKE, tls.accept(stream)) => handshake,
+        // Who has asked for nothing yet is not waited for.
+        _ = stopped.wait_for(|stopped| *stopped) => return,
+    };
+    match handshake {
         Ok(Ok(stream)) => serve(stream, router, stopped).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),

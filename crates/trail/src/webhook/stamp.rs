@@ -10,6 +10,8 @@
 //! *A context of the writer's own* is a valid one that the object did not have before, neither as its context nor as the one which that replaced: whoever
 //! sends an old copy of an object back sets nothing. It counts only in namespaces whose contexts are believed.
 //!
+//! Put back means word for word, but for the generation of a Deployment, which counts changes of annotations, too: there it says the next one, so that the context still belongs to the object.
+//!
 //! *Guaranteed*: no annotation but those of [`Keys`] is changed, and none where nothing is to be said. If webhooks that are called later change the object and this one
 //! is asked again, it finds its own stamp, takes it for the writer's, and leaves it.
 
@@ -19,7 +21,10 @@ use jiff::Timestamp;
 use opentelemetry::trace::SpanContext;
 use serde_json::Value;
 
-use crate::carrier::{Annotations, Found, Keys, Source, Stamp, hash};
+use crate::{
+    carrier::{Annotations, Found, Keys, Source, Stamp, hash},
+    relate::counts_annotations,
+};
 
 /// What is known of a call.
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +104,34 @@ pub fn decide(question: Question<'_>, keys: &Keys) -> Result<Decision, BadObject
             Decision::Keep { context: own.context, previous, beside: (!is_whole).then_some(beside) }
         }
         (None, last) if has_changed => Decision::Stamp { spec, generation, previous: last.map(|last| last.context) },
-        (None, Some(last)) if last.source == Source::Own => Decision::Restore { entries: keys.entries(Some(&old)) },
+        (None, Some(last)) if last.source == Source::Own => {
+            let mut entries = keys.entries(Some(&old));
+            let others = |annotations: &Annotations| {
+                let mut others = annotations.clone();
+                keys.all().iter().for_each(|key| drop(others.remove(*key)));
+                others
+            };
+            if others(&old) != others(&new)
+                && let Some(next) = annotated(&question, last.generation)
+            {
+                entries
+                    .iter_mut()
+                    .filter(|(key, _)| *key == keys.generation)
+                    .for_each(|(_, value)| *value = next.to_string());
+            }
+            Decision::Restore { entries }
+        }
         (None, _) => Decision::Restore { entries: keys.entries(Some(&new)) },
     })
+}
+
+/// The generation that an object gets as its annotations change, where that counts and the context belongs to the generation before.
+fn annotated(question: &Question<'_>, stamped: Option<i64>) -> Option<i64> {
+    let old = question.old?;
+    let text = |key: &str| question.new.get(key).and_then(Value::as_str).unwrap_or_default();
+    let counts = counts_annotations(text("apiVersion").split('/').next().unwrap_or_default(), text("kind"));
+    let before = generation(old).filter(|before| counts && stamped == Some(*before))?;
+    Some(before.saturating_add(1))
 }
 
 /// The context that the writer set itself: under our keys, or else under those of others.

@@ -34,7 +34,7 @@ use super::{
     counters::{UpkeepCounters, Upkept},
     registration::Registration,
 };
-use crate::{Clock, attributes::message};
+use crate::{Clock, in_words};
 
 mod kept;
 
@@ -143,7 +143,7 @@ impl Upkeep {
             let Some(live) = live else { continue };
             if let Err(error) = registration.remove(live).await {
                 let (kind, name) = (registration.kind(), registration.name());
-                tracing::warn!(kind, name, error = message(&error), "the registration stays: it cannot be removed");
+                tracing::warn!(kind, name, error = in_words(&error), "the registration stays: it cannot be removed");
             }
         }
     }
@@ -204,7 +204,7 @@ impl Upkeep {
             && let Err(error) = self.renew(before).await
         {
             self.counters.count(Upkept::CertificatesFailed);
-            tracing::warn!(error = message(&error), "certificates cannot be renewed; the ones of now are used on");
+            tracing::warn!(error = in_words(&error), "certificates cannot be renewed; the ones of now are used on");
             self.show(before);
             return Turn::Failed;
         }
@@ -245,7 +245,7 @@ impl Upkeep {
                 }
                 Err(error) => {
                     self.counters.count(Upkept::RegistrationFailed);
-                    tracing::warn!(kind, name, error = message(&error), "the registration cannot be written");
+                    tracing::warn!(kind, name, error = in_words(&error), "the registration cannot be written");
                     return Turn::Failed;
                 }
             }
@@ -286,7 +286,7 @@ impl Upkeep {
             return true;
         }
         if let Err(error) = self.serving.show(one) {
-            tracing::warn!(error = message(&error), "a certificate cannot be shown; the one before is shown on");
+            tracing::warn!(error = in_words(&error), "a certificate cannot be shown; the one before is shown on");
             return false;
         }
         self.shown = one.authority().to_owned();
@@ -335,7 +335,7 @@ fn tell(counters: &UpkeepCounters, kind: &'static str, name: &str, renewed: Rene
 fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = message(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = in_words(error), "a registration cannot be watched"))
         .ok()
 }
 

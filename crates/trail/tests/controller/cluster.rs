@@ -98,11 +98,12 @@ pub struct Settings {
     pub sampler: Sampler,
     pub completes: bool,
     pub fails: bool,
+    pub refused: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { options: Options::default(), sampler: Sampler::AlwaysOn, completes: true, fails: false }
+        Self { options: Options::default(), sampler: Sampler::AlwaysOn, completes: true, fails: false, refused: false }
     }
 }
 
@@ -121,6 +122,9 @@ impl Process {
             client: client.clone(),
             runs: AtomicU32::new(0),
             fails: AtomicBool::new(settings.fails),
+            refused: AtomicBool::new(settings.refused),
+            talks: AtomicBool::new(false),
+            events: trail.events(client.clone(), "head-operator"),
             completes: AtomicBool::new(settings.completes),
         });
         let (resync, mut asked) = mpsc::unbounded_channel();

@@ -9,13 +9,22 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
-use kube::{
-    Api, Client, CustomResource, ResourceExt as _,
-    api::{ObjectMeta, Patch, PatchParams},
-    runtime::controller::Action,
+use k8s_openapi::{
+    api::{
+        authorization::v1::{SelfSubjectRulesReview, SelfSubjectRulesReviewSpec},
+        core::v1::ConfigMap,
+    },
+    apimachinery::pkg::apis::meta::v1::Condition,
 };
-use kubewake_trail::Trail;
+use kube::{
+    Api, Client, CustomResource, Resource as _, ResourceExt as _,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    runtime::{
+        controller::Action,
+        events::{Event, EventType},
+    },
+};
+use kubewake_trail::{Trail, events::Events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,6 +52,11 @@ pub struct Work {
     pub runs: AtomicU32,
     /// Runs fail.
     pub fails: AtomicBool,
+    /// The child is one that the API server refuses.
+    pub refused: AtomicBool,
+    /// Runs publish an event and ask what they may do.
+    pub talks: AtomicBool,
+    pub events: Events,
     /// Heads become ready.
     pub completes: AtomicBool,
 }
@@ -76,12 +90,36 @@ impl Work {
             data: Some(BTreeMap::from([("size".to_owned(), head.spec.size.to_string())])),
             ..ConfigMap::default()
         };
+        if self.talks.load(Ordering::SeqCst) {
+            self.talk(head).await?;
+        }
+        let mut child = child;
+        if self.refused.load(Ordering::SeqCst) {
+            child.metadata.labels = Some(BTreeMap::from([("bad".to_owned(), "no value of a label!".to_owned())]));
+        }
         let children = Api::namespaced(self.client.clone(), &namespace);
         self.trail.child(head).apply(&children, "head", child).await?;
         if self.completes.load(Ordering::SeqCst) {
             self.ready(head, &namespace).await?;
         }
         Ok(Action::await_change())
+    }
+
+    async fn talk(&self, head: &Head) -> Result<(), Error> {
+        let event = Event {
+            type_: EventType::Normal,
+            reason: "Looked".to_owned(),
+            note: None,
+            action: "Look".to_owned(),
+            secondary: None,
+        };
+        self.events.publish(&event, &head.object_ref(&())).await?;
+        let review = SelfSubjectRulesReview {
+            spec: SelfSubjectRulesReviewSpec { namespace: head.namespace() },
+            ..SelfSubjectRulesReview::default()
+        };
+        Api::<SelfSubjectRulesReview>::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        Ok(())
     }
 
     async fn ready(&self, head: &Head, namespace: &str) -> Result<(), Error> {

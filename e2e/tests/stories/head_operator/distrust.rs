@@ -1,7 +1,7 @@
 //! Contexts that are not to be believed.
 
 use super::{
-    OURS, TRUSTED, cluster, each_begins_with, head, is_real, operator, paths, stop, wait_ready, webhook,
+    OURS, TRUSTED, cluster, each_begins_with, head, is_real, operator, parts, stop, wait_ready, webhook,
     whole::CONVERGENCE,
 };
 
@@ -56,6 +56,6 @@ fn garbage_in_the_place_of_a_context_is_as_if_there_were_none() {
     stop(webhook);
     let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&trace, &paths(CONVERGENCE));
+    traces.is(&trace, &parts::whole(CONVERGENCE));
     traces.tell_only(&OURS, &[&trace]);
 }

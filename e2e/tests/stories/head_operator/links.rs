@@ -1,6 +1,6 @@
 //! An operator whose runs are traces of their own.
 
-use super::{TRUSTED, cluster, each_begins_with, head, is_real, operator, paths, stop, wait_ready, webhook};
+use super::{TRUSTED, cluster, each_begins_with, head, is_real, operator, parts, stop, wait_ready, webhook};
 
 /// What hangs together by parents: the request, and how long everything took.
 const CHANGE: &str = "
@@ -20,7 +20,7 @@ fn with_links_each_run_is_a_trace_that_leads_back_to_the_change() {
     stop(webhook);
     let traces = traced.end();
     let change = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&change, &paths(CHANGE));
+    traces.is(&change, &parts::whole(CHANGE));
     let runs = each_begins_with(
         &traces,
         &change,

@@ -1,6 +1,6 @@
 //! Somebody changes their mind.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
 
 /// What came of the first change until the second.
 const FIRST: &str = "
@@ -12,25 +12,12 @@ POST DEMO/heads [apiserver] server x1
           PATCH DEMO/childas/{:name} [apiserver] server
             stamp ChildA [kubewake-webhook] server
         reconcile ChildA [head-operator] consumer
-          apply Deployment [head-operator] producer
-            PATCH APPS/deployments/{:name} [head-operator] client
-              PATCH APPS/deployments/{:name} [apiserver] server
-          status ChildA [head-operator] internal
-            PATCH DEMO/childas/{:name}/status [head-operator] client
-              PATCH DEMO/childas/{:name}/status [apiserver] server
-          POST EVENTS/events [head-operator] client
-            POST EVENTS/events [apiserver] server
-          ? PATCH EVENTS/events/{:name} [head-operator] client
-            ? PATCH EVENTS/events/{:name} [apiserver] server
-      GET DEMO/childas [head-operator] client
-        GET DEMO/childas [apiserver] server
-      status Head [head-operator] internal
-        PATCH DEMO/heads/{:name}/status [head-operator] client
-          PATCH DEMO/heads/{:name}/status [apiserver] server
-      POST EVENTS/events [head-operator] client
-        POST EVENTS/events [apiserver] server
-      ? PATCH EVENTS/events/{:name} [head-operator] client
-        ? PATCH EVENTS/events/{:name} [apiserver] server
+          <deployment>
+          <status of ChildA>
+          <events>
+      <list>
+      <status of Head>
+      <events>
 ";
 
 /// What came of the second. Whatever takes over from the first trace links to it.
@@ -45,32 +32,18 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
             stamp ChildA [kubewake-webhook] server ~> apply ChildA x1
         converge ChildA [head-operator] internal ~> apply ChildA x1
         reconcile ChildA [head-operator] consumer ~> apply ChildA x1
-          apply Deployment [head-operator] producer
-            PATCH APPS/deployments/{:name} [head-operator] client
-              PATCH APPS/deployments/{:name} [apiserver] server
-          status ChildA [head-operator] internal
-            PATCH DEMO/childas/{:name}/status [head-operator] client
-              PATCH DEMO/childas/{:name}/status [apiserver] server
-          ? PATCH EVENTS/events/{:name} [head-operator] client
-            ? PATCH EVENTS/events/{:name} [apiserver] server
+          <deployment>
+          <status of ChildA>
+          <event again>
         reconcile ChildA [head-operator] consumer
           ? apply Deployment [head-operator] producer
             ? PATCH APPS/deployments/{:name} [head-operator] client
               ? PATCH APPS/deployments/{:name} [apiserver] server
-          status ChildA [head-operator] internal
-            PATCH DEMO/childas/{:name}/status [head-operator] client
-              PATCH DEMO/childas/{:name}/status [apiserver] server
-          POST EVENTS/events [head-operator] client
-            POST EVENTS/events [apiserver] server
-          ? PATCH EVENTS/events/{:name} [head-operator] client
-            ? PATCH EVENTS/events/{:name} [apiserver] server
-      GET DEMO/childas [head-operator] client
-        GET DEMO/childas [apiserver] server
-      status Head [head-operator] internal
-        PATCH DEMO/heads/{:name}/status [head-operator] client
-          PATCH DEMO/heads/{:name}/status [apiserver] server
-      ? PATCH EVENTS/events/{:name} [head-operator] client
-        ? PATCH EVENTS/events/{:name} [apiserver] server
+          <status of ChildA>
+          <events>
+      <list>
+      <status of Head>
+      <event again>
     reconcile Head [head-operator] consumer
       # An answer that is newer than anything seen counts as a change, whoever made it.
       ? apply ChildA [head-operator] producer
@@ -78,13 +51,8 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       # The API server records what it is asked by a run that has changed something already.
       GET DEMO/childas [head-operator] client
         ? GET DEMO/childas [apiserver] server
-      status Head [head-operator] internal
-        PATCH DEMO/heads/{:name}/status [head-operator] client
-          PATCH DEMO/heads/{:name}/status [apiserver] server
-      POST EVENTS/events [head-operator] client
-        POST EVENTS/events [apiserver] server
-      ? PATCH EVENTS/events/{:name} [head-operator] client
-        ? PATCH EVENTS/events/{:name} [apiserver] server
+      <status of Head>
+      <events>
 ";
 
 #[test]
@@ -97,7 +65,7 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
     let first = traced.traces.span("stamp Head", is_real);
-    traced.traces.becomes(&first.id.trace, &paths(FIRST));
+    traced.traces.becomes(&first.id.trace, &parts::whole(FIRST));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
     kubectl.ok("uncordon node-1");
@@ -106,8 +74,8 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
     stop(webhook);
     let traces = traced.end();
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    traces.is(&first.id.trace, &paths(FIRST));
-    traces.is(&second.id.trace, &paths(SECOND));
+    traces.is(&first.id.trace, &parts::whole(FIRST));
+    traces.is(&second.id.trace, &parts::whole(SECOND));
     traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
 }
 
@@ -132,10 +100,10 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
         ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
     ];
     let second_alone = instead.iter().fold(CONVERGENCE.to_owned(), |text, (from, to)| text.replace(from, to));
-    traces.is(&second.id.trace, &paths(&second_alone));
+    traces.is(&second.id.trace, &parts::whole(&second_alone));
     traces.is(
         &first.id.trace,
-        &paths("POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1"),
+        &parts::whole("POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1"),
     );
     traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
 }

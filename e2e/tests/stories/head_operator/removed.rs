@@ -2,7 +2,7 @@
 
 use kubewake_e2e::eventually;
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook};
 
 /// What came of the change. Nothing else changed, so that nothing else is written.
 const TRACE: &str = "
@@ -43,6 +43,6 @@ fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
     stop(webhook);
     let traces = traced.end();
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    traces.is(&second.id.trace, &paths(TRACE));
+    traces.is(&second.id.trace, &parts::whole(TRACE));
     traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
 }

@@ -1,6 +1,6 @@
 //! The operator ends in the middle of its work.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, paths, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
 
 #[test]
 fn a_new_operator_goes_on_with_the_trace() {
@@ -22,6 +22,6 @@ fn a_new_operator_goes_on_with_the_trace() {
     stop(webhook);
     let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&trace, &paths(CONVERGENCE));
+    traces.is(&trace, &parts::whole(CONVERGENCE));
     traces.tell_only(&OURS, &[&trace]);
 }

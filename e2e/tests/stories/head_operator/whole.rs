@@ -3,7 +3,7 @@
 use kubewake_e2e::Traced;
 
 use super::{
-    IMAGE, OURS, TRUSTED, clean_up, cluster, head, is_real, operator, paths, prepared, stop, wait_ready, webhook,
+    IMAGE, OURS, TRUSTED, clean_up, cluster, head, is_real, operator, parts, prepared, stop, wait_ready, webhook,
 };
 
 /// On events, for people.
@@ -24,26 +24,12 @@ POST DEMO/heads [apiserver] server x1
             stamp ChildA [kubewake-webhook] server
         converge ChildA [head-operator] internal x1
         reconcile ChildA [head-operator] consumer
-          apply Deployment [head-operator] producer
-            PATCH APPS/deployments/{:name} [head-operator] client
-              PATCH APPS/deployments/{:name} [apiserver] server
-          status ChildA [head-operator] internal
-            PATCH DEMO/childas/{:name}/status [head-operator] client
-              PATCH DEMO/childas/{:name}/status [apiserver] server
-          POST EVENTS/events [head-operator] client
-            POST EVENTS/events [apiserver] server
-          # The same event again is counted in the old one.
-          ? PATCH EVENTS/events/{:name} [head-operator] client
-            ? PATCH EVENTS/events/{:name} [apiserver] server
-      GET DEMO/childas [head-operator] client
-        GET DEMO/childas [apiserver] server
-      status Head [head-operator] internal
-        PATCH DEMO/heads/{:name}/status [head-operator] client
-          PATCH DEMO/heads/{:name}/status [apiserver] server
-      POST EVENTS/events [head-operator] client
-        POST EVENTS/events [apiserver] server
-      ? PATCH EVENTS/events/{:name} [head-operator] client
-        ? PATCH EVENTS/events/{:name} [apiserver] server
+          <deployment>
+          <status of ChildA>
+          <events>
+      <list>
+      <status of Head>
+      <events>
 ";
 
 /// Where the API server tells nobody, it may also not pass contexts on; then the webhook has only that of the writer.
@@ -61,7 +47,7 @@ fn one_apply_is_one_trace_until_everything_is_ready() {
     traced.kubectl.ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
     let trace = traced.traces.span("stamp Head", is_real).id.trace;
-    let expected = paths(&if traced.kubectl.cluster().is_embedded() { CONVERGENCE.to_owned() } else { dark() });
+    let expected = parts::whole(&if traced.kubectl.cluster().is_embedded() { CONVERGENCE.to_owned() } else { dark() });
     traced.traces.becomes(&trace, &expected);
     let told = traced.kubectl.json("events --field-selector involvedObject.kind=Head");
     let about = told["items"].as_array().unwrap().iter().map(|event| &event["metadata"]["annotations"][TRACE_ID]);
@@ -89,5 +75,5 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
     // Where the same is applied again there is nothing to stamp, and no link.
     let again = STAMP_CHILD.replace("stamp", "? stamp");
     let beside = "        stamp ChildA [kubewake-webhook] server ~> HTTP POST\n";
-    traces.is(&trace, &paths(&CONVERGENCE.replace(STAMP_CHILD, &(again + beside))));
+    traces.is(&trace, &parts::whole(&CONVERGENCE.replace(STAMP_CHILD, &(again + beside))));
 }

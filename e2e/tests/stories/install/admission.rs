@@ -31,7 +31,8 @@ fn nobody_names_a_secret_that_they_may_not_read() {
     // Others may change the rest, and not where it goes.
     let patch = |change: &Value| format!("patch {JANE} tracepipeline backend --type merge --patch {change}");
     kubectl.ok(&patch(&json!({"spec": {"paused": true, "output": {"otlp": {"timeout": "7s"}}}})));
-    let elsewhere = json!({"spec": {"output": {"otlp": {"endpoint": {"value": format!("http://{}", free_address())}}}}});
+    let elsewhere =
+        json!({"spec": {"output": {"otlp": {"endpoint": {"value": format!("http://{}", free_address())}}}}});
     eventually("the right is forgotten", || {
         let done = kubectl.run(&format!("{} --dry-run=server", patch(&elsewhere)), "");
         done.code == 1 && done.stderr.contains("you may not read Secret")

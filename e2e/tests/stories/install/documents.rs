@@ -83,12 +83,16 @@ fn everything_that_the_documents_say_works_in_their_order() {
     }
     let (sink, folder) = (Sink::start(), tempfile::tempdir().unwrap());
     std::os::unix::fs::symlink(workspace().join("deploy"), folder.path().join("deploy")).unwrap();
-    let install = ["kubectl apply -k deploy", "kubectl rollout status deployment/kubewake-operator --namespace kubewake-system --timeout 120s"];
+    let install = [
+        "kubectl apply -k deploy",
+        "kubectl rollout status deployment/kubewake-operator --namespace kubewake-system --timeout 120s",
+    ];
     install.iter().for_each(|line| typed(&kubectl, folder.path(), line));
     // Who reads of the API server's traces has a pipeline.
     walk(&kubectl, folder.path(), "docs/pipelines.md", sink.address());
     eventually("all is gone that was made", || {
-        let left = kubectl.ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
+        let left =
+            kubectl.ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
         left.is_empty()
     });
     kubectl.ok_with("apply -f -", &pipeline("again", sink.address()).to_string());

@@ -84,7 +84,11 @@ fn overlays_change_what_they_say_and_nothing_else() {
     assert!(single.contains("replicas: 1\n") && !single.contains("PodDisruptionBudget"), "{single}");
     let granted = objects("deploy/overlays/granted-secrets");
     assert_eq!(kinds(&granted), kinds(&whole) - 1);
-    assert_eq!(granted.matches("name: kubewake-operator-references\n").count(), 1, "the role is there, and nobody has it");
+    assert_eq!(
+        granted.matches("name: kubewake-operator-references\n").count(),
+        1,
+        "the role is there, and nobody has it"
+    );
     assert_eq!(whole.matches("name: kubewake-operator-references\n").count(), 3);
 }
 

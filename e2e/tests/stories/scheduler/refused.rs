@@ -32,13 +32,15 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
         "
         PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name} [apiserver] server
           stamp Scheduler [kubewake-webhook] server ~> stamp Scheduler
-            reconcile Scheduler [scheduler-operator] consumer ~> stamp Scheduler
+            reconcile Scheduler [scheduler-operator] consumer error ~> stamp Scheduler
               status Scheduler [scheduler-operator] internal
                 PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [scheduler-operator] client
                   PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [apiserver] server
         ",
     );
     traces.tell_only(&OURS, &[first, second, &attempt.id.trace]);
+    let failed = traces.span("reconcile Scheduler", |span| span.error.is_some());
+    assert!(failed.error.unwrap().contains("unknown score plugin \"Luck\""));
 }
 
 #[test]

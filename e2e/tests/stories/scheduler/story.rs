@@ -19,7 +19,7 @@ fn a_change_is_one_trace_until_a_pod_is_bound_by_it() {
 
 #[test]
 fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
-    let Some(scene) = Scene::start_with(&[]) else { return };
+    let Some(scene) = Scene::start_with(&[], &[]) else { return };
     scene.traced.kubectl.ok("label node node-3 disk=ssd");
     scene.configure(true, FIRST);
     let revision = scene.configure(true, SECOND);

@@ -79,3 +79,19 @@ fn who_cannot_begin_says_why() {
     let secret = ["--select", "v1/configmaps", "--certificate-secret", "absent-namespace/x"];
     assert!(run(&secret, here).contains("cannot write Secret x"));
 }
+
+#[test]
+fn a_mistyped_selection_and_a_second_webhook_of_one_name_are_told() {
+    let Some(stage) = Stage::start(&["--select", "apps/v1/deployment"]) else { return };
+    let first = stage.webhook.as_ref().unwrap();
+    let said = |what: &str| kubewake_e2e::eventually(what, || first.stderr().contains(what));
+    said("apps/v1/deployment is selected, but the API server has no such resource");
+    said("did you mean apps/v1/deployments?");
+    let mut second = kubewake();
+    second.args(["webhook", "--select", "v1/secrets", "--listen", &format!("{}:0", Cluster::host())]);
+    second.args(["--name", &stage.name]).env("KUBECONFIG", stage.kubectl.cluster().kubeconfig());
+    let mut second = Process::start(&mut second);
+    second.ready();
+    said("another webhook writes this registration, too");
+    said("differs=\"webhooks[");
+}

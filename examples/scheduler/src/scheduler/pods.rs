@@ -13,7 +13,7 @@ use kube::{
     core::Status,
     runtime::events::{Event, EventType, Reporter},
 };
-use kubewake_trail::{Trail, events::Events};
+use kubewake_trail::{Trail, events::Events, in_words};
 use serde_json::json;
 
 use super::MANAGER;
@@ -83,7 +83,13 @@ impl Pods {
         let note = Some(note);
         let event = Event { type_, reason: reason.to_owned(), note, action: "Scheduling".to_owned(), secondary: None };
         if let Err(error) = self.events.publish(&event, &pod.object_ref(&())).await {
-            tracing::debug!(kind = "Pod", namespace = pod.namespace(), name = pod.name_any(), %error, "an event is lost");
+            tracing::debug!(
+                kind = "Pod",
+                namespace = pod.namespace(),
+                name = pod.name_any(),
+                error = in_words(&error),
+                "an event is lost"
+            );
         }
     }
 

@@ -9,6 +9,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
+use kubewake_trail::in_words;
 use opentelemetry::trace::FutureExt;
 use serde_json::json;
 use tokio::{sync::watch, time};
@@ -41,7 +42,12 @@ pub async fn write(client: Client, identity: Identity, mut reports: watch::Recei
                 report.span.end(report.refused.map_or(Ok(()), |refused| Err(refused.reason)));
                 break;
             };
-            tracing::warn!(kind = "Scheduler", name = identity.scheduler, %error, "its status is not written");
+            tracing::warn!(
+                kind = "Scheduler",
+                name = identity.scheduler,
+                error = in_words(&error),
+                "its status is not written"
+            );
             // A newer report is tried at once, and the last one no more when nobody reports.
             if let Ok(Err(_)) = time::timeout(pause, reports.changed()).await {
                 return;

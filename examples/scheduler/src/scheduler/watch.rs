@@ -14,6 +14,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use kubewake_trail::in_words;
 use serde::de::DeserializeOwned;
 
 /// Something was seen.
@@ -54,7 +55,7 @@ where
             // Nobody here looks at them, and they are the larger part of an object.
             Ok(event) => Some(event.modify(|object| object.managed_fields_mut().clear())),
             Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), %error, "it cannot be watched");
+                tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "it cannot be watched");
                 None
             }
         }

@@ -144,7 +144,7 @@ impl Slices {
                 self.listed.as_mut().unwrap_or(&mut self.known).insert(slice.metadata.name, peers);
             }
             Event::Deleted(slice) => drop(self.known.remove(&slice.metadata.name)),
-            Event::Failed(_) => {}
+            Event::Resumed | Event::Failed(_) => {}
         }
         self.listed.is_none()
     }

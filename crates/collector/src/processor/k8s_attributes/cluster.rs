@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::model::{ClusterAuth, Field, KubernetesAttributes, Owner};
+use kubewake_config::{
+    ComponentId,
+    model::{ClusterAuth, Field, KubernetesAttributes, Owner},
+};
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use super::{
@@ -20,7 +23,7 @@ use super::{
 };
 use crate::{
     components::BuildError,
-    core::ClusterStats,
+    core::{ClusterStats, ClusterView},
     kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query},
 };
 
@@ -28,6 +31,9 @@ use crate::{
 const SWEEP: Duration = Duration::from_secs(10);
 /// How long to wait before the API server is looked for again.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// What cannot be asked for as long as it is not known where the API server is.
+const EVERYTHING: &str = "all";
 
 /// A cluster, seen by the rules of a processor.
 pub(super) struct Cluster {
@@ -39,6 +45,9 @@ pub(super) struct Cluster {
     /// Lists that are not complete.
     missing: Mutex<HashSet<Kind>>,
     stats: Arc<ClusterStats>,
+    pub(super) view: Arc<ClusterView>,
+    /// The processor that was the first to ask, for logs.
+    asker: ComponentId,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -52,14 +61,14 @@ pub(super) enum Kind {
 
 impl Cluster {
     /// Looks at the cluster from now on.
-    pub(super) fn start(settings: &KubernetesAttributes, stats: Arc<ClusterStats>) -> Arc<Self> {
-        let cluster = Self::new(settings, stats);
+    pub(super) fn start(settings: &KubernetesAttributes, stats: Arc<ClusterStats>, asker: &ComponentId) -> Arc<Self> {
+        let cluster = Self::new(settings, stats, asker);
         let task = tokio::spawn(find(Arc::downgrade(&cluster)));
         cluster.keep(task.abort_handle());
         cluster
     }
 
-    fn new(settings: &KubernetesAttributes, stats: Arc<ClusterStats>) -> Arc<Self> {
+    fn new(settings: &KubernetesAttributes, stats: Arc<ClusterStats>, asker: &ComponentId) -> Arc<Self> {
         let rules = Rules { settings: settings.clone() };
         let cluster = Self {
             node: node(settings),
@@ -67,6 +76,8 @@ impl Cluster {
             ready: watch::Sender::new(false),
             missing: Mutex::default(),
             stats,
+            view: Arc::default(),
+            asker: asker.clone(),
             tasks: Mutex::default(),
             rules,
         };
@@ -95,6 +106,7 @@ impl Cluster {
         // By the difference, since another cluster may count in the same place.
         self.stats.pods.fetch_add(state.pods.len().wrapping_sub(pods) as u64, Ordering::Relaxed);
         self.stats.held.fetch_add(state.held.wrapping_sub(held) as u64, Ordering::Relaxed);
+        self.view.pods.store(state.pods.len() as u64, Ordering::Relaxed);
     }
 
     /// The kinds that the rules ask for, and no other.
@@ -172,7 +184,8 @@ impl Cluster {
                 *listed = HashSet::new();
                 self.complete(Kind::Pod);
             }
-            Event::Failed(error) => self.failed("pods", &error),
+            Event::Resumed => self.answered(Kind::Pod.resource()),
+            Event::Failed(error) => self.failed(Kind::Pod.resource(), &error),
         }
     }
 
@@ -221,6 +234,7 @@ impl Cluster {
                 *listed = HashSet::new();
                 self.complete(kind);
             }
+            Event::Resumed => self.answered(kind.resource()),
             Event::Failed(error) => self.failed(kind.resource(), &error),
         }
     }
@@ -257,16 +271,26 @@ impl Cluster {
     }
 
     fn complete(&self, kind: Kind) {
+        self.answered(kind.resource());
         let mut missing = lock(&self.missing);
         missing.remove(&kind);
-        if missing.is_empty() {
-            self.ready.send_replace(true);
+        if missing.is_empty() && !self.ready.send_replace(true) {
+            self.view.synced();
+            tracing::info!(processor = %self.asker, pods = self.view.look().pods, "all metadata of the cluster is there");
         }
     }
 
-    fn failed(&self, what: &str, error: &kubernetes::ApiError) {
+    fn failed(&self, what: &'static str, error: &kubernetes::ApiError) {
         self.stats.failures.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(resource = what, %error, "the cluster cannot be asked; what is known so far is used");
+        self.view.failed(what, error.class(), error.said());
+        tracing::warn!(processor = %self.asker, resource = what, %error,
+            "the cluster cannot be asked; what is known so far is used");
+    }
+
+    fn answered(&self, what: &'static str) {
+        if self.view.answered(what) {
+            tracing::info!(processor = %self.asker, resource = what, "the cluster can be asked again");
+        }
     }
 }
 
@@ -347,8 +371,11 @@ async fn find(cluster: Weak<Cluster>) {
         let Some(found) = cluster.upgrade() else { return };
         let client = Access::find(&access(&found.rules.settings)).and_then(|access| Client::new(&access));
         match client {
-            Ok(client) => return follow(&found, Arc::new(client)),
-            Err(error) => found.failed("all", &kubernetes::ApiError::Connection(error.0)),
+            Ok(client) => {
+                found.answered(EVERYTHING);
+                return follow(&found, Arc::new(client));
+            }
+            Err(error) => found.failed(EVERYTHING, &error.into()),
         }
         drop(found);
         tokio::time::sleep(AGAIN).await;

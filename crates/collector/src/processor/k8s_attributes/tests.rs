@@ -11,7 +11,10 @@ use kubewake_otlp::{
 use serde_json::json;
 
 use super::{cluster::testing::told, *};
-use crate::core::{Charge, Origin};
+use crate::{
+    core::{Charge, ClusterState, ErrorClass, Origin, Said},
+    kubernetes::ApiError,
+};
 
 /// The settings that a document has.
 fn settings(text: &str) -> KubernetesAttributes {
@@ -317,7 +320,13 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
         let mapping = Mapping::new(Signal::Traces, Box::new(enrich), Arc::default());
         let until = Instant::now() + std::time::Duration::from_secs(5);
         let gate = ArcSwap::from_pointee(Some((until, cluster.clone())));
-        let enricher = Arc::new(Enricher { mapping, shared: Shared::default(), stats: stats.clone(), gate });
+        let enricher = Arc::new(Enricher {
+            id: ComponentId::new("k8s_attributes"),
+            mapping,
+            shared: Shared::default(),
+            stats: stats.clone(),
+            gate,
+        });
         let offer = || {
             let part = Part::new(request(&[]), 1, Arc::default(), Arc::new(Charge::free()));
             enricher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse)
@@ -329,4 +338,17 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
         }
         assert!(matches!(offer(), Answer::Now(Ok(()))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_can_be_seen_how_it_gets_on_with_the_cluster() {
+    let cluster = told(&settings("passthrough: false"), &[pod()]);
+    let look = || (cluster.view.look().state, cluster.view.look().last_error, cluster.view.look().pods);
+    assert_eq!(look(), (ClusterState::Connecting, ErrorClass::None, 1));
+    let status = http::StatusCode::FORBIDDEN;
+    cluster.fail(ApiError::Refused { server: "s".into(), status, message: "no".into() });
+    assert_eq!(look(), (ClusterState::Failing, ErrorClass::Authentication, 1));
+    assert_eq!(cluster.view.look().last_said, Some(Said::Http(status)));
+    cluster.complete_all();
+    assert_eq!(look(), (ClusterState::Synced, ErrorClass::Authentication, 1));
 }

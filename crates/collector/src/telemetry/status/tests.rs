@@ -4,7 +4,7 @@ use kubewake_otlp::Signal;
 use serde_json::json;
 
 use super::*;
-use crate::core::{Budget, Code, DropReason, ErrorClass, ExporterStats, PipelineStats, Said, SendError};
+use crate::core::{Budget, ClusterView, Code, DropReason, ErrorClass, ExporterStats, PipelineStats, Said, SendError};
 
 const INTERVAL: Duration = Duration::from_secs(300);
 
@@ -306,4 +306,22 @@ async fn a_buffer_that_fills_is_told_of_whether_it_is_a_queue_or_memory() {
     setup.pipeline().draws_on(&memory);
     let _most = memory.admit(800);
     assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
+    let setup = Setup::new();
+    assert!(setup.status().clusters.is_empty());
+    let view = Arc::new(ClusterView::default());
+    setup.registry.cluster(&ComponentId::new("k8s_attributes")).looks_by(&view);
+    let said = Said::Http(http::StatusCode::FORBIDDEN);
+    view.failed("pods", ErrorClass::Authentication, Some(said));
+    pass(Duration::from_secs(2)).await;
+    let status = setup.status();
+    let cluster = &status.clusters["k8s_attributes"];
+    assert_eq!((cluster.state, cluster.last_error), ("failing", "authentication"));
+    assert_eq!(cluster.last_error_code.as_deref(), Some("http:403"));
+    assert_eq!(cluster.since.as_ref().map(|since| since.age_seconds), Some(2.0));
+    drop(view);
+    assert!(setup.status().clusters.is_empty());
 }

@@ -1,4 +1,8 @@
 //! Policies. Each names its type, and has its settings under a field of that name.
+//!
+//! Settings that the Collector takes and that cannot be meant are taken with a warning: a document that runs there runs here.
+
+mod composite;
 
 use std::collections::HashSet;
 
@@ -131,33 +135,24 @@ fn settings(at: &Cursor<'_>, report: &Report, kind: &str) -> Option<SamplingRule
     match kind {
         "and" => return Some(SamplingRule::And(parts(at, report, "and_sub_policy", Within::And))),
         "drop" => return Some(SamplingRule::Drop(parts(at, report, "drop_sub_policy", Within::And))),
-        "composite" => return composite(at, report),
+        "composite" => return composite::composite(at, report),
         _ => {}
     }
     let mut fields = Fields::of(at, report);
     let rule = match kind {
         "always_sample" => Some(SamplingRule::Always),
         "trace_flags" => Some(SamplingRule::TraceFlags),
-        "latency" => Some(SamplingRule::Latency {
-            threshold: fields.get_or("threshold_ms", 0, scalar::integer),
-            upper: fields.get_or("upper_threshold_ms", 0, scalar::integer),
-        }),
+        "latency" => Some(latency(&mut fields)),
         "numeric_attribute" => Some(numeric(&mut fields)),
         "probabilistic" => Some(probabilistic(&mut fields)),
         "status_code" => status(&mut fields),
         "string_attribute" => text(&mut fields),
         "rate_limiting" => Some(SamplingRule::RateLimiting(allowed(&mut fields, "spans_per_second"))),
         "bytes_limiting" => Some(SamplingRule::BytesLimiting(allowed(&mut fields, "bytes_per_second"))),
-        "span_count" => Some(SamplingRule::SpanCount {
-            min: fields.get_or("min_spans", 0, int32),
-            max: fields.get_or("max_spans", 0, int32),
-        }),
-        "trace_state" => Some(SamplingRule::TraceState {
-            key: fields.text("key").unwrap_or_default(),
-            values: fields.get("values", scalar::texts).unwrap_or_default(),
-        }),
+        "span_count" => Some(span_count(&mut fields)),
+        "trace_state" => Some(SamplingRule::TraceState { key: key(&mut fields), values: values(&mut fields) }),
         "boolean_attribute" => Some(SamplingRule::Boolean {
-            key: fields.text("key").unwrap_or_default(),
+            key: key(&mut fields),
             value: fields.flag("value"),
             invert: fields.flag("invert_match"),
         }),
@@ -172,6 +167,54 @@ fn int32(at: &Cursor<'_>, report: &Report) -> Option<i64> {
     scalar::within(at, report, i32::MIN.into(), i32::MAX.into())
 }
 
+/// Warns of a setting, unless it was reported already.
+fn doubt(fields: &Fields<'_, '_>, name: &str, message: &str) {
+    if !fields.failed(name) {
+        let place = if fields.has(name) { fields.place(name) } else { fields.at.absent(name) };
+        fields.report.warning(&place, message, None);
+    }
+}
+
+/// The name of an attribute or of an entry.
+fn key(fields: &mut Fields<'_, '_>) -> String {
+    let key = fields.text("key").unwrap_or_default();
+    if key.is_empty() {
+        doubt(fields, "key", "`key` is missing, and nothing has an empty name");
+    }
+    key
+}
+
+fn values(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let values = fields.get("values", scalar::texts).unwrap_or_default();
+    if values.is_empty() {
+        doubt(fields, "values", "there are no `values`, so that none matches");
+    }
+    values
+}
+
+/// An upper bound of zero is none, and a lower one is always there.
+fn latency(fields: &mut Fields<'_, '_>) -> SamplingRule {
+    let threshold = fields.get_or("threshold_ms", 0, scalar::integer);
+    let upper = fields.get_or("upper_threshold_ms", 0, scalar::integer);
+    if upper != 0 && upper <= threshold {
+        let message = "`upper_threshold_ms` is not above `threshold_ms`, so that no trace matches";
+        doubt(fields, "upper_threshold_ms", message);
+    } else if threshold <= 0 && upper == 0 {
+        doubt(fields, "threshold_ms", "without a positive `threshold_ms` every trace matches");
+    }
+    SamplingRule::Latency { threshold, upper }
+}
+
+fn span_count(fields: &mut Fields<'_, '_>) -> SamplingRule {
+    let (min, max) = (fields.get_or("min_spans", 0, int32), fields.get_or("max_spans", 0, int32));
+    if max != 0 && max < min.max(1) {
+        doubt(fields, "max_spans", "`max_spans` is below `min_spans`, or negative, so that no trace matches");
+    } else if min <= 0 && max == 0 {
+        doubt(fields, "min_spans", "neither `min_spans` nor `max_spans` is positive: every trace matches");
+    }
+    SamplingRule::SpanCount { min, max }
+}
+
 /// The Collector takes a bound of zero for one that is not set.
 fn numeric(fields: &mut Fields<'_, '_>) -> SamplingRule {
     let mut bound = |name| fields.get_or(name, 0, scalar::integer);
@@ -179,9 +222,11 @@ fn numeric(fields: &mut Fields<'_, '_>) -> SamplingRule {
     if min == 0 && max == 0 {
         let message = "neither `min_value` nor `max_value` is set, and zero is not set: any number matches";
         fields.report.warning(&fields.at, message, None);
+    } else if min != 0 && max != 0 && min > max {
+        doubt(fields, "max_value", "`max_value` is below `min_value`, so that no number lies between");
     }
     SamplingRule::Numeric {
-        key: fields.text("key").unwrap_or_default(),
+        key: key(fields),
         min: if min == 0 { i64::MIN } else { min },
         max: if max == 0 { i64::MAX } else { max },
         invert: fields.flag("invert_match"),
@@ -195,6 +240,8 @@ fn probabilistic(fields: &mut Fields<'_, '_>) -> SamplingRule {
         let message =
             "`sampling_percentage` is not between 0 and 100; what is below keeps nothing, what is above everything";
         fields.report.warning(&place, message, None);
+    } else if percentage == 0.0 {
+        doubt(fields, "sampling_percentage", "at a `sampling_percentage` of 0 no trace is kept");
     }
     SamplingRule::Probabilistic { salt: fields.text("hash_salt").unwrap_or_default(), percentage }
 }
@@ -223,7 +270,7 @@ fn status(fields: &mut Fields<'_, '_>) -> Option<SamplingRule> {
 
 fn text(fields: &mut Fields<'_, '_>) -> Option<SamplingRule> {
     let place = fields.place("values");
-    let values = fields.get("values", scalar::texts).unwrap_or_default();
+    let values = values(fields);
     // Expressions are matched as fast as they are looked up.
     fields.idle(&["cache_max_size"], scalar::integer);
     let values = match fields.flag("enabled_regex_matching") {
@@ -240,7 +287,7 @@ fn text(fields: &mut Fields<'_, '_>) -> Option<SamplingRule> {
             TextValues::Patterns(values.iter().filter_map(compile).collect())
         }
     };
-    let key = fields.text("key").unwrap_or_default();
+    let key = key(fields);
     Some(SamplingRule::Text { key, values, invert: fields.flag("invert_match") })
 }
 
@@ -248,6 +295,15 @@ fn text(fields: &mut Fields<'_, '_>) -> Option<SamplingRule> {
 fn allowed(fields: &mut Fields<'_, '_>, rate: &'static str) -> Allowed {
     let per_second = fields.get_or(rate, 0, scalar::integer);
     let burst = fields.get_or("burst_capacity", 0, scalar::integer);
+    if per_second <= 0 && burst <= 0 {
+        doubt(fields, rate, &format!("`{rate}` is not positive, so that no trace is kept"));
+    } else if burst < 0 {
+        doubt(
+            fields,
+            "burst_capacity",
+            "a negative `burst_capacity` is taken for none: twice the rate can come at once",
+        );
+    }
     Allowed { per_second, burst: if burst > 0 { burst } else { per_second.saturating_mul(2) } }
 }
 
@@ -258,52 +314,6 @@ fn not(fields: &mut Fields<'_, '_>) -> Option<SamplingRule> {
     }
     let (part, _) = policy(&part?, fields.report, Within::Not)?;
     Some(SamplingRule::Not(Box::new(part)))
-}
-
-fn composite(at: &Cursor<'_>, report: &Report) -> Option<SamplingRule> {
-    let mut fields = Fields::of(at, report);
-    let max_total = fields.get_or("max_total_spans_per_second", 0, scalar::integer);
-    let order = fields.get("policy_order", scalar::texts).unwrap_or_default();
-    let parts =
-        fields.get("composite_sub_policy", |at, report| list(at, report, Within::Composite)).unwrap_or_default();
-    let shares = fields.get("rate_allocation", shares).unwrap_or_default();
-    let parts: Vec<SamplingPolicy> = parts.into_iter().map(|(policy, _)| policy).collect();
-    if !order.is_empty()
-        && order.iter().ne(parts.iter().map(|part| &part.name))
-        && !fields.failed("composite_sub_policy")
-    {
-        let message = "`policy_order` has no effect: the order of `composite_sub_policy` counts, and differs from it";
-        report.warning(&fields.place("policy_order"), message, None);
-    }
-    for part in parts.iter().filter(|part| !shares.iter().any(|(name, _)| *name == part.name)) {
-        let place = fields.place("rate_allocation");
-        let message = format!("{} has no share in `rate_allocation`, and keeps nothing", place.quote(&part.name));
-        report.warning(&place, message, None);
-    }
-    fields.finish();
-    let equal = max_total as f64 / parts.len().max(1) as f64;
-    let share = |part: &SamplingPolicy| match shares.iter().rfind(|(name, _)| *name == part.name) {
-        None => 0,
-        Some((_, percent)) if *percent > 0 => (*percent as f64 / 100.0 * max_total as f64) as i64,
-        Some(_) => equal as i64,
-    };
-    let parts = parts.into_iter().map(|part| {
-        let share = share(&part);
-        (part, share)
-    });
-    Some(SamplingRule::Composite { max_total, parts: parts.collect() })
-}
-
-/// `rate_allocation`: names with percentages.
-fn shares(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, i64)>> {
-    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
-    let share = |item: Cursor<'_>| {
-        let mut fields = Fields::of(&item, report);
-        let share = (fields.text("policy").unwrap_or_default(), fields.get_or("percent", 0, scalar::integer));
-        fields.finish();
-        share
-    };
-    Some(items.map(share).collect())
 }
 
 /// What else a policy says: settings of another type, or of an extension, have no effect; they are maps. The rest is unknown.

@@ -7,7 +7,7 @@ use std::{convert::Infallible, time::Duration};
 use kube::{Client, Discovery, api::ApiResource};
 
 use super::{Resources, Select};
-use crate::{attributes::message, webhook::counters::Counters};
+use crate::{in_words, webhook::counters::Counters};
 
 /// How long until it is looked at again: while something is missing, and else, as definitions come and go.
 const LOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
@@ -33,7 +33,7 @@ impl Select {
                     }
                     counters.note_unserved(unserved);
                 }
-                Err(error) => tracing::debug!(error = message(&error), "what the API server has is not known"),
+                Err(error) => tracing::debug!(error = in_words(&error), "what the API server has is not known"),
             }
             tokio::time::sleep(if counters.unserved().is_empty() { LOOK.1 } else { LOOK.0 }).await;
         }

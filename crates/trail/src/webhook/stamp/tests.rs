@@ -127,6 +127,25 @@ fn the_same_spec_gets_its_context_back_word_for_word() {
 }
 
 #[test]
+fn a_deployment_that_is_annotated_keeps_a_context_of_its_generation() {
+    const GENERATION: &str = "trail.kubewake.io/generation";
+    let with = |generation: &'static str| [(PARENT, A), (SPEC, "hash"), (GENERATION, generation)];
+    let old = object(1, &with("3"));
+    let annotated = object(1, &[(PARENT, A), (SPEC, "hash"), (GENERATION, "3"), ("other", "x")]);
+    assert_eq!(ask(Some(&old), &annotated), restored(&with("4")));
+    let asked_again = object(1, &[(PARENT, A), (SPEC, "hash"), (GENERATION, "4"), ("other", "x")]);
+    assert_eq!(ask(Some(&old), &asked_again), restored(&with("4")));
+    assert_eq!(ask(Some(&old), &object(1, &[])), restored(&with("3")), "what is put back changes nothing");
+    let outdated = object(1, &with("2"));
+    assert_eq!(ask(Some(&outdated), &annotated), restored(&with("2")), "it belonged to an earlier one before");
+    let set = |mut object: Value| {
+        object["kind"] = json!("StatefulSet");
+        object
+    };
+    assert_eq!(ask(Some(&set(old)), &set(annotated)), restored(&with("3")), "others do not count annotations");
+}
+
+#[test]
 fn the_same_spec_without_a_context_stays_without() {
     assert_eq!(ask(Some(&object(1, &[])), &object(1, &[])), restored(&[]));
     let garbage = object(1, &[(PARENT, "garbage")]);

@@ -7,7 +7,7 @@ pub(in crate::processor::k8s_attributes) fn told(
     settings: &KubernetesAttributes,
     events: &[serde_json::Value],
 ) -> Arc<Cluster> {
-    let cluster = Cluster::new(settings, Arc::default());
+    let cluster = Cluster::new(settings, Arc::default(), &ComponentId::new("k8s_attributes"));
     events.iter().for_each(|object| cluster.tell(object));
     cluster
 }
@@ -45,6 +45,11 @@ impl Cluster {
     pub(in crate::processor::k8s_attributes) fn asks(&self) -> Vec<String> {
         let text = |query: Query| format!("{} {} {}", query.path, query.fields, query.labels).trim_end().to_owned();
         self.kinds().into_iter().map(|kind| text(self.query(kind))).collect()
+    }
+
+    /// The cluster cannot be asked for pods.
+    pub(in crate::processor::k8s_attributes) fn fail(&self, error: kubernetes::ApiError) {
+        self.pod(Event::Failed(error), &mut HashSet::new());
     }
 
     /// Every list is complete.

@@ -1,0 +1,93 @@
+//! `composite`: policies that share a rate.
+
+use super::{Within, doubt, list};
+use crate::{
+    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
+    model::{SamplingPolicy, SamplingRule},
+};
+
+/// `composite`
+pub(super) fn composite(at: &Cursor<'_>, report: &Report) -> Option<SamplingRule> {
+    let mut fields = Fields::of(at, report);
+    let max_total = fields.get_or("max_total_spans_per_second", 0, scalar::integer);
+    let order = fields.get("policy_order", scalar::texts).unwrap_or_default();
+    let parts =
+        fields.get("composite_sub_policy", |at, report| list(at, report, Within::Composite)).unwrap_or_default();
+    let shares = fields.get("rate_allocation", shares).unwrap_or_default();
+    let parts: Vec<SamplingPolicy> = parts.into_iter().map(|(policy, _)| policy).collect();
+    if max_total <= 0 {
+        let name = "max_total_spans_per_second";
+        doubt(&fields, name, &format!("`{name}` is not positive, so that no trace is kept"));
+    }
+    if parts.is_empty() {
+        doubt(&fields, "composite_sub_policy", "there is no `composite_sub_policy`, so that no trace is kept");
+    } else if !fields.failed("composite_sub_policy") {
+        if !order.is_empty() && order.iter().ne(parts.iter().map(|part| &part.name)) {
+            let message =
+                "`policy_order` has no effect: the order of `composite_sub_policy` counts, and differs from it";
+            report.warning(&fields.place("policy_order"), message, None);
+        }
+        compare(&fields, &parts, &shares);
+    }
+    fields.finish();
+    let equal = max_total as f64 / parts.len().max(1) as f64;
+    let share = |part: &SamplingPolicy| match shares.iter().rfind(|share| share.policy == part.name) {
+        None => 0,
+        Some(share) if share.percent > 0 => (share.percent as f64 / 100.0 * max_total as f64) as i64,
+        Some(_) => equal as i64,
+    };
+    let parts = parts.into_iter().map(|part| {
+        let share = share(&part);
+        (part, share)
+    });
+    Some(SamplingRule::Composite { max_total, parts: parts.collect() })
+}
+
+/// An entry of `rate_allocation`.
+struct Share<'a> {
+    policy: String,
+    percent: i64,
+    place: Cursor<'a>,
+}
+
+/// `rate_allocation`: names with percentages.
+fn shares<'a>(at: &Cursor<'a>, report: &Report) -> Option<Vec<Share<'a>>> {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
+    let share = |item: Cursor<'a>| {
+        let mut fields = Fields::of(&item, report);
+        let policy = fields.text("policy").unwrap_or_default();
+        let percent = fields.get_or("percent", 0, scalar::integer);
+        if percent <= 0 {
+            doubt(&fields, "percent", "a `percent` that is not positive is taken for an equal part of the rate");
+        }
+        let place = fields.place("policy");
+        fields.finish();
+        Share { policy, percent, place }
+    };
+    Some(items.map(share).collect())
+}
+
+/// Says where policies and their shares do not go together.
+fn compare(fields: &Fields<'_, '_>, parts: &[SamplingPolicy], shares: &[Share<'_>]) {
+    let report = fields.report;
+    for part in parts.iter().filter(|part| !shares.iter().any(|share| share.policy == part.name)) {
+        let place = fields.place("rate_allocation");
+        let message = format!("{} has no share in `rate_allocation`, and keeps nothing", place.quote(&part.name));
+        report.warning(&place, message, None);
+    }
+    for (index, share) in shares.iter().enumerate() {
+        let (place, name) = (&share.place, share.place.quote(&share.policy));
+        if !parts.iter().any(|part| part.name == share.policy) {
+            let known: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+            let help = report.suggest(&share.policy, &known, "policies here");
+            report.warning(place, format!("there is no policy {name} in `composite_sub_policy`"), help);
+        } else if shares.iter().skip(index + 1).any(|later| later.policy == share.policy) {
+            report.warning(place, format!("{name} has another share further down, which counts"), None);
+        }
+    }
+    let total = shares.iter().fold(0_i64, |sum, share| sum.saturating_add(share.percent.max(0)));
+    if total > 100 {
+        let message = format!("`rate_allocation` gives away {total} % of `max_total_spans_per_second`");
+        report.warning(&fields.place("rate_allocation"), message, None);
+    }
+}
