@@ -52,7 +52,7 @@ fn write_down(folder: &Path, yaml: &str, backend: SocketAddr) -> Option<String> 
         yaml if yaml.contains("kind: Telemetry\n") => "telemetry.yaml",
         _ => "pipeline.yaml",
     };
-    let yaml = yaml.replace("https://backend.example:4317", &format!("http://{backend}"));
+    let yaml = yaml.replace("https://backend.example.com:4317", &format!("http://{backend}"));
     fs::write(folder.join(file), yaml).unwrap();
     Some(format!("kubectl apply -f {file}"))
 }
