@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
-    Pipeline, Problem, Settings,
+    Pipeline, Problem,
     v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TracePipeline},
-    validate_spec,
+    validate_spec, validate_telemetry,
 };
 use kubewake_trail::webhook::review::Review;
 use serde::de::DeserializeOwned;
