@@ -48,7 +48,8 @@ pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::R
     manifest["annotations"] =
         json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
 
-    let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest] });
+    let index =
+        json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest] });
     let docker = json!([{ "Config": config.path(), "RepoTags": [about.tag], "Layers": [layer.path()] }]);
     fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
     fs::write(layout.join("index.json"), index.to_string())?;
@@ -115,7 +116,8 @@ mod tests {
     #[test]
     fn everything_that_is_named_is_there_and_is_what_its_name_says() {
         let place = tempfile::tempdir().unwrap();
-        let (root, archive, out) = (place.path().join("root"), place.path().join("image.tar"), place.path().join("out"));
+        let (root, archive, out) =
+            (place.path().join("root"), place.path().join("image.tar"), place.path().join("out"));
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&out).unwrap();
         fs::write(root.join("program"), "does nothing").unwrap();
@@ -125,7 +127,8 @@ mod tests {
         write(&again, &root, &about).unwrap();
         assert_eq!(fs::read(&archive).unwrap(), fs::read(&again).unwrap(), "the same files are the same image");
 
-        let unpacked = Command::new("tar").arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&out).status();
+        let unpacked =
+            Command::new("tar").arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&out).status();
         assert!(unpacked.unwrap().success());
         let json = |path: &Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
         let named = |blob: &Value| {
