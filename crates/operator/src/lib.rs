@@ -7,7 +7,7 @@
 //!
 //! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself;
 //! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
-//!   [`ready`] and [`verdicts`] from the collectors;
+//!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`written`]: statuses under way;
 //! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
 //!
@@ -24,6 +24,7 @@ pub mod apply;
 pub mod bell;
 pub mod build;
 pub mod context;
+pub mod delivery;
 pub mod desk;
 pub mod health;
 pub mod kept;

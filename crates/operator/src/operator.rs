@@ -24,6 +24,7 @@ use kubewake_trail::{Controller, Trail, in_words};
 use crate::{
     bell::Bell,
     context::{Options, Pipelines, World},
+    delivery,
     desk::Desk,
     kind::Kind,
     leader::{Candidate, Terms},
@@ -129,8 +130,13 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches =
-            future::join4(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods, sweep);
+        let watches = future::join5(
+            world.live.follow(client, &self.options.namespace),
+            watch_telemetry,
+            watch_pods,
+            delivery::follow(&world),
+            sweep,
+        );
         tokio::select! {
             _ = work => {}
             _ = watches => {}

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kubewake_api::{ConditionType, Reason, State, v1alpha1::PipelineStatus};
+use kubewake_api::{ConditionType, Delivery, Reason, State, v1alpha1::PipelineStatus};
 
 use crate::{
     desk::{Entry, Id},
@@ -54,9 +54,9 @@ struct Said {
 
 /// The status, given the one before.
 pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp) -> PipelineStatus {
-    let said = [accepted(facts), configured(facts), collector_ready(facts), delivering(facts)];
-    let (state, reason) = state(facts, &said);
     let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
+    let said = [accepted(facts), configured(facts), collector_ready(facts), delivering(facts, old)];
+    let (state, reason) = state(facts, &said);
     let is_carried = facts.is_rendered();
     PipelineStatus {
         observed_generation: facts.generation,
@@ -139,21 +139,24 @@ fn collector_ready(facts: &Facts<'_>) -> Said {
     Said { type_: ConditionType::CollectorReady, status: Some(status), reason, message }
 }
 
-fn delivering(facts: &Facts<'_>) -> Said {
+fn delivering(facts: &Facts<'_>, old: &[Condition]) -> Said {
     let type_ = ConditionType::Delivering;
+    let unknown = || Said {
+        type_,
+        status: None,
+        reason: Reason::Unknown,
+        message: "the collectors have not been asked".to_owned(),
+    };
     match &facts.verdict {
-        Some(verdict) if facts.is_rendered() => Said {
+        _ if !facts.is_rendered() => unknown(),
+        Some(verdict) => Said {
             type_,
-            status: Some(verdict.delivery.is_well()),
+            status: (verdict.delivery != Delivery::Unknown).then(|| verdict.delivery.is_well()),
             reason: verdict.delivery.reason(),
             message: verdict.message.clone(),
         },
-        _ => Said {
-            type_,
-            status: None,
-            reason: Reason::Unknown,
-            message: "the collectors have not been asked".to_owned(),
-        },
+        // An operator that has just started goes by what the one before it said.
+        None => Said::again(type_, old).unwrap_or_else(unknown),
     }
 }
 
@@ -182,6 +185,14 @@ fn state(facts: &Facts<'_>, said: &[Said; 4]) -> (State, Reason) {
 }
 
 impl Said {
+    /// What was said before.
+    fn again(type_: ConditionType, old: &[Condition]) -> Option<Self> {
+        let before = old.iter().find(|old| old.type_ == type_.as_str())?;
+        let reason = *Reason::ALL.iter().find(|reason| reason.as_str() == before.reason)?;
+        let status = (before.status != "Unknown").then(|| before.status == "True");
+        Some(Self { type_, status, reason, message: before.message.clone() })
+    }
+
     fn condition(self, old: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
         let status = match self.status {
             Some(true) => "True",

@@ -105,3 +105,22 @@ fn what_did_not_change_keeps_its_time() {
     assert_eq!(times, [NOW, NOW, later, NOW]);
     assert_eq!((changed.ready.as_deref(), changed.observed_generation), (Some("0/2"), Some(3)));
 }
+
+#[test]
+fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
+    let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
+    let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
+    assert_eq!(
+        Case::default().status_after(Some(&before), NOW),
+        before,
+        "an operator that was restarted says nothing new"
+    );
+    let silent = Case { verdict: verdict(Delivery::Unknown), ..Case::default() };
+    assert_eq!(
+        silent.says(),
+        said(State::Ready, Reason::Unknown, "True True True Unknown"),
+        "nobody says that it is bad"
+    );
+    let paused = Case { outcome: Outcome::default(), ..Case::default() }.status_after(Some(&before), NOW);
+    assert_eq!(paused.conditions[3].status, "Unknown", "nobody carries it");
+}

@@ -1,0 +1,227 @@
+//! What the collectors say together about each pipeline. Pure.
+//!
+//! A pipeline is as badly off as it is at the collector where it is worst, since what that one holds is somebody's data. One that waits for whole traces also depends on
+//! how the gateway gets on with the collectors behind it. A document is in force when every collector that answers does what it says of the pipeline, be it that another
+//! document says the same of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubewake_api::{Delivery, Reason, Signal};
+
+use super::{
+    report::{Diagnosis, ExporterReport, PipelineReport, Report},
+    sections::Documents,
+};
+use crate::{desk::Id, names, verdicts::Verdict};
+
+#[cfg(test)]
+mod tests;
+
+/// The gateway's way to the collectors behind it.
+const FORWARD: &str = "traces/_sticky";
+/// What a collector has against a document is said up to here.
+const MAX_REASON: usize = 500;
+
+/// Which collectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Those that receive.
+    Gateway,
+    /// Those in which whole traces wait.
+    Sticky,
+}
+
+/// What one collector said, if it did.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Where it stands.
+    pub tier: Tier,
+    /// What it said.
+    pub report: Option<Report>,
+}
+
+impl Tier {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Gateway, Self::Sticky];
+
+    /// The name of the tier's workload and document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => names::GATEWAY,
+            Self::Sticky => names::STICKY,
+        }
+    }
+
+    /// The tier of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
+    }
+}
+
+/// A verdict about every pipeline that is part of a document. There is none where there are no collectors.
+pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    for tier in Tier::ALL {
+        let Some((_, sections)) = documents.wanted(tier) else { continue };
+        let asked: Vec<&Answer> = answers.iter().filter(|answer| answer.tier == tier).collect();
+        if asked.is_empty() {
+            continue;
+        }
+        for (text, id) in sections.keys().filter_map(|text| Some((text, id(text)?))) {
+            let (delivery, message) = delivery(text, tier, answers);
+            let rollout = rollout(text, tier, &asked, documents);
+            verdicts.insert(id, Verdict { delivery, message, rollout });
+        }
+    }
+    verdicts
+}
+
+/// The pipeline that a document calls so; none for what no resource stands for.
+fn id(text: &str) -> Option<Id> {
+    let (signal, name) = text.split_once('/')?;
+    let signal = Signal::ALL.into_iter().find(|known| known.name() == signal)?;
+    (text != FORWARD).then(|| Id { signal, name: name.to_owned() })
+}
+
+/// How it delivers, and in words.
+fn delivery(id: &str, tier: Tier, answers: &[Answer]) -> (Delivery, String) {
+    let own: Vec<&PipelineReport> = reports(id, answers).collect();
+    let Some(worst) = own.iter().copied().max_by_key(|report| report.diagnosis) else {
+        return (Delivery::Unknown, "no collector says how it is".to_owned());
+    };
+    // Trouble with the backend is said first: it may well be the cause of what is before it.
+    if tier == Tier::Sticky && worst.diagnosis < Diagnosis::BackendSlow {
+        let forward = reports(FORWARD, answers).max_by_key(|report| report.diagnosis);
+        if let Some(said) = forward.and_then(on_the_way) {
+            return said;
+        }
+    }
+    let (delivery, words) = in_words(worst);
+    let everywhere = delivery.is_well() || own.iter().all(|report| report.diagnosis == worst.diagnosis);
+    (delivery, if everywhere { words } else { format!("at some of the collectors, {words}") })
+}
+
+/// What the collectors that carry a pipeline say of it.
+fn reports<'a>(id: &'a str, answers: &'a [Answer]) -> impl Iterator<Item = &'a PipelineReport> {
+    let reports = answers.iter().filter_map(|answer| answer.report.as_ref());
+    reports.filter_map(move |report| report.pipelines.get(id))
+}
+
+/// What the way from the gateway to the collectors behind it means to whoever depends on it. That is no backend of theirs, and so they are told of none.
+fn on_the_way(forward: &PipelineReport) -> Option<(Delivery, String)> {
+    let said = match forward.diagnosis {
+        Diagnosis::Unknown | Diagnosis::NoData | Diagnosis::Delivering => return None,
+        Diagnosis::DataDropped => (Delivery::DataDropped, format!("{}, between the collectors", loss(forward))),
+        Diagnosis::BufferFilling | Diagnosis::BackendSlow => {
+            (Delivery::BufferFilling, "collectors that keep whole traces do not follow".to_owned())
+        }
+        Diagnosis::BackendUnreachable | Diagnosis::BackendRefuses => (
+            Delivery::BufferFilling,
+            "collectors that keep whole traces cannot be reached by those that receive".to_owned(),
+        ),
+    };
+    Some(said)
+}
+
+fn in_words(report: &PipelineReport) -> (Delivery, String) {
+    let failing = report.exporters.values().find(|exporter| exporter.fails());
+    match report.diagnosis {
+        Diagnosis::Unknown => {
+            (Delivery::Unknown, "the collectors say something that this version does not know".to_owned())
+        }
+        Diagnosis::NoData => (Delivery::NoData, "nothing came in lately".to_owned()),
+        Diagnosis::Delivering => (Delivery::Delivering, "what comes in reaches the backend".to_owned()),
+        Diagnosis::BufferFilling => {
+            (Delivery::BufferFilling, "what is held for the backend takes 80 % of the room".to_owned())
+        }
+        Diagnosis::BackendSlow => {
+            let code = failing.map(code).unwrap_or_default();
+            (
+                Delivery::BackendSlow,
+                format!("the backend takes less than comes in{code}, and more collectors would not help"),
+            )
+        }
+        Diagnosis::DataDropped => (Delivery::DataDropped, loss(report)),
+        Diagnosis::BackendUnreachable => (Delivery::BackendUnreachable, unreachable(failing)),
+        Diagnosis::BackendRefuses => (Delivery::BackendRefuses, refuses(failing)),
+    }
+}
+
+fn loss(report: &PipelineReport) -> String {
+    let why = match report.last_drop.as_ref().map(|drop| drop.reason.as_str()) {
+        Some("queue_full") => "the queue was full",
+        Some("memory_limit") => "memory was short",
+        Some("refused") => "the backend refused it for good",
+        Some("rejected") => "the backend rejected a part of it",
+        Some("retries_exhausted") => "retries did not help for too long",
+        Some("shutdown") => "a collector ended before it could deliver",
+        _ => "a collector had to",
+    };
+    format!("data was dropped lately: {why}")
+}
+
+fn unreachable(exporter: Option<&ExporterReport>) -> String {
+    let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
+    let code = code(exporter);
+    match exporter.last_error.as_str() {
+        "connection" => format!(
+            "no connection to the backend{code}: check the endpoint, its name, its certificates, and what the network allows"
+        ),
+        "timeout" => format!("the backend does not answer in time{code}"),
+        "throttled" => format!("the backend says that it is not there for now{code}"),
+        _ => format!("the backend cannot be reached{code}"),
+    }
+}
+
+fn refuses(exporter: Option<&ExporterReport>) -> String {
+    let Some(exporter) = exporter else { return "the backend refuses what is sent".to_owned() };
+    let code = code(exporter);
+    match exporter.last_error.as_str() {
+        "authentication" => format!("the backend refuses the credentials{code}: check authentication and headers"),
+        "protocol" => format!("what answers does not speak OTLP{code}: check endpoint, protocol and path"),
+        _ => format!("the backend refuses what is sent{code}: check endpoint, protocol and path"),
+    }
+}
+
+/// What the backend answered, ` (grpc:16)`. Nothing else that a collector might say passes.
+fn code(exporter: &ExporterReport) -> String {
+    let is_code = |code: &&String| {
+        let number = code.strip_prefix("grpc:").or_else(|| code.strip_prefix("http:"));
+        number.is_some_and(|number| number.parse::<u16>().is_ok())
+    };
+    exporter.last_error_code.as_ref().filter(is_code).map(|code| format!(" ({code})")).unwrap_or_default()
+}
+
+/// Why what the document says of a pipeline is not in force everywhere, if it is not.
+fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Option<(Reason, String)> {
+    let (hash, sections) = documents.wanted(tier)?;
+    // One that has none yet takes no data either.
+    let reports = asked.iter().filter_map(|answer| answer.report.as_ref()).filter(|report| report.revision.is_some());
+    let does = |report: &&Report| {
+        let read = report.revision.as_ref().map(|revision| revision.hash.as_str()).unwrap_or_default();
+        let says = documents.sections(read).and_then(|read| read.get(id));
+        read == hash || says.is_some() && says == sections.get(id)
+    };
+    let (doing, behind): (Vec<&Report>, Vec<&Report>) = reports.partition(does);
+    let refusals = behind.iter().filter_map(|report| report.refused.as_ref()).filter(|refused| refused.hash == hash);
+    let reasons: BTreeSet<&str> = refusals.flat_map(|refused| &refused.reasons).map(String::as_str).collect();
+    if !reasons.is_empty() {
+        let its = reasons.iter().find(|reason| is_about(reason, id)).or_else(|| reasons.first());
+        let why: String =
+            its.into_iter().flat_map(|why| why.chars()).filter(|c| !c.is_control()).take(MAX_REASON).collect();
+        return Some((
+            Reason::DocumentRefused,
+            format!("collectors refuse the document, and the one before goes on: {why}"),
+        ));
+    }
+    let total = doing.len() + behind.len();
+    let waits = || format!("{} of {total} collectors have not read the new document yet", behind.len());
+    (!behind.is_empty()).then(|| (Reason::RolloutInProgress, waits()))
+}
+
+/// Whether a refusal names a pipeline or one of its components, whose ids end with `/traces-backend`.
+fn is_about(reason: &str, id: &str) -> bool {
+    let component = format!("/{}", id.replacen('/', "-", 1));
+    let mut words = reason.split(|c: char| c.is_whitespace() || matches!(c, ':' | ',' | '"' | '`' | '\''));
+    words.any(|word| word == id || word.ends_with(&component))
+}

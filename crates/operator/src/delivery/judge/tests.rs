@@ -1,0 +1,205 @@
+use kubewake_config::fingerprint;
+use serde_json::{Value, json};
+
+use super::*;
+
+const GATEWAY: &str = "
+exporters: {otlp_grpc/traces-backend: {endpoint: a}, otlp_grpc/logs-backend: {endpoint: b}, load_balancing/sticky: {}}
+service:
+  pipelines:
+    traces/backend: {exporters: [otlp_grpc/traces-backend]}
+    logs/backend: {exporters: [otlp_grpc/logs-backend]}
+    traces/_sticky: {exporters: [load_balancing/sticky]}
+";
+const STICKY: &str = "service: {pipelines: {traces/whole: {}}}";
+
+fn documents() -> Documents {
+    let mut documents = Documents::default();
+    documents.want(Tier::Gateway, Some(GATEWAY));
+    documents.want(Tier::Sticky, Some(STICKY));
+    documents
+}
+
+fn traces(name: &str) -> Id {
+    Id { signal: Signal::Traces, name: name.to_owned() }
+}
+
+fn answer(tier: Tier, document: &str, pipelines: Value) -> Answer {
+    let report = json!({"revision": {"hash": fingerprint(document)}, "pipelines": pipelines});
+    Answer { tier, report: Some(serde_json::from_value(report).unwrap()) }
+}
+
+fn pipeline(diagnosis: &str) -> Value {
+    json!({"diagnosis": diagnosis})
+}
+
+fn failing(diagnosis: &str, error: &str, code: Option<&str>) -> Value {
+    let ok = json!({"state": "ok", "last_error": "timeout", "last_error_code": "grpc:4"});
+    let bad = json!({"state": "retrying", "last_error": error, "last_error_code": code});
+    json!({"diagnosis": diagnosis, "exporters": {"a": ok, "b": bad}})
+}
+
+/// What is said of `traces/backend` if the collectors of the gateway say this.
+fn said(pipelines: &[Value]) -> (Delivery, String) {
+    let answers: Vec<Answer> =
+        pipelines.iter().map(|it| answer(Tier::Gateway, GATEWAY, json!({"traces/backend": it}))).collect();
+    let verdict = judge(&answers, &documents()).remove(&traces("backend")).unwrap();
+    assert_eq!(verdict.rollout, None);
+    (verdict.delivery, verdict.message)
+}
+
+#[test]
+fn every_diagnosis_is_a_verdict() {
+    use Delivery::*;
+    let cases = [
+        (pipeline("NoData"), NoData, "nothing came in lately"),
+        (pipeline("Delivering"), Delivering, "what comes in reaches the backend"),
+        (pipeline("BufferFilling"), BufferFilling, "what is held for the backend takes 80 % of the room"),
+        (
+            pipeline("BackendSlow"),
+            BackendSlow,
+            "the backend takes less than comes in, and more collectors would not help",
+        ),
+        (
+            failing("BackendSlow", "throttled", Some("http:429")),
+            BackendSlow,
+            "the backend takes less than comes in (http:429), and more collectors would not help",
+        ),
+        (
+            json!({"diagnosis": "DataDropped", "last_drop": {"reason": "queue_full"}}),
+            DataDropped,
+            "data was dropped lately: the queue was full",
+        ),
+        (json!({"diagnosis": "DataDropped"}), DataDropped, "data was dropped lately: a collector had to"),
+        (
+            failing("BackendUnreachable", "connection", None),
+            BackendUnreachable,
+            "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
+        ),
+        (
+            failing("BackendUnreachable", "throttled", Some("grpc:14")),
+            BackendUnreachable,
+            "the backend says that it is not there for now (grpc:14)",
+        ),
+        (
+            failing("BackendRefuses", "authentication", Some("grpc:16")),
+            BackendRefuses,
+            "the backend refuses the credentials (grpc:16): check authentication and headers",
+        ),
+        (
+            failing("BackendRefuses", "refused", Some("http:404")),
+            BackendRefuses,
+            "the backend refuses what is sent (http:404): check endpoint, protocol and path",
+        ),
+        (
+            failing("BackendRefuses", "authentication", Some("hunter2")),
+            BackendRefuses,
+            "the backend refuses the credentials: check authentication and headers",
+        ),
+        (pipeline("Bored"), Unknown, "the collectors say something that this version does not know"),
+        (json!({}), Unknown, "the collectors say something that this version does not know"),
+    ];
+    for (report, delivery, words) in cases {
+        assert_eq!(said(&[report]), (delivery, words.to_owned()));
+    }
+}
+
+#[test]
+fn the_worst_counts() {
+    let order =
+        ["NoData", "Delivering", "BufferFilling", "BackendSlow", "DataDropped", "BackendUnreachable", "BackendRefuses"];
+    for (i, worse) in order.iter().enumerate().skip(2) {
+        for better in &order[..i] {
+            let (delivery, words) = said(&[pipeline(better), pipeline(worse), pipeline(better)]);
+            assert_eq!(delivery.reason().as_str(), *worse);
+            assert!(words.starts_with("at some of the collectors, "), "{words}");
+            assert!(!said(&[pipeline(worse), pipeline(worse)]).1.contains("some"), "it is so at all of them");
+        }
+    }
+    assert_eq!(said(&[pipeline("NoData"), pipeline("Delivering")]).0, Delivery::Delivering);
+    assert!(!said(&[pipeline("NoData"), pipeline("Delivering")]).1.contains("some"), "senders need not send to all");
+}
+
+#[test]
+fn who_does_not_answer_says_nothing() {
+    let silent = Answer { tier: Tier::Gateway, report: None };
+    let well = answer(Tier::Gateway, GATEWAY, json!({"traces/backend": pipeline("Delivering")}));
+    let verdicts = judge(&[silent.clone(), well], &documents());
+    assert_eq!(verdicts[&traces("backend")].delivery, Delivery::Delivering);
+    let verdicts = judge(&[silent], &documents());
+    assert_eq!(verdicts[&traces("backend")].delivery, Delivery::Unknown);
+    assert_eq!(verdicts[&traces("backend")].rollout, None, "nobody said that something is wrong");
+    assert!(!verdicts.contains_key(&traces("whole")), "there are no such collectors");
+    assert!(!verdicts.contains_key(&traces("_sticky")), "and that is no pipeline");
+    assert!(judge(&[], &documents()).is_empty());
+}
+
+#[test]
+fn what_waits_for_whole_traces_depends_on_the_way_there() {
+    let verdict = |way: Value, own: Value| {
+        let answers = [
+            answer(Tier::Gateway, GATEWAY, json!({"traces/_sticky": way})),
+            answer(Tier::Sticky, STICKY, json!({"traces/whole": own})),
+        ];
+        judge(&answers, &documents()).remove(&traces("whole")).unwrap().delivery
+    };
+    let of = |way: &str, own: &str| verdict(pipeline(way), pipeline(own));
+    assert_eq!(of("Delivering", "NoData"), Delivery::NoData, "whole traces still wait");
+    assert_eq!(of("NoData", "Delivering"), Delivery::Delivering);
+    assert_eq!(of("BackendUnreachable", "NoData"), Delivery::BufferFilling, "it is no backend that is not there");
+    assert_eq!(of("BackendSlow", "Delivering"), Delivery::BufferFilling);
+    assert_eq!(of("DataDropped", "Delivering"), Delivery::DataDropped);
+    assert_eq!(of("DataDropped", "BackendSlow"), Delivery::BackendSlow, "which is why");
+    assert_eq!(of("DataDropped", "BackendRefuses"), Delivery::BackendRefuses);
+}
+
+/// The rollout of both pipelines of the gateway, if a collector has read `read` and refuses what is wanted for these reasons.
+fn rollout_of(read: &str, refused: Option<(&str, &[&str])>) -> [Option<(Reason, String)>; 2] {
+    let mut documents = Documents::default();
+    documents.want(Tier::Gateway, Some(&GATEWAY.replace("endpoint: a", "endpoint: before")));
+    documents.want(Tier::Gateway, Some(GATEWAY));
+    let mut behind = answer(Tier::Gateway, read, json!({}));
+    let refused = refused.map(|(document, reasons)| json!({"hash": fingerprint(document), "reasons": reasons}));
+    behind.report.as_mut().unwrap().refused = serde_json::from_value(refused.into()).unwrap();
+    let mut verdicts = judge(&[answer(Tier::Gateway, GATEWAY, json!({})), behind], &documents);
+    let logs = Id { signal: Signal::Logs, name: "backend".to_owned() };
+    [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout)
+}
+
+#[test]
+fn who_has_not_read_the_document_is_waited_for() {
+    let before = GATEWAY.replace("endpoint: a", "endpoint: before");
+    assert_eq!(rollout_of(GATEWAY, None), [None, None]);
+    let waits = (Reason::RolloutInProgress, "1 of 2 collectors have not read the new document yet".to_owned());
+    assert_eq!(rollout_of(&before, None), [Some(waits.clone()), None], "what did not change is in force");
+    assert_eq!(rollout_of("unheard of", None), [Some(waits.clone()), Some(waits.clone())]);
+    assert_eq!(rollout_of(&before, Some((&before, &["no"]))), [Some(waits), None], "it refused another one");
+}
+
+#[test]
+fn a_refused_document_is_told_to_whom_it_concerns() {
+    let before = GATEWAY.replace("endpoint: a", "endpoint: before");
+    let reasons: &[&str] = &[
+        "line 3: exporters::otlp_grpc/logs-backend::tls: no",
+        "line 9: exporters::otlp_grpc/traces-backend::endpoint: bad",
+    ];
+    let words = "collectors refuse the document, and the one before goes on: line 9: exporters::otlp_grpc/traces-backend::endpoint: bad";
+    assert_eq!(
+        rollout_of(&before, Some((GATEWAY, reasons))),
+        [Some((Reason::DocumentRefused, words.to_owned())), None]
+    );
+    let [traces, _] = rollout_of(&before, Some((GATEWAY, &["cannot listen"])));
+    assert!(traces.unwrap().1.ends_with(": cannot listen"), "nobody is to blame");
+    let long = "x\n".repeat(10_000);
+    let [traces, _] = rollout_of(&before, Some((GATEWAY, &[&long])));
+    let words = traces.unwrap().1;
+    assert!(words.len() < 1000 && !words.contains('\n'), "{words}");
+}
+
+#[test]
+fn a_refusal_names_a_pipeline_by_its_components() {
+    assert!(is_about("line 1: service::pipelines::traces/a: no", "traces/a"));
+    assert!(is_about("exporter `otlp_grpc/traces-a`: no", "traces/a"));
+    assert!(!is_about("exporter `otlp_grpc/traces-ab`: no", "traces/a"));
+    assert!(!is_about("exporter otlp_grpc/traces-b-traces-a: no", "traces/a"));
+}

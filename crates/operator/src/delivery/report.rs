@@ -1,0 +1,95 @@
+//! What a collector says of itself, as far as it matters to pipelines. What else it says is passed over, and what an old one does not say is as if nothing were the matter.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The `/status` of a collector.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// The document in force.
+    pub revision: Option<Revision>,
+    /// The last document, if it was refused.
+    pub refused: Option<Refused>,
+    /// By id, such as `traces/backend`.
+    pub pipelines: BTreeMap<String, PipelineReport>,
+}
+
+/// A document in force.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Revision {
+    /// [`Document::hash`](kubewake_api::Document)
+    pub hash: String,
+}
+
+/// A document that was refused.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Refused {
+    /// [`Document::hash`](kubewake_api::Document)
+    pub hash: String,
+    /// Why.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+/// How a pipeline is doing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PipelineReport {
+    /// In a word.
+    pub diagnosis: Diagnosis,
+    /// The last loss.
+    pub last_drop: Option<Loss>,
+    /// How each of its exporters is doing.
+    pub exporters: BTreeMap<String, ExporterReport>,
+}
+
+/// A loss.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Loss {
+    /// Why.
+    pub reason: String,
+}
+
+/// How an exporter is doing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ExporterReport {
+    /// How it gets on.
+    pub state: String,
+    /// The class of its last error.
+    pub last_error: String,
+    /// What its destination said then.
+    pub last_error_code: Option<String>,
+}
+
+impl ExporterReport {
+    /// Whether its last attempt failed.
+    pub fn fails(&self) -> bool {
+        matches!(self.state.as_str(), "retrying" | "failing" | "stalled")
+    }
+}
+
+/// How a pipeline is doing, best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub enum Diagnosis {
+    /// Something that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+    /// Nothing came in lately.
+    NoData,
+    /// Data comes in and goes out.
+    Delivering,
+    /// A queue or the memory is nearly full.
+    BufferFilling,
+    /// What is held waits for the backend.
+    BackendSlow,
+    /// Something was lost lately.
+    DataDropped,
+    /// The backend cannot be reached.
+    BackendUnreachable,
+    /// The backend refuses what is sent.
+    BackendRefuses,
+}

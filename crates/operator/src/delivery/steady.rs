@@ -1,0 +1,89 @@
+//! What of the verdicts is worth saying.
+//!
+//! One failed attempt makes a verdict, and one success ends it. A status that followed would be written all the time, and people would stop reading it. So what is said
+//! changes when the new verdict was reached twice in a row; or at once, if nothing was known before.
+
+use std::collections::BTreeMap;
+
+use kubewake_api::{Delivery, Reason};
+
+use crate::{desk::Id, verdicts::Verdict};
+
+/// What was said, and what is about to be.
+#[derive(Debug, Default)]
+pub struct Steady {
+    said: BTreeMap<Id, Spoken>,
+}
+
+#[derive(Debug)]
+struct Spoken {
+    verdict: Verdict,
+    /// What was found the last time, if it was something else.
+    next: Option<Verdict>,
+}
+
+impl Steady {
+    /// What to say after a round.
+    pub fn after(&mut self, mut round: BTreeMap<Id, Verdict>) -> BTreeMap<Id, Verdict> {
+        self.said.retain(|id, _| round.contains_key(id));
+        for (id, verdict) in &mut round {
+            match self.said.get_mut(id) {
+                Some(spoken) => *verdict = spoken.after(verdict.clone()),
+                None => _ = self.said.insert(id.clone(), Spoken { verdict: verdict.clone(), next: None }),
+            }
+        }
+        round
+    }
+}
+
+impl Spoken {
+    fn after(&mut self, found: Verdict) -> Verdict {
+        let is_known =
+            !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData) || self.verdict.rollout.is_some();
+        let is_second = self.next.as_ref().is_some_and(|next| kind(next) == kind(&found));
+        self.next = None;
+        if is_second || !is_known || found == self.verdict {
+            self.verdict = found;
+        } else {
+            self.next = Some(found);
+        }
+        self.verdict.clone()
+    }
+}
+
+/// What counts as the same: words may differ.
+fn kind(verdict: &Verdict) -> (Delivery, Option<Reason>) {
+    (verdict.delivery, verdict.rollout.as_ref().map(|(reason, _)| *reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewake_api::Signal;
+
+    use super::*;
+
+    fn said(rounds: &[Delivery]) -> Vec<Delivery> {
+        let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
+        let verdict = |delivery| Verdict { delivery, message: String::new(), rollout: None };
+        rounds.iter().map(|it| steady.after(BTreeMap::from([(id.clone(), verdict(*it))]))[&id].delivery).collect()
+    }
+
+    #[test]
+    fn what_lasts_is_said() {
+        use Delivery::{BackendRefuses as Refuses, BackendUnreachable as Gone, Delivering as Well, NoData, Unknown};
+        assert_eq!(said(&[Refuses]), [Refuses], "the first is said at once");
+        assert_eq!(said(&[Unknown, NoData, Well]), [Unknown, NoData, Well], "and the first after nothing was known");
+        assert_eq!(said(&[Well, Gone, Gone, Well, Well]), [Well, Well, Gone, Gone, Well]);
+        assert_eq!(said(&[Well, Gone, Well, Gone, Well]), [Well; 5], "one failure makes no trouble");
+        assert_eq!(said(&[Well, Gone, Refuses, Refuses]), [Well, Well, Well, Refuses]);
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
+        let verdict = Verdict { delivery: Delivery::Delivering, message: String::new(), rollout: None };
+        steady.after(BTreeMap::from([(id, verdict)]));
+        assert!(steady.after(BTreeMap::new()).is_empty());
+        assert!(steady.said.is_empty());
+    }
+}
