@@ -1,3 +1,15 @@
 //! A platform engineer applies pipelines, and the operator makes collectors of them.
 
+mod change;
+mod delivery;
 mod first;
+mod gone;
+mod guarded;
+mod missing;
+mod recorder;
+mod refused;
+mod scale;
+mod secrecy;
+mod signals;
+mod slots;
+mod tail;
