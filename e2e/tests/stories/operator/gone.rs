@@ -8,7 +8,7 @@ use kubewake_e2e::{
 /// Everything that there can be: whole traces wait, pods are asked for, values are kept.
 fn everything(operated: &Operated, sink: &Sink) {
     let tail = "sampling: {tail: {policies: [{name: all, alwaysSample: {}}]}}, input: {namespaces: {exclude: [none]}}";
-    let headers = "headers: [{name: x, value: y}]";
+    let headers = "headers: [{name: x, value: some}]";
     let pipeline = trace_pipeline("backend", sink.address())
         .replace("{output", &format!("{{{tail}, output"))
         .replace("endpoint:", &format!("{headers}, endpoint:"));
