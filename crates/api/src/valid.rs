@@ -1,12 +1,15 @@
 //! A pipeline that can work as it is written.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 use kubewake_config::{Secret, written};
 
 use crate::{
     Problem, Signal,
     pipeline::{Filter, Input, Pipeline},
     v1alpha1::Protocol,
+    validate::SOON,
 };
 
 /// A pipeline that passed all checks. It can be rendered.
@@ -72,9 +75,17 @@ impl Valid {
         &self.warnings
     }
 
-    /// When the first of its certificates expires that is valid now. It has to be checked again then.
+    /// When the first of its certificates expires that is valid now.
     pub fn expires(&self) -> Option<Timestamp> {
         self.expires
+    }
+
+    /// When it has to be checked again although nothing changed: two weeks before a certificate expires, and when it has.
+    pub fn recheck(&self, now: Timestamp) -> Option<Timestamp> {
+        let expires = self.expires?;
+        let warning = expires.checked_sub(SOON).ok().filter(|warning| *warning > now);
+        // At that moment itself it is still valid.
+        warning.or_else(|| expires.checked_add(SignedDuration::from_secs(1)).ok())
     }
 
     /// The id of its section in documents: `traces/backend` in `service::pipelines`.
@@ -146,19 +157,18 @@ pub(crate) struct Tls {
 /// Who we are.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Authentication {
-    Basic {
-        user: Piece,
-        password: Piece,
-    },
-    Bearer {
-        token: Piece,
-    },
-    OAuth2 {
-        token_url: Piece,
-        client_id: Piece,
-        client_secret: Piece,
-        scopes: Vec<String>,
-        params: std::collections::BTreeMap<String, String>,
-        tls: Option<Tls>,
-    },
+    Basic { user: Piece, password: Piece },
+    Bearer { token: Piece },
+    OAuth2(Box<OAuth2>),
+}
+
+/// The client credentials flow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OAuth2 {
+    pub(crate) token_url: Piece,
+    pub(crate) client_id: Piece,
+    pub(crate) client_secret: Piece,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) params: BTreeMap<String, String>,
+    pub(crate) tls: Option<Tls>,
 }

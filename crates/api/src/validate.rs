@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use crate::{Pipeline, Reason, Resolved, Signal, Valid};
 use check::Check;
 pub(crate) use sending::sending;
+pub(crate) use tls::SOON;
 
 /// One thing that is wrong with a resource, or unwise about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,3 +132,36 @@ fn pipelines_that_sample() {
 fn defaults_and_what_overrides_them() {
     case("settings");
 }
+
+#[test]
+fn a_key_of_the_secret_names_what_is_in_it() {
+    let spec = serde_json::from_value(serde_json::json!({"output": {"otlp": {
+        "endpoint": {"value": "backend:4317"},
+        "headers": [
+            {"name": "x-one", "valueFrom": {"secretKeyRef": {"name": "s", "namespace": "n", "key": "one"}}},
+            {"name": "x-two", "valueFrom": {"secretKeyRef": {"name": "t", "namespace": "n", "key": "two"}}},
+        ],
+    }}}));
+    let mut resource = TracePipeline::new("backend", spec.unwrap());
+    let layer = |resource: &TracePipeline, revisions: [&str; 2]| {
+        let pipeline = Pipeline::from(resource);
+        let references = pipeline.references();
+        let found = references.into_iter().zip(revisions).map(|(one, revision)| (one, Found::text(revision, revision)));
+        render(&[validate(&pipeline, &found.collect(), Timestamp::now()).unwrap()], &Settings::new("kubewake-system"))
+    };
+    let keys = |layer: &Layer| layer.secrets.keys().cloned().collect::<Vec<_>>();
+    let first = layer(&resource, ["1", "2"]);
+    assert_eq!(first, layer(&resource, ["1", "2"]));
+    // One Secret has changed: another key, and another document. The other key stays.
+    let rotated = layer(&resource, ["3", "2"]);
+    assert!(keys(&rotated)[0] != keys(&first)[0] && keys(&rotated)[1] == keys(&first)[1]);
+    assert!(rotated.gateway.as_ref().unwrap().hash != first.gateway.as_ref().unwrap().hash);
+    // The headers have changed places, or another resource has taken the name: what was held under a key is never held by another one.
+    resource.metadata.generation = Some(2);
+    let edited = layer(&resource, ["1", "2"]);
+    resource.metadata.uid = Some("another".into());
+    let another = layer(&resource, ["1", "2"]);
+    for (one, other) in [(&first, &edited), (&edited, &another), (&first, &another)] {
+        assert!(keys(one).iter().all(|key| !other.secrets.contains_key(key)));
+    }
+}

@@ -49,7 +49,6 @@ impl World {
             api_version: format!("{}/v1alpha1", crd.spec.group),
             kind: kind.into(),
             plural: crd.spec.names.plural.clone(),
-            ..ApiResource::erase::<TracePipeline>(&())
         };
         let mut object = DynamicObject::new(name, &resource);
         object.data = json!({"spec": spec});
@@ -131,6 +130,9 @@ async fn bad_resources_are_refused_in_clear_words() {
     refuses(output(json!({"authentication": many})), &["set exactly one of `basic`, `oauth2` and `bearer`"]).await;
     refuses(output(json!({"authentication": {}})), &["set exactly one of `basic`, `oauth2` and `bearer`"]).await;
     refuses(output(json!({"headers": [{"name": "x"}]})), &["headers[0]", exclusive]).await;
+    let space = json!({"headers": [{"name": "a b", "value": "x"}]});
+    refuses(output(space), &["headers[0].name", "should match"]).await;
+    refuses(output(json!({"timeout": "5"})), &["spec.output.otlp.timeout", "should match"]).await;
     refuses(output(json!({"queue": {"sizeBytes": 5}})), &["queue.sizeBytes", "1048576"]).await;
     let batch = json!({"queue": {"batch": {"minSizeBytes": 5, "maxSizeBytes": 4}}});
     refuses(output(batch), &["`minSizeBytes` must not be greater than `maxSizeBytes`"]).await;

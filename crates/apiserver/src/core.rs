@@ -33,6 +33,8 @@ pub struct Core {
     pub admission: Admission,
     /// Whoever runs the pods.
     pub nodes: Option<Arc<dyn Nodes>>,
+    /// Whether pods need a ServiceAccount.
+    pub service_accounts: bool,
     /// Spans.
     pub tracer: Tracer,
     /// Counts of what happened.

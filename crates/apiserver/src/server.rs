@@ -11,7 +11,7 @@ mod services;
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU16},
 };
 
@@ -82,6 +82,9 @@ pub struct Options {
     pub service_range: (Ipv4Addr, u8),
     /// Has the output of pods; without it no pod has any.
     pub nodes: Option<Arc<dyn Nodes>>,
+    /// Whether a pod must have a ServiceAccount, and gets its token. Somebody has to make an account `default` in every namespace, and
+    /// a ConfigMap `kube-root-ca.crt`.
+    pub service_accounts: bool,
     /// How many connections are served at once; more are closed.
     pub max_connections: usize,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
@@ -104,6 +107,7 @@ impl Default for Options {
             services: None,
             service_range: Addresses::DEFAULT,
             nodes: None,
+            service_accounts: false,
             max_connections: MAX_CONNECTIONS,
             history_bytes: store::Options::default().history_bytes,
         }
@@ -114,6 +118,8 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum StartError {
+    #[error("the data directory {0:?} is not a directory: name another, or one that is not there yet")]
+    DataDir(PathBuf),
     #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("the store cannot be opened")]
@@ -126,6 +132,17 @@ pub enum StartError {
     Access(#[from] access::Error),
     #[error("the tracing configuration cannot be used")]
     Tracing(#[from] trace::config::Error),
+}
+
+/// Whether this can be a data directory: one that is not there yet is made.
+///
+/// # Errors
+/// If something else is there.
+pub fn check_data_dir(data_dir: Option<&Path>) -> Result<(), StartError> {
+    match data_dir.filter(|path| path.exists() && !path.is_dir()) {
+        Some(path) => Err(StartError::DataDir(path.to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
@@ -141,6 +158,7 @@ pub struct ApiServer {
 impl ApiServer {
     /// Starts a server. When this returns, it serves.
     pub async fn start(options: Options) -> Result<Self, StartError> {
+        check_data_dir(options.data_dir.as_deref())?;
         let listener = TcpListener::bind(options.listen)
             .await
             .map_err(|source| StartError::Listen { address: options.listen, source })?;
@@ -250,6 +268,7 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         access,
         admission,
         nodes: options.nodes.clone(),
+        service_accounts: options.service_accounts,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
         metrics: Metrics::default(),
         clock: Timestamp::now,

@@ -25,7 +25,7 @@ pub(crate) struct ServerArgs {
     /// Where to listen; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Where to write the administrator's kubeconfig
+    /// Where to write the administrator's kubeconfig; its directory is made if it is not there
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Keep objects and certificates here; in memory without it
@@ -80,7 +80,7 @@ impl ServerArgs {
     /// Writes the administrator's kubeconfig where it was asked for.
     pub(crate) fn write_kubeconfig(&self, server: &ApiServer) -> anyhow::Result<()> {
         let Some(path) = &self.kubeconfig else { return Ok(()) };
-        server.kubeconfig().write(path).with_context(|| format!("cannot write {}", path.display()))
+        server.kubeconfig().write(path).with_context(|| format!("cannot write the kubeconfig {}", path.display()))
     }
 }
 

@@ -29,7 +29,7 @@ fieldRef to status.podIP), since all pods share one machine.")]
 pub(crate) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// How many nodes; each has addresses and capacity of its own
+    /// How many nodes, 15 at most; each has addresses and capacity of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once

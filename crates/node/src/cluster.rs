@@ -146,6 +146,7 @@ impl EmbeddedCluster {
         let api = ApiServer::start(server::Options {
             service_range: block.services(),
             nodes: Some(Arc::clone(&nodes) as _),
+            service_accounts: true,
             ..options.api.clone()
         })
         .await?;
@@ -232,6 +233,7 @@ impl Starting<'_> {
             let options = KubeletOptions {
                 dir: self.directory.run().join(&name),
                 claims: self.directory.claims(),
+                logs: self.directory.logs(),
                 name,
                 range,
                 capacity: self.options.capacity,
@@ -241,7 +243,6 @@ impl Starting<'_> {
                 log_bytes: self.options.log_bytes,
                 usage_window: self.options.autoscaler.period.min(USAGE_WINDOW),
                 api_server: self.api.address(),
-                authority: self.authority(),
             };
             kubelets.push(Kubelet::start(options, client.clone(), views, &mut self.tasks).await?);
         }

@@ -21,8 +21,6 @@ pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
 pub mod status;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod write;
 
 use std::{future::Future, sync::Arc};

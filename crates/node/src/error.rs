@@ -6,7 +6,7 @@ use kube::core::Status;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or was not reached.
-    #[error("the API server: {0}")]
+    #[error("the API server: {}", plain(.0))]
     Api(#[from] Box<kube::Error>),
     /// An object does not say what it must.
     #[error("{0}")]
@@ -82,5 +82,26 @@ impl Error {
     }
 }
 
+/// Without what is only for those who look for a mistake in this program.
+fn plain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Of a step that may fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_api_server() {
+        let status = Status::failure("pods \"a\" is forbidden: no", "Forbidden").with_code(403);
+        let error = Error::from(kube::Error::Api(status.boxed()));
+        assert_eq!(error.to_string(), "the API server: pods \"a\" is forbidden: no");
+        assert_eq!(error.message(), "pods \"a\" is forbidden: no");
+    }
+}

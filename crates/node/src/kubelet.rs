@@ -5,6 +5,7 @@
 //! *Not done*: what a process of this machine's user cannot have (security contexts, limits of CPU and memory, other users), ephemeral
 //! containers, `exec`, `attach` and `port-forward`.
 
+mod admit;
 pub mod downward;
 pub mod env;
 pub mod facts;
@@ -25,7 +26,8 @@ mod workers;
 use std::{fmt, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use kube::Client;
+use k8s_openapi::api::core::v1::ContainerState;
+use kube::{Client, ResourceExt};
 use kubewake_apiserver::{
     api::Status,
     nodes::{self, LogRequest},
@@ -52,7 +54,8 @@ use crate::{
     events::Events,
     images::Images,
     key::Key,
-    marks::{Mark, Sweeper},
+    marks::{ClusterMark, Sweeper},
+    scheduler::resources::Resources,
     usage::{PodUsage, Usage},
     views::Views,
 };
@@ -77,16 +80,16 @@ pub struct KubeletOptions {
     pub capacity: Capacity,
     /// Where its pods have their files. Nobody else uses it.
     pub dir: PathBuf,
+    /// Where the output of containers is kept until their pod is deleted. Nodes of one cluster may share it.
+    pub logs: PathBuf,
     /// The directories of persistent volume claims. Nodes of one cluster may share it.
     pub claims: PathBuf,
     /// Where pods reach the API server.
     pub api_server: SocketAddr,
-    /// The certificates by which they trust it, in PEM.
-    pub authority: String,
     /// The programs that it can run.
     pub images: Arc<Images>,
     /// What every process carries.
-    pub mark: Mark,
+    pub mark: ClusterMark,
     /// How long containers that end wait before they run again.
     pub backoff: BackoffRules,
     /// The size of a log file; there are two for each run of a container.
@@ -130,6 +133,11 @@ impl Node {
         let _ = self.stopping.subscribe().wait_for(Option::is_some).await;
     }
 
+    /// What pods can have of it.
+    fn allocatable(&self) -> Resources {
+        Resources::read(Some(&self.facts.allocatable))
+    }
+
     fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
         let pieces = self.logs.open(&request).map_err(|error| match error {
             LogError::Read(error) => {
@@ -137,8 +145,16 @@ impl Node {
                 Status::internal("the log of the container cannot be read")
             }
             LogError::NotStarted { pod, container, .. } => {
-                let reason = self.waits_for(&request).unwrap_or_else(|| "ContainerCreating".to_owned());
-                Status::bad_request(LogError::NotStarted { pod, container, reason }.to_string())
+                Status::bad_request(match self.state_of(&request).unwrap_or_default() {
+                    ContainerState { waiting: None, running: None, terminated: Some(_) } => {
+                        format!("the log of container {container:?} in pod {pod:?} is not kept any more")
+                    }
+                    state => {
+                        let reason = state.waiting.and_then(|waiting| waiting.reason);
+                        let reason = reason.unwrap_or_else(|| "ContainerCreating".to_owned());
+                        LogError::NotStarted { pod, container, reason }.to_string()
+                    }
+                })
             }
             LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
         })?;
@@ -157,13 +173,12 @@ impl Node {
         Ok(output)
     }
 
-    /// The reason that the pod gives.
-    fn waits_for(&self, request: &LogRequest) -> Option<String> {
+    /// What the pod says of a container.
+    fn state_of(&self, request: &LogRequest) -> Option<ContainerState> {
         let pod = self.views.pods.get(&Key::new(&request.namespace, &request.pod))?;
         let status = pod.status.as_ref()?;
         let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-        let container = all.find(|one| one.name == request.container)?;
-        container.state.as_ref()?.waiting.as_ref()?.reason.clone()
+        all.find(|one| one.name == request.container)?.state.clone()
     }
 }
 
@@ -187,7 +202,7 @@ impl Kubelet {
     ) -> Result<Self> {
         let node = Arc::new(Node {
             events: Events::new(client.clone(), "kubelet", Some(&options.name)),
-            logs: Logs::default(),
+            logs: Logs::new(options.logs.clone(), options.log_bytes),
             checker: Checker::default(),
             meter: Meter::new(options.usage_window),
             wildcards: Wildcards::default(),
@@ -200,6 +215,7 @@ impl Kubelet {
             views: views.clone(),
         });
         node.register().await?;
+        node.logs.remove_others(|| views.pods.all().iter().filter_map(|pod| pod.uid()).collect());
         volumes::claims::remove_with_claims(&node.options.claims, views);
         let workers = Arc::new(Workers::new(Arc::clone(&node)));
         let told = Arc::downgrade(&workers);
@@ -227,8 +243,8 @@ impl Kubelet {
         self.node.log(request)
     }
 
-    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay as they are in
-    /// the API: a node that starts again runs them again.
+    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay in the API, with
+    /// what became of their containers: a node that starts again runs them again.
     pub async fn stop(&self, grace: Duration) {
         self.node.stopping.send_replace(Some(Instant::now() + grace));
         let mut count = self.workers.count.subscribe();
@@ -242,7 +258,6 @@ fn facts(options: &KubeletOptions) -> NodeFacts {
         name: options.name.clone(),
         address: options.range.address().into(),
         api_server: options.api_server,
-        authority: options.authority.clone(),
         allocatable: options.capacity.quantities(),
         claims: options.claims.clone(),
         environment: facts::inherited(),

@@ -28,6 +28,8 @@ pub mod marks;
 pub mod proxy;
 pub mod queue;
 pub mod scheduler;
+#[cfg(test)]
+mod testing;
 pub mod usage;
 pub mod view;
 pub mod views;

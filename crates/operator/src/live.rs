@@ -177,8 +177,13 @@ fn revision(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion").and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Leaves out what nobody here reads.
+/// Leaves out what nobody here reads, and says what kind it is of: a list does not.
 fn reduce(kind: Kind, object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
+        let resource = kind.resource();
+        object.insert("apiVersion".to_owned(), resource.api_version.into());
+        object.insert("kind".to_owned(), resource.kind.into());
+    }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }

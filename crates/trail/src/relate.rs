@@ -68,8 +68,11 @@ pub(crate) fn counts_annotations(group: &str, kind: &str) -> bool {
     (group, kind) == ("apps", "Deployment")
 }
 
+/// How many seconds after a stamp was made its object is written, as the API server tells: its clock has seconds, and is not that of the writer.
+const WRITTEN_WITHIN: i64 = 2;
+
 /// Whether annotations made the generation newer, and nothing else, as far as `managedFields` tell: somebody who owns annotations and nothing of the spec has written since the stamp, and nobody who owns something
-/// of the spec has. Their times have seconds; in the second of the stamp itself, that is its own writer.
+/// of the spec has. Soon after the stamp, that is its own writer: [`WRITTEN_WITHIN`].
 pub(crate) fn is_annotated(meta: &ObjectMeta, found: &Found) -> bool {
     let Some(stamped) = found.changed.map(Timestamp::as_second) else { return false };
     let entries =
@@ -80,7 +83,7 @@ pub(crate) fn is_annotated(meta: &ObjectMeta, found: &Found) -> bool {
     };
     let annotates = |entry: &ManagedFieldsEntry| owns(entry, "/f:metadata/f:annotations") && !owns(entry, "/f:spec");
     entries().any(|entry| annotates(entry) && at(entry) >= stamped)
-        && !entries().any(|entry| owns(entry, "/f:spec") && at(entry) > stamped)
+        && !entries().any(|entry| owns(entry, "/f:spec") && at(entry) > stamped + WRITTEN_WITHIN)
 }
 
 #[cfg(test)]
@@ -133,7 +136,7 @@ mod tests {
     fn an_annotation_makes_no_context_of_a_deployment_old() {
         let stamped = Found { changed: Timestamp::from_second(100).ok(), ..found(None, Some(1)) };
         assert!(!is_outdated(&deployment(100, Some(200)), &stamped, true));
-        assert!(!is_outdated(&deployment(99, Some(100)), &stamped, true), "soon after");
+        assert!(!is_outdated(&deployment(101, Some(101)), &stamped, true), "soon after");
         assert!(is_outdated(&deployment(200, Some(200)), &stamped, true), "the spec was changed, too");
         assert!(is_outdated(&deployment(100, None), &stamped, true), "nobody annotated it");
         assert!(is_outdated(&deployment(100, Some(200)), &found(None, Some(1)), true), "nobody knows when");

@@ -178,7 +178,9 @@ fn a_file_that_cannot_be_used_is_told_with_everything_that_is_wrong() {
     for part in ["unsupported scheme: ftp", "less than or equal to one million", r#"unknown field "colour""#] {
         assert!(said.contains(part), "{said}");
     }
-    assert!(run(&["--tracing-config-file", "absent.yaml"]).contains("unable to read tracing configuration"));
+    let absent = run(&["--tracing-config-file", "absent.yaml"]);
+    assert!(absent.contains("unable to read tracing configuration"), "{absent}");
+    assert_eq!(absent.matches("No such file").count(), 1, "a cause is said once: {absent}");
     let both = run(&["--tracing-config-file", "bad.yaml", "--opentelemetry-config-file", "bad.yaml"]);
     assert!(both.contains("cannot be used with"), "{both}");
     assert!(run(&["--feature-gates", "Wings=true"]).contains("unrecognized feature gate: Wings"));

@@ -109,14 +109,14 @@ fn authenticator(keys: &mut Keys, given: &Authentication) -> (&'static str, Exte
             ("basicauth", Extension::BasicAuth { username: keys.text(user), password: keys.text(password) })
         }
         Authentication::Bearer { token } => ("bearertokenauth", Extension::BearerTokenAuth { token: keys.text(token) }),
-        Authentication::OAuth2 { token_url, client_id, client_secret, scopes, params, tls } => {
+        Authentication::OAuth2(oauth2) => {
             let extension = Extension::OAuth2Client {
-                client_id: keys.text(client_id),
-                client_secret: keys.text(client_secret),
-                token_url: keys.text(token_url),
-                scopes: scopes.clone(),
-                endpoint_params: params.clone(),
-                tls: tls.as_ref().map(|tls| keys.tls(tls)),
+                client_id: keys.text(&oauth2.client_id),
+                client_secret: keys.text(&oauth2.client_secret),
+                token_url: keys.text(&oauth2.token_url),
+                scopes: oauth2.scopes.clone(),
+                endpoint_params: oauth2.params.clone(),
+                tls: oauth2.tls.as_ref().map(|tls| keys.tls(tls)),
             };
             ("oauth2client", extension)
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     sending::{Queue, Retry},
-    value::{ValueFrom, ValueType},
+    value::{ValueFrom, ValueType, duration},
 };
 
 /// Where a pipeline sends to. One output has to be set.
@@ -54,7 +54,7 @@ pub struct Otlp {
     pub compression: Option<Compression>,
     /// How long one attempt may take, such as `10s`; `0s` is no limit. Without it 5s with gRPC and 30s with HTTP, unless Telemetry has another default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,
     /// What happens to a request that failed and may be sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub struct Bearer {
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
 pub struct Header {
     /// Its name.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))]
     pub name: String,
     /// Its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::policy::Policy;
+use super::{policy::Policy, value::duration};
 
 /// Which traces a pipeline keeps. Without it all of them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -25,11 +25,11 @@ pub struct Sampling {
 pub struct Tail {
     /// How long after its first span a trace is decided on. Default: `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub decision_wait: Option<String>,
     /// How long after its root, if that is sooner. Default: `0s`, never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub decision_wait_after_root_received: Option<String>,
     /// So many traces are known at once in each collector. Default: 50000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct Tail {
     pub maximum_trace_size_bytes: Option<i64>,
     /// So long a dropped trace can still be brought back by an error that comes late. Default: `0s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub late_error_wait: Option<String>,
     /// What is kept: a trace that any policy keeps and none drops.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

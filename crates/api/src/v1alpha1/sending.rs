@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::output::Compression;
+use super::{output::Compression, value::duration};
 
 /// What happens to a request that failed and may be sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -15,15 +15,15 @@ pub struct Retry {
     pub enabled: Option<bool>,
     /// How long to wait the first time. Default: `5s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub initial_interval: Option<String>,
     /// How long to wait at most. Default: `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub max_interval: Option<String>,
     /// When to give up and drop it; `0s` is never. Default: `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub max_elapsed_time: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Queue {
 pub struct Batch {
     /// How long to wait for more. Default: `200ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub flush_timeout: Option<String>,
     /// With so many bytes it is sent at once. Default: 524288 (512 KiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub struct Defaults {
     pub compression: Option<Compression>,
     /// How long one attempt may take, such as `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,
     /// What happens to a request that failed and may be sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]

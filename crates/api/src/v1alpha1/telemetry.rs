@@ -16,9 +16,9 @@ use crate::State;
 #[kube(status = "TelemetryStatus", derive = "PartialEq", category = "telemetry")]
 #[kube(doc = "Telemetry says how the collectors run. There is one, named `default`.")]
 #[kube(validation = ("self.metadata.name == 'default'", "there is one Telemetry, and its name is `default`"))]
-#[kube(printcolumn(name = "State", type_ = "string", json_path = ".status.state"))]
-#[kube(printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoints.otlp.grpc"))]
-#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[kube(printcolumn = r#"{"name": "State", "type": "string", "jsonPath": ".status.state"}"#)]
+#[kube(printcolumn = r#"{"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoints.otlp.grpc"}"#)]
+#[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct TelemetrySpec {
     /// How many collectors there are.

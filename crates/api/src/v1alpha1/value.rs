@@ -3,7 +3,7 @@
 use std::fmt;
 
 use kube::KubeSchema;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A text that stands here, or in a Secret or a ConfigMap.
@@ -76,4 +76,13 @@ impl fmt::Debug for ValueType {
         let value = self.value.as_ref().map(|_| "***");
         f.debug_struct("ValueType").field("value", &value).field("value_from", &self.value_from).finish()
     }
+}
+
+/// A time as Go and the collector write it.
+pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": 32,
+        "pattern": r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$",
+    })
 }

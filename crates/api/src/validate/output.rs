@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Reason, Reference, Signal,
     v1alpha1::{self, Header, Otlp, Protocol, ValueType},
-    valid::{Authentication, Output, Piece},
+    valid::{Authentication, OAuth2, Output, Piece},
 };
 
 const PATH: &str = "spec.output.otlp";
@@ -19,7 +19,10 @@ pub(super) fn backend(otlp: &Otlp) -> String {
     match (&otlp.endpoint.value, Reference::of(&otlp.endpoint)) {
         // What may be credentials is not shown, although it will be refused.
         (Some(text), None) if text.contains('@') => "***".to_owned(),
-        (Some(text), None) => text.trim().chars().filter(|c| !c.is_control()).take(128).collect(),
+        (Some(text), None) => {
+            let address = text.trim().split('?').next().unwrap_or_default();
+            address.chars().filter(|c| !c.is_control()).take(128).collect()
+        }
         (_, Some(reference)) => reference.to_string(),
         _ => String::new(),
     }
@@ -73,9 +76,10 @@ fn target(check: &mut Check<'_>, signal: Signal, otlp: &Otlp) -> Option<Target> 
     if otlp.protocol == Protocol::Http {
         endpoint = joined(&endpoint, otlp.path.as_deref().unwrap_or(default_path(signal)));
     }
+    // A query may be a credential.
     let endpoint = match revision {
-        None => Piece::Open(endpoint),
-        Some(revision) => check.hidden("endpoint", endpoint, Some(&revision)),
+        None if !endpoint.contains('?') => Piece::Open(endpoint),
+        revision => check.hidden("endpoint", endpoint, revision.as_deref()),
     };
     Some(Target { endpoint, is_whole: otlp.protocol == Protocol::Http, secure })
 }
@@ -167,14 +171,14 @@ fn oauth2(check: &mut Check<'_>, path: &str, oauth2: &v1alpha1::OAuth2) -> Optio
         let message = "is set already, by the flow itself";
         check.refuse(format!("{path}.params[{name}]"), Reason::AuthenticationInvalid, message);
     }
-    Some(Authentication::OAuth2 {
+    Some(Authentication::OAuth2(Box::new(OAuth2 {
         token_url: token_url?,
         client_id: client_id?,
         client_secret: client_secret?,
         scopes: oauth2.scopes.clone(),
         params: oauth2.params.clone(),
         tls: tls?,
-    })
+    })))
 }
 
 /// What a request for a token says in any case.
@@ -197,11 +201,18 @@ fn credential(check: &mut Check<'_>, path: &str, field: &str, value: &ValueType)
 /// As [`credential`], which is unwise to have in the resource.
 fn secret(check: &mut Check<'_>, path: &str, field: &str, value: &ValueType) -> Option<Piece> {
     if value.value.is_some() {
-        let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
-        check.warn(path, Reason::AuthenticationInvalid, message);
+        exposed(check, path);
     }
     credential(check, path, field, value)
 }
+
+fn exposed(check: &mut Check<'_>, path: &str) {
+    let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
+    check.warn(path, Reason::AuthenticationInvalid, message);
+}
+
+/// What names of headers say whose values are secrets.
+const SECRETIVE: [&str; 5] = ["auth", "token", "secret", "password", "api-key"];
 
 fn headers(check: &mut Check<'_>, otlp: &Otlp) -> Option<Vec<(String, Piece)>> {
     let mut seen = HashSet::new();
@@ -213,9 +224,12 @@ fn headers(check: &mut Check<'_>, otlp: &Otlp) -> Option<Vec<(String, Piece)>> {
             let message = "is what `authentication` sets: keep one of the two";
             check.refuse(format!("{path}.name"), Reason::AuthenticationInvalid, message);
         }
-        if !seen.insert(name) {
+        if !seen.insert(name.clone()) {
             let message = "is there twice; upper and lower case are the same";
             check.refuse(format!("{path}.name"), Reason::AuthenticationInvalid, message);
+        }
+        if header.value.is_some() && SECRETIVE.iter().any(|word| name.contains(word)) {
+            exposed(check, &path);
         }
         let piece = self::header(check, &path, index, header);
         headers = headers.zip(piece).map(|(mut headers, piece)| {

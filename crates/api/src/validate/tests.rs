@@ -203,6 +203,10 @@ fn what_is_unwise_is_warned_about() {
     assert!(warnings[0].contains("bearer.token: stands in the resource"), "{warnings:?}");
     assert!(warnings[1].contains("authentication: is sent without TLS"), "{warnings:?}");
     assert!(!warnings.concat().contains("topsecret"));
+    let header =
+        otlp(json!({"headers": [{"name": "X-Auth", "value": "topsecret"}, {"name": "x-tenant", "value": "t"}]}));
+    let warnings = warned(&header, &Resolved::new());
+    assert!(warnings.len() == 1 && warnings[0].contains("headers[0]: stands in the resource"), "{warnings:?}");
     let believing = otlp(json!({"tls": {"insecureSkipVerify": true}}));
     assert!(warned(&believing, &Resolved::new())[0].contains("insecureSkipVerify: believes whoever answers"));
     let spec = json!({"input": {"otlp": {"enabled": false}}, "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
@@ -254,6 +258,10 @@ fn certificates_are_read_and_their_time_is_told() {
     let (pipeline, resolved) = identified(&good, &key);
     let valid = validate(&pipeline, &resolved, now()).unwrap();
     assert_eq!((valid.warnings(), valid.expires()), ([].as_slice(), Some(now() + SignedDuration::from_hours(2400))));
+    let day = SignedDuration::from_hours(24);
+    assert_eq!(valid.recheck(now()), Some(now() + day * 86));
+    let later = now() + day * 90;
+    assert_eq!(valid.recheck(later), Some(now() + day * 100 + SignedDuration::from_secs(1)));
     let (soon, soon_key) = certificate(-9, 14);
     let (pipeline, resolved) = identified(&soon, &soon_key);
     let expected = format!("CertificateExpiresSoon {path}.cert: the certificate expires at 2026-06-15T00:00:00Z");

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use rustls::{
-    RootCertStore,
+    Error, RootCertStore,
+    crypto::aws_lc_rs,
     pki_types::{
         CertificateDer, PrivateKeyDer,
         pem::{Error as PemError, PemObject},
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// So long before a certificate expires it is told.
-const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+pub(crate) const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// `tls`. The outer `None` if something is wrong or not known, the inner one if there is nothing to say.
 pub(super) fn tls(
@@ -135,10 +136,14 @@ fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &
     if let Some(chain) = &chain {
         chain_holds(check, &cert_path, chain);
     }
-    if let (Some(chain), Some(private)) = (chain, private)
-        && CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider()).is_err()
-    {
-        check.refuse(path, Reason::TlsInvalid, "`cert` and `key` do not belong together");
+    if let (Some(chain), Some(private)) = (chain, private) {
+        match CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()) {
+            Ok(_) => {}
+            Err(Error::InconsistentKeys(_)) => {
+                check.refuse(path, Reason::TlsInvalid, "`cert` and `key` do not belong together");
+            }
+            Err(_) => check.refuse(&key_path, Reason::TlsInvalid, "is of a kind that cannot be used, or broken"),
+        }
     }
     let (cert, key) = (cert?, key?);
     let hide =

@@ -45,6 +45,7 @@ pub async fn core() -> Arc<Core> {
         access,
         admission: Admission::new(Arc::new(Nowhere)),
         nodes: None,
+        service_accounts: false,
         tracer: Tracer::default(),
         metrics: Metrics::default(),
         clock: Timestamp::now,

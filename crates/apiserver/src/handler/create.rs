@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     answer::Answer,
     call::On,
-    decode, get, metadata,
+    decode, get, metadata, pods,
     spans::{READ, WRITE},
     validate,
 };
@@ -69,6 +69,7 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
     if manage {
         on.writer(options).owner(on).update(None, &mut object);
     }
+    pods::give_account(on, &mut object).await?;
     on.core().admission.mutate(&on.review(Operation::Create, options), &mut object, None).await?;
     on.shown().strategy.default(&mut object);
     Ok(object)
@@ -155,7 +156,7 @@ fn exists(on: On<'_>, name: &str) -> Status {
 }
 
 /// The namespace of the body must be the path's, if it is given.
-fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
+pub fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
     let given = object.namespace();
     if on.resource.namespaced && !given.is_empty() && given != on.namespace() {
         let message = "the namespace of the provided object does not match the namespace sent on the request";

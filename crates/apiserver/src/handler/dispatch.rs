@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     answer::Answer,
     call::{Call, On},
-    create, delete, get, patch, review, spans, subresource, update, watch,
+    create, delete, get, patch, pods, review, spans, subresource, update, watch,
 };
 use crate::{
     api::Status,
@@ -43,6 +43,7 @@ pub fn stored(call: &Call, resource: &Resource) -> Option<Arc<Resource>> {
 /// Answers a request about objects.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let answer = match (on.path.subresource.as_str(), on.is_review()) {
+        ("", false) if is_binding(&on) => pods::bind_named(on, body).await?,
         ("", false) => {
             on.warn_deprecated();
             main(on, body).await?
@@ -54,6 +55,11 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         on.span.event("About to write a response");
     }
     Ok(answer)
+}
+
+/// Whether this is the old path of bindings, of which none is kept.
+fn is_binding(on: &On<'_>) -> bool {
+    on.resource.gv.group.is_empty() && &*on.resource.plural == "bindings"
 }
 
 /// The verbs of the main path, which `status` shares.

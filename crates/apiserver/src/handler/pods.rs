@@ -1,4 +1,6 @@
-//! What only pods have: bindings, evictions and logs.
+//! What only pods have: accounts, bindings, evictions and logs.
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -8,30 +10,83 @@ use tokio::sync::mpsc;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, delete, get,
+    create, decode, delete, get,
     internal::{Internal, Target},
     update::{self, Managers, Precondition},
 };
 use crate::{
     admission::Operation,
-    api::{GroupResource, Status, meta::Meta},
+    api::{GroupResource, ObjectKey, Status, meta::Meta},
     codec::{
         Media,
         query::{DeleteOptions, LogOptions, Query, WriteOptions},
     },
-    http::Body,
+    http::{Body, ResourcePath},
     kinds::pod::{self, Budget},
     nodes::{LogRequest, Output},
-    store::ListQuery,
+    store::{ListQuery, Stored},
 };
+
+/// A namespace gets its account `default` soon after it is made; a pod that comes in between waits for it so often, and so long.
+const ACCOUNT_TRIES: usize = 40;
+const ACCOUNT_PAUSE: Duration = Duration::from_millis(25);
+
+/// A new pod gets what its ServiceAccount has. Other kinds get nothing.
+pub async fn give_account(on: On<'_>, pod: &mut Value) -> Result<(), Status> {
+    let is_pod = on.resource.gv.group.is_empty() && &*on.resource.plural == "pods";
+    if !on.core().service_accounts || !is_pod {
+        return Ok(());
+    }
+    let name = pod::account_of(pod);
+    let Some(account) = account(on, name).await else {
+        let namespace = on.namespace();
+        let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
+        let of = if pod.name().is_empty() { pod.meta_str("generateName") } else { pod.name() };
+        return Err(Status::forbidden(&on.collection(), of, &why));
+    };
+    pod::give_account(pod, &account.value());
+    Ok(())
+}
+
+async fn account(on: On<'_>, name: &str) -> Option<Arc<Stored>> {
+    let key = ObjectKey::new(GroupResource::new("", "serviceaccounts"), on.namespace(), name);
+    let tries = if name == pod::DEFAULT_ACCOUNT { ACCOUNT_TRIES } else { 0 };
+    for _ in 0..tries {
+        if let Some(found) = on.core().store.get(&key) {
+            return Some(found);
+        }
+        tokio::time::sleep(ACCOUNT_PAUSE).await;
+    }
+    on.core().store.get(&key)
+}
 
 /// A scheduler says where a pod runs.
 pub async fn bind(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
-    let binding = admitted(on, decode::object(on, body, &options)?, &options).await?;
+    let binding = decode::object(on, body, &options)?;
+    bind_by(on, binding, &options).await
+}
+
+/// The same by the old path, on which only the binding names the pod.
+pub async fn bind_named(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    let options = WriteOptions::create(&Query::parse(&on.call.query))?;
+    let binding = decode::object(on, body, &options)?;
+    create::check_place(on, &binding)?;
+    let pods = on.call.catalog.get(&on.resource.gv, "pods").ok_or_else(Status::no_such_path)?;
+    let path = ResourcePath {
+        resource: pods.plural.to_string(),
+        name: binding.name().to_owned(),
+        subresource: "binding".to_owned(),
+        ..on.path.clone()
+    };
+    bind_by(On { resource: pods, path: &path, ..on }, binding, &options).await
+}
+
+async fn bind_by(on: On<'_>, binding: Value, options: &WriteOptions) -> Result<Answer, Status> {
+    let binding = admitted(on, binding, options).await?;
     let now = on.core().now();
     let make = |pod: &Value| Ok((pod::bind(pod, &binding, &now)?, Managers::Done));
-    update::change(on, &options, Precondition::default(), &make).await?;
+    update::change(on, options, Precondition::default(), &make).await?;
     Ok(done())
 }
 
@@ -72,7 +127,7 @@ fn budget_collection() -> GroupResource {
 }
 
 async fn charge(on: On<'_>, budget: Value) -> Result<(), Status> {
-    let key = crate::api::ObjectKey::new(budget_collection(), on.namespace(), budget.name());
+    let key = ObjectKey::new(budget_collection(), on.namespace(), budget.name());
     let resource = on.call.catalog.all().find(|resource| resource.group_resource() == key.resource);
     let resource = resource.ok_or_else(Status::no_such_path)?;
     let change = |live: &mut Value| {

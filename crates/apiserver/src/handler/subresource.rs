@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{answer::Answer, call::On, decode, dispatch, pods, scale};
 use crate::{
     admission::Operation,
-    api::{Status, meta::child_mut},
+    api::{Status, meta::child_mut, status::Details},
     codec::query::{Query, WriteOptions},
 };
 
@@ -16,6 +16,7 @@ const TOKEN_SECONDS: i64 = 3600;
 /// Answers a request about one.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     match (on.path.resource.as_str(), on.path.subresource.as_str()) {
+        ("pods", "ephemeralcontainers") if on.core().nodes.is_some() => Err(no_ephemeral_containers()),
         (_, "status")
         | ("namespaces", "finalize")
         | ("pods", "ephemeralcontainers" | "resize")
@@ -34,6 +35,12 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 fn no_way_in(way: &str) -> Status {
     let message = format!("pods/{way} is not served here: there is no way into a pod but its own address and its logs");
     Status::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+}
+
+/// Nodes that are here run none. This is how a server with the feature switched off refuses them, which `kubectl debug` understands.
+fn no_ephemeral_containers() -> Status {
+    let message = "the server could not find the requested resource: its nodes run no ephemeral containers";
+    Status::new(StatusCode::NOT_FOUND, "NotFound", message).with(Details::default())
 }
 
 /// A namespace whose deletion has begun says so in its phase.

@@ -156,6 +156,8 @@ async fn admit(
     }
     mutate(on, options, &mut object, live).await?;
     strategy.default(&mut object);
+    // A webhook may have put back what the writer changed.
+    metadata::restore(&mut object, live, "generation");
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;

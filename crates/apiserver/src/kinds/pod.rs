@@ -1,8 +1,9 @@
 //! Pod: its defaults, what the server fills in, what may change, and its subresources `binding` and `eviction`.
 //!
-//! Of kube-apiserver's admission plugins two are here, since they depend on the pod alone: the tolerations of nodes that fail, and
-//! the priority (of the built-in classes). Service accounts are not injected.
+//! Of kube-apiserver's admission plugins these are here: the tolerations of nodes that fail, the priority (of the built-in classes),
+//! and, where somebody makes accounts, what a pod gets of its ServiceAccount.
 
+mod account;
 mod binding;
 mod container;
 mod defaults;
@@ -15,6 +16,7 @@ mod update;
 use serde_json::{Value, json};
 
 pub use self::{
+    account::{DEFAULT as DEFAULT_ACCOUNT, account_of, give_account},
     binding::bind,
     eviction::{Budget, evict},
 };

@@ -80,7 +80,7 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("unable to read tracing configuration from {path:?}: {source}")]
+    #[error("unable to read tracing configuration from {path:?}")]
     Read { path: PathBuf, source: io::Error },
     #[error("{}", Listed(.0))]
     Invalid(Vec<String>),

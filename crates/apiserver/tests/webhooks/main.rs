@@ -41,6 +41,30 @@ async fn a_patch_changes_the_object_and_a_warning_reaches_the_caller() {
 }
 
 #[tokio::test]
+async fn what_a_webhook_put_back_is_no_new_generation() {
+    let stage = Stage::start(false).await;
+    let operations = json!(["CREATE", "UPDATE"]);
+    let core =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": operations });
+    let apps = json!({ "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["*"], "operations": operations });
+    stage.configure(MUTATING, "/keep", json!({ "rules": [core, apps] })).await;
+    stage.in_force().await;
+    let all = "/apis/apps/v1/namespaces/default/deployments";
+    let template =
+        json!({ "metadata": { "labels": { "app": "a" } }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    let mut deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "a" } }, "template": template },
+    });
+    let none = HeaderMap::new();
+    let (code, _, made) = stage.ask(Method::POST, all, &none, Some(deployment.clone())).await;
+    assert_eq!((code, &made["metadata"]["generation"]), (201, &json!(1)));
+    deployment["spec"]["replicas"] = 5.into();
+    let (code, _, same) = stage.ask(Method::PUT, &format!("{all}/a"), &none, Some(deployment)).await;
+    assert_eq!((code, &same["spec"]["replicas"], &same["metadata"]["generation"]), (200, &json!(1), &json!(1)));
+}
+
+#[tokio::test]
 async fn a_refusal_is_the_answer_and_nothing_is_stored() {
     let stage = Stage::start(false).await;
     stage.configure(VALIDATING, "/deny", json!({})).await;

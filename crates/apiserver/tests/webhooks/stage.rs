@@ -272,6 +272,13 @@ async fn respond(call: &Call, api: &Api) -> String {
             response["allowed"] = false.into();
             response["status"] = json!({ "code": 403, "reason": "Closed", "message": "not today" });
         }
+        // Everything stays as it was.
+        "/keep" if call.review["request"]["operation"] == "UPDATE" => {
+            let spec = &call.review["request"]["oldObject"]["spec"];
+            let patch = json!([{ "op": "replace", "path": "/spec", "value": spec }]);
+            response["patch"] = STANDARD.encode(patch.to_string()).into();
+            response["patchType"] = "JSONPatch".into();
+        }
         "/hang" => std::future::pending().await,
         "/garbage" => return "<html>".to_owned(),
         "/back" => call_back(call, api).await,

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kubewake_apiserver::server;
 use serde::{Deserialize, Serialize};
 
 use super::StartError;
@@ -36,6 +37,7 @@ impl Directory {
         // Pods run elsewhere: every path that they are given is a whole one.
         let parent = absolute(&std::env::temp_dir())?;
         let data = data.map(absolute).transpose()?;
+        server::check_data_dir(data.as_deref())?;
         let only_ours = Permissions::from_mode(0o700);
         let run = tempfile::Builder::new().prefix("kubewake-").permissions(only_ours).tempdir_in(&parent);
         let run = run.map_err(|source| StartError::Directory { path: parent, source })?.keep();
@@ -50,6 +52,11 @@ impl Directory {
     /// What claims hold: it goes with the cluster only if everything else does.
     pub(super) fn claims(&self) -> PathBuf {
         self.data.as_ref().unwrap_or(&self.run).join("claims")
+    }
+
+    /// What containers said: it goes with their pods, and with the cluster only if everything else does.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.data.as_ref().unwrap_or(&self.run).join("logs")
     }
 
     /// The addresses of the cluster: those that it had before, if it is known.

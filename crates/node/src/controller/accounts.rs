@@ -75,8 +75,9 @@ impl Accounts {
             return Ok(None);
         }
         let done = async {
-            self.account(&key.name).await?;
-            self.authority(&key.name).await
+            // In this order: a pod comes as soon as there is an account, and needs the other.
+            self.authority(&key.name).await?;
+            self.account(&key.name).await
         };
         match done.await {
             Err(error) if error.is_refused_by_namespace() => Ok(None),

@@ -15,6 +15,7 @@ mod target;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -29,7 +30,7 @@ use tokio::{task::JoinSet, time::Instant};
 pub use self::settings::Settings;
 use self::{
     draft::Draft,
-    metric::{Readings, Source},
+    metric::{Readings, Source, Trouble},
     pace::{History, Limits},
     target::Target,
 };
@@ -46,6 +47,8 @@ use crate::{
 const NAME: &str = "horizontal-pod-autoscaler";
 /// Autoscalers at once.
 const AT_ONCE: usize = 5;
+/// An autoscaler whose pods are not measured yet is looked at again after this time.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Starts the controller.
 pub fn start(client: &Client, views: &Views, usage: Arc<dyn Usage>, settings: Settings, tasks: &mut JoinSet<()>) {
@@ -86,6 +89,8 @@ struct Autoscaler {
 /// What is remembered of an autoscaler.
 #[derive(Default)]
 struct Memory {
+    /// When it was looked at for the first time.
+    begun: Option<Instant>,
     history: History,
     selector: Option<LabelSelector>,
 }
@@ -96,6 +101,8 @@ struct Look<'a> {
     spec: &'a HorizontalPodAutoscalerSpec,
     about: ObjectReference,
     draft: Draft,
+    /// It is too early to tell.
+    early: bool,
 }
 
 impl Look<'_> {
@@ -115,9 +122,12 @@ impl Autoscaler {
         };
         if let Some(spec) = &autoscaler.spec {
             let draft = Draft::new(&autoscaler, Timestamp::now());
-            let mut look = Look { key: &key, spec, about: autoscaler.object_ref(&()), draft };
+            let mut look = Look { key: &key, spec, about: autoscaler.object_ref(&()), draft, early: false };
             self.look(&mut look).await;
             look.draft.write(&self.client, &self.views.autoscalers, &autoscaler).await?;
+            if look.early {
+                return Ok(Some(self.settings.period.min(SOON)));
+            }
         }
         Ok(Some(self.settings.period))
     }
@@ -178,6 +188,12 @@ impl Autoscaler {
         let specs = on.spec.metrics.as_deref().unwrap_or_default();
         let Readings { most, statuses, troubles } = source.read_all(specs);
         *metrics = statuses;
+        let measured = || pods.iter().any(|pod| self.usage.of(&Key::of(&**pod)).is_some());
+        if troubles.iter().any(Trouble::is_of_measurement) && self.is_new(on.key) && !measured() {
+            // Nothing is wrong: what has just begun is not measured yet.
+            on.early = true;
+            return None;
+        }
         for trouble in &troubles {
             self.events.warning(on.about.clone(), trouble.reason, &trouble.message);
         }
@@ -195,6 +211,12 @@ impl Autoscaler {
         let message = format!("the HPA was able to successfully calculate a replica count from {name}");
         on.draft.condition("ScalingActive", true, "ValidMetricFound", message);
         most
+    }
+
+    /// Whether it is looked at for less than a period.
+    fn is_new(&self, key: &Key) -> bool {
+        let begun = self.remember(key, |memory| *memory.begun.get_or_insert_with(Instant::now));
+        begun.elapsed() < self.settings.period
     }
 
     /// The target's pods, if they are its own.

@@ -1,7 +1,10 @@
 //! PersistentVolumeClaims: every claim is bound at once, as the node has a directory for each, and is kept while a pod uses it.
 //!
-//! *Guarantees.* What is `Bound` carries the protection finalizer, so that nobody takes the directory from under a running pod.
-//! *Not done*: PersistentVolumes and storage classes. Whatever class, volume or size a claim asks for, it gets its directory.
+//! *Guarantees.* What is `Bound` carries the protection finalizer, so that nobody takes the directory from under a running pod. A claim that
+//! names no volume gets [one of its own](volume), which goes with it. *Not done*: storage classes, and volumes that somebody made before.
+//! Whatever class, volume or size a claim asks for, it gets its directory.
+
+mod volume;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -63,7 +66,14 @@ impl Claims {
             claim = write::merge(client, view, &*claim, &patch).await?;
         }
         let status = bound(&claim);
-        if claim.status.as_ref() != Some(&status) {
+        let is_bound = claim.status.as_ref() == Some(&status);
+        if !is_bound || volume::is_missing(&claim) {
+            volume::provide(client, &claim).await?;
+        }
+        if volume::is_missing(&claim) {
+            claim = write::merge(client, view, &*claim, &volume::binding(&claim)).await?;
+        }
+        if !is_bound {
             let claim = PersistentVolumeClaim { status: Some(status), ..(*claim).clone() };
             write::status(client, view, &claim).await?;
         }
@@ -76,6 +86,7 @@ impl Claims {
         if !is_protected(claim) || pods.iter().any(|pod| has_node(pod) && used_by(pod).any(|used| used == name)) {
             return Ok(());
         }
+        volume::remove(&self.0.client, claim).await?;
         let finalizers: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != PROTECTION).collect();
         let patch = json!({"metadata": {"resourceVersion": claim.resource_version(), "finalizers": finalizers}});
         let left = write::merge(&self.0.client, &self.0.views.claims, claim, &patch).await?;

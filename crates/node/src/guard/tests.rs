@@ -5,11 +5,10 @@ use std::{
 
 use super::*;
 
-/// A process that starts another in a session of its own and ignores whatever it can.
-fn stubborn(mark: &Mark) -> Child {
-    let (name, value) = mark.variable();
-    let script = "trap '' TERM HUP INT; setsid sleep 1000 & sleep 1000 & wait";
-    Command::new("sh").args(["-c", script]).env(name, value).stdout(Stdio::piped()).spawn().unwrap()
+/// A process that starts another that keeps nothing of it but its output, and ignores whatever it can.
+fn stubborn(mark: &ClusterMark) -> Child {
+    let script = "trap '' TERM HUP INT; (cd /; setsid env -i sleep 1000 </dev/null 2>/dev/null &) ; sleep 1000 & wait";
+    mark.container().command(Path::new("/bin/sh")).args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 fn bystander() -> Child {
@@ -35,6 +34,22 @@ fn when_the_pipe_ends_the_marked_die_and_the_directory_goes() {
 }
 
 #[test]
+fn who_is_about_to_carry_the_mark_dies_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let guard = Guard::start(directory.path()).unwrap();
+    let command = guard.mark().container().command(Path::new("/bin/sh"));
+    // What does not get so far as to mark itself.
+    let arguments = command.get_args().map(|argument| argument.to_str().unwrap()).collect::<Vec<_>>();
+    let mut late = Command::new("sh");
+    late.args(["-c", "read -r _", "prlimit"]).args(arguments).stdin(Stdio::piped());
+    let mut late = late.spawn().unwrap();
+    // It waits for this, which never comes.
+    let _held = late.stdin.take();
+    guard.stop().unwrap();
+    assert!(!late.wait().unwrap().success());
+}
+
+#[test]
 fn a_guard_that_nobody_stopped_cleans_up_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
@@ -44,4 +59,23 @@ fn a_guard_that_nobody_stopped_cleans_up_too() {
         assert!(Instant::now() < end, "the directory is still there");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn the_guard_is_not_part_of_a_cluster_that_its_own_is_within() {
+    // What an inner cluster would start as its guard, with the marks of the outer one.
+    let outer = ClusterMark::new().unwrap().container();
+    let mut guard = outer.command(Path::new("/usr/bin/env"));
+    let inner = ClusterMark::new().unwrap().unmarked(Path::new("/bin/sleep"));
+    let mut child = guard.arg(inner.get_program()).args(inner.get_args()).arg("1000").spawn().unwrap();
+    let line = format!("/proc/{}/cmdline", child.id());
+    let end = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_to_string(&line).unwrap() != "/bin/sleep\x001000\0" {
+        assert!(Instant::now() < end, "it does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    crate::marks::kill_all(&[outer]);
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -49,3 +49,26 @@ fn entries_are_checked_when_they_are_given() {
         assert!(said.contains(why), "{bad}: {said}");
     }
 }
+
+#[test]
+fn a_name_is_given_once() {
+    let mut images = images();
+    images.add("kubewake/collector=/bin/sh").unwrap();
+    assert_eq!(images.find("kubewake/collector").unwrap(), &Program::new("/bin/sh"));
+    let twice = images.add("docker.io/kubewake/collector:2=/bin/cat").unwrap_err().to_string();
+    assert_eq!(twice, "image \"kubewake/collector\" is given twice: it is \"/bin/sh\" already");
+}
+
+#[test]
+fn a_script_without_its_interpreter_is_found_at_once() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("script");
+    std::fs::write(&script, "#! /no/such/interpreter -x\necho\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut images = images();
+    let said = images.add(&format!("script={}", script.display())).unwrap_err().to_string();
+    assert!(said.ends_with("it is a script for \"/no/such/interpreter\", and there is no such file"), "{said}");
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    images.add(&format!("script={}", script.display())).unwrap();
+}

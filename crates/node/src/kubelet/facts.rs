@@ -20,8 +20,6 @@ pub struct NodeFacts {
     pub address: IpAddr,
     /// Where pods reach the API server.
     pub api_server: SocketAddr,
-    /// The certificates that the API server is trusted by, in PEM.
-    pub authority: String,
     /// What pods can have; the limits of those that set none.
     pub allocatable: BTreeMap<String, Quantity>,
     /// The directories of persistent volume claims. Nodes of one cluster may share it, so that a pod finds its data on any.

@@ -1,17 +1,20 @@
 //! What containers say, kept and read back.
 //!
 //! *Guarantees.* Two [files](file) of a given size for each run of a container, of its last run and of the one before. A reader that follows
-//! ends when the run has. A disk that is full costs lines, and stops no program. *Not done*: logs do not outlive their pod, nor
-//! the cluster.
+//! ends when the run has. A disk that is full costs lines, and stops no program. Logs are found again by a node that starts again in the same
+//! directory. *Not done*: logs do not outlive their pod.
 
 mod file;
 mod line;
 mod read;
 
 use std::{
-    collections::HashMap,
-    fs, io,
-    path::Path,
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -60,14 +63,49 @@ pub enum LogError {
     Read(#[from] io::Error),
 }
 
-/// The logs of a node: by the uid of the pod, then by the name of the container. Clones are the same.
-#[derive(Clone, Debug, Default)]
-pub struct Logs(Arc<Mutex<HashMap<String, HashMap<String, ContainerLogs>>>>);
+/// The logs of a node: `UID/CONTAINER/NUMBER.log`. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Logs(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    /// Of one file, in bytes.
+    limit: u64,
+    /// Those that somebody wrote or read, by the uid of the pod, then by the name of the container.
+    known: Mutex<Known>,
+}
+
+type Known = HashMap<String, HashMap<String, ContainerLogs>>;
 
 #[derive(Debug, Default)]
 struct ContainerLogs {
     last: Option<Arc<RunLog>>,
     previous: Option<Arc<RunLog>>,
+    /// No file has this number or a higher one.
+    free: i32,
+}
+
+impl ContainerLogs {
+    /// What is left of an earlier life of the node.
+    fn found(dir: &Path, limit: u64) -> Self {
+        let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let number = |name: OsString| name.to_str()?.strip_suffix(".log")?.parse().ok();
+        let mut numbers: Vec<i32> = names.filter_map(number).collect();
+        numbers.sort_unstable();
+        let free = numbers.last().map_or(0, |last| last.saturating_add(1));
+        let mut open = || RunLog::open_again(file(dir, numbers.pop()?), limit).ok().map(Arc::new);
+        Self { last: open(), previous: open(), free }
+    }
+}
+
+/// Nothing else in the directory is ours to remove.
+fn is_uid(name: &str) -> bool {
+    name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+fn file(dir: &Path, number: i32) -> PathBuf {
+    dir.join(format!("{number}.log"))
 }
 
 /// Where the output of one run goes.
@@ -75,13 +113,22 @@ struct ContainerLogs {
 pub(super) struct RunOutput(Arc<RunLog>);
 
 impl Logs {
+    /// Of all containers that keep their logs below this directory, in files of this size.
+    pub(super) fn new(dir: PathBuf, limit: u64) -> Self {
+        Self(Arc::new(Shared { dir, limit, known: Mutex::default() }))
+    }
+
     /// Begins the log of a run of a container. The run before it stays, those before that go.
     pub(super) fn begin(&self, run: &Run<'_>) -> io::Result<RunOutput> {
-        fs::create_dir_all(run.dir)?;
-        let log = Arc::new(RunLog::create(run.dir.join(format!("{}.log", run.number)), run.limit)?);
-        let mut pods = self.pods();
-        let pod = pods.entry(run.uid.to_owned()).or_default();
-        let container = pod.entry(run.container.to_owned()).or_default();
+        let (dir, limit) = (self.place(run.uid, run.container), self.0.limit);
+        let mut known = self.known();
+        let container = self.container(&mut known, run.uid, run.container);
+        // What programs say is for nobody else to read.
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        // A node that was killed may have counted further than it could say.
+        let number = run.number.max(container.free);
+        let log = Arc::new(RunLog::create(file(&dir, number), limit)?);
+        container.free = number.saturating_add(1);
         let before = container.last.replace(Arc::clone(&log));
         if let Some(old) = std::mem::replace(&mut container.previous, before) {
             old.remove();
@@ -90,8 +137,22 @@ impl Logs {
     }
 
     /// The pod is gone.
-    pub(super) fn forget(&self, uid: &str) {
-        self.pods().remove(uid);
+    pub(super) fn remove(&self, uid: &str) {
+        self.known().remove(uid);
+        let dir = self.0.dir.join(uid);
+        if let Err(error) = fs::remove_dir_all(&dir)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(directory = %dir.display(), %error, "the logs of a pod that is gone stay");
+        }
+    }
+
+    /// Removes the logs of all pods but these, which are asked for once it is known who has logs: the others went while nobody looked.
+    pub(super) fn remove_others(&self, pods: impl FnOnce() -> HashSet<String>) {
+        let entries = fs::read_dir(&self.0.dir).into_iter().flatten().flatten();
+        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let pods = pods();
+        names.iter().filter(|name| is_uid(name) && !pods.contains(*name)).for_each(|uid| self.remove(uid));
     }
 
     /// The log of a container in pieces, lines first to last.
@@ -105,14 +166,29 @@ impl Logs {
     }
 
     fn find(&self, request: &LogRequest) -> Option<Arc<RunLog>> {
-        let pods = self.pods();
-        let pod = pods.get(&request.uid)?;
-        let logs = pod.get(&request.container)?;
+        let mut known = self.known();
+        if known.get(&request.uid).is_none_or(|pod| !pod.contains_key(&request.container))
+            && !self.place(&request.uid, &request.container).is_dir()
+        {
+            // Nothing is remembered of who may never come.
+            return None;
+        }
+        let logs = self.container(&mut known, &request.uid, &request.container);
         if request.options.previous { logs.previous.clone() } else { logs.last.clone() }
     }
 
-    fn pods(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, ContainerLogs>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn place(&self, uid: &str, container: &str) -> PathBuf {
+        self.0.dir.join(uid).join(container)
+    }
+
+    fn container<'a>(&self, known: &'a mut Known, uid: &str, name: &str) -> &'a mut ContainerLogs {
+        let pod = known.entry(uid.to_owned()).or_default();
+        let found = || ContainerLogs::found(&self.place(uid, name), self.0.limit);
+        pod.entry(name.to_owned()).or_insert_with(found)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,12 +205,8 @@ fn missing(request: &LogRequest) -> LogError {
 pub(super) struct Run<'a> {
     pub(super) uid: &'a str,
     pub(super) container: &'a str,
-    /// Of the container's logs.
-    pub(super) dir: &'a Path,
     /// How often it was started before.
     pub(super) number: i32,
-    /// Of one file, in bytes.
-    pub(super) limit: u64,
 }
 
 impl RunOutput {

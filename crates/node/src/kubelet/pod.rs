@@ -21,9 +21,10 @@ mod launch;
 mod orders;
 mod remove;
 mod report;
+mod rivals;
 mod run;
 
-use std::{net::Ipv4Addr, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
@@ -39,9 +40,12 @@ use self::{
 };
 use super::{
     Node,
-    status::{Facts, is_sidecar},
+    status::{Facts, Verdict, is_sidecar},
 };
 use crate::{controller::pods::phase, key::Key};
+
+/// When the node stops, the API server has so long to hear how a pod ended.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// What the view says of a pod.
 #[derive(Clone, Debug)]
@@ -67,11 +71,14 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(node: Arc<Node>, told: watch::Receiver<Told>) -> Self {
+    /// Of a pod that the node takes, or why it does not.
+    pub(super) fn new(node: Arc<Node>, told: watch::Receiver<Told>, refused: Option<Verdict>) -> Self {
         let pod = Arc::clone(&told.borrow().pod);
         let (uid, now) = (pod.uid().unwrap_or_default(), Timestamp::now());
         let facts = Facts {
-            containers: earlier::statuses(&pod, now),
+            // What will never run has no state.
+            containers: if refused.is_none() { earlier::statuses(&pod, now) } else { BTreeMap::new() },
+            verdict: refused,
             host_ip: node.options.range.address().to_string(),
             start_time: Some(now),
             ..Facts::default()
@@ -95,7 +102,10 @@ impl Worker {
             () = worker.report() => {}
             () = Arc::clone(&worker).live() => {}
         }
-        worker.node.logs.forget(&worker.uid);
+        // A node that starts again shows them again.
+        if !worker.node.is_stopping() {
+            worker.node.logs.remove(&worker.uid);
+        }
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
@@ -110,7 +120,10 @@ impl Worker {
             ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
         };
         tokio::select! {
-            () = self.node.stops() => {}
+            // What ended because the node stops is not finished.
+            biased;
+            // The next start goes on with what is written now, such as exit codes.
+            () = self.node.stops() => drop(tokio::time::timeout(LAST_WORD, self.flush()).await),
             () = self.finish(ground.as_deref()) => {}
         }
         // Also when the node stops: nothing is written any more.
@@ -137,6 +150,10 @@ impl Worker {
     /// All containers from the first to the last; returns when none runs, with what they stood on.
     async fn contain(self: Arc<Self>, mut orders: Orders) -> Option<Arc<Ground>> {
         if is_over(&self.pod()) || self.is_done() {
+            return None;
+        }
+        if let Some(Verdict { reason, message, .. }) = self.board.read(|facts| facts.verdict.clone()) {
+            self.node.events.warning(self.reference.clone(), &reason, message);
             return None;
         }
         let ground = self.prepare(&mut orders).await?;
@@ -234,7 +251,7 @@ impl Worker {
 }
 
 /// Whether the API says that nothing of it runs or will.
-fn is_over(pod: &Pod) -> bool {
+pub(super) fn is_over(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 

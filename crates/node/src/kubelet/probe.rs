@@ -18,6 +18,8 @@ use std::{fmt, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::{api::core::v1::Probe, apimachinery::pkg::util::intstr::IntOrString};
 
+use crate::marks::Mark;
+
 pub use self::{
     exec::{Exit, run},
     http::get,
@@ -41,6 +43,8 @@ pub struct Target {
     pub env: Vec<(String, String)>,
     /// The container's working directory.
     pub dir: PathBuf,
+    /// What all processes of the container carry.
+    pub mark: Mark,
 }
 
 /// Without the environment, which may hold secrets.
@@ -52,7 +56,7 @@ impl fmt::Debug for Target {
 
 impl Target {
     /// The number of a port that is given by name or by number.
-    fn port(&self, port: &IntOrString) -> Result<u16, String> {
+    fn port(&self, port: &IntOrString) -> Result<u16, Fault> {
         let number = match port {
             IntOrString::Int(number) => u16::try_from(*number).ok(),
             IntOrString::String(name) => {
@@ -64,7 +68,25 @@ impl Target {
             IntOrString::Int(number) => number.to_string(),
             IntOrString::String(name) => format!("{name:?}"),
         };
-        number.filter(|number| *number > 0).ok_or_else(|| format!("couldn't find port {shown} in the container"))
+        let unknown = || Fault::Errored(format!("couldn't find port {shown} in the container"));
+        number.filter(|number| *number > 0).ok_or_else(unknown)
+    }
+}
+
+/// Why a check did not succeed. Its text is for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The container is not well.
+    #[error("{0}")]
+    Failed(String),
+    /// There was no check, such as for a port that the container does not have. That says nothing about the container.
+    #[error("{0}")]
+    Errored(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
     }
 }
 
@@ -75,8 +97,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Whether the probe succeeds now; if not, why, for people.
-    pub async fn check(&self, probe: &Probe, target: &Target) -> Result<(), String> {
+    /// Whether the probe succeeds now; if not, why.
+    pub async fn check(&self, probe: &Probe, target: &Target) -> Result<(), Fault> {
         let limit = seconds(probe.timeout_seconds, 1);
         if let Some(exec) = &probe.exec {
             exec::check(exec.command.as_deref().unwrap_or_default(), target, limit).await
@@ -84,12 +106,12 @@ impl Checker {
             http::check(action, target, &self.tls, limit).await
         } else if let Some(action) = &probe.tcp_socket {
             let (host, port) = (host(action.host.as_deref(), target), target.port(&action.port)?);
-            dial::tcp(&host, port, limit).await.map(drop)
+            Ok(dial::tcp(&host, port, limit).await.map(drop)?)
         } else if let Some(action) = &probe.grpc {
             let port = target.port(&IntOrString::Int(action.port))?;
-            grpc::check(target.ip, port, action.service.as_deref().unwrap_or_default(), limit).await
+            Ok(grpc::check(target.ip, port, action.service.as_deref().unwrap_or_default(), limit).await?)
         } else {
-            Err("missing probe handler: give one of exec, httpGet, tcpSocket and grpc".to_owned())
+            Err(Fault::Errored("missing probe handler: give one of exec, httpGet, tcpSocket and grpc".to_owned()))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One process of a container, with whatever it starts.
 //!
 //! *Guarantees.* A process leads a group of its own. When it ends, the rest of its group is killed before its id can be given to
-//! anybody else, so that nothing else is ever hit. A process that is dropped is killed with its group. *Not done*: what leaves the
-//! group (`setsid`) is not seen here; see [`marks`](crate::marks).
+//! anybody else, so that nothing else is ever hit. A process that is dropped is killed with its group. It carries its
+//! [mark](crate::marks), by which what has left the group is found. *Not done*: what the system only finds out when it starts a program, such as a script
+//! without its interpreter, is said by `prlimit` in the program's place, which ends with 126 or 127.
 
 use std::{
     io,
@@ -11,7 +12,7 @@ use std::{
         unix::process::{CommandExt, ExitStatusExt},
     },
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
@@ -21,6 +22,7 @@ use tokio::{
 };
 
 use super::env::Launch;
+use crate::marks::Mark;
 
 /// A running process.
 #[derive(Debug)]
@@ -57,16 +59,15 @@ pub enum StartError {
     Setup(#[from] io::Error),
 }
 
-/// Starts a process in a group of its own, with exactly this environment.
+/// Starts a process in a group of its own, with exactly this environment and this mark.
 ///
 /// # Errors
 /// If the program or its directory is not there or cannot be used.
-pub fn start(launch: &Launch) -> Result<(Process, Output), StartError> {
+pub fn start(launch: &Launch, mark: &Mark) -> Result<(Process, Output), StartError> {
     if !launch.dir.is_dir() {
         return Err(StartError::NoDirectory(launch.dir.clone()));
     }
-    let program = find(launch)?;
-    let mut command = Command::new(&program);
+    let mut command = mark.command(&find(&launch.program, &launch.dir, &launch.env)?);
     command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(&launch.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -76,21 +77,28 @@ pub fn start(launch: &Launch) -> Result<(Process, Output), StartError> {
     Ok(Process::of(child, ends)?)
 }
 
-/// The file of the program. With a path, the system need not look for it, and starts it faster.
-fn find(launch: &Launch) -> Result<PathBuf, StartError> {
-    let program = &launch.program;
+/// The file of a program that is started in this directory with this environment.
+///
+/// # Errors
+/// If there is none that can be started.
+pub fn find(program: &Path, dir: &Path, env: &[(String, String)]) -> Result<PathBuf, StartError> {
     if program.components().count() > 1 || program.is_absolute() {
-        let path = launch.dir.join(program);
-        return if path.exists() { Ok(path) } else { Err(StartError::NoFile(program.clone())) };
+        let path = dir.join(program);
+        return match path.exists() {
+            true if is_executable(&path) => Ok(path),
+            true => Err(StartError::Exec(program.to_owned(), rustix::io::Errno::ACCESS.into())),
+            false => Err(StartError::NoFile(program.to_owned())),
+        };
     }
-    let paths = launch.env.iter().rev().find(|(name, _)| name == "PATH").map_or("", |(_, paths)| paths);
+    let paths = env.iter().rev().find(|(name, _)| name == "PATH").map_or("", |(_, paths)| paths);
     std::env::split_paths(paths)
-        .map(|dir| launch.dir.join(dir).join(program))
+        .map(|folder| dir.join(folder).join(program))
         .find(|path| is_executable(path))
-        .ok_or_else(|| StartError::NotInPath(program.clone()))
+        .ok_or_else(|| StartError::NotInPath(program.to_owned()))
 }
 
-fn is_executable(path: &Path) -> bool {
+/// Whether it is a file that may be started.
+pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }

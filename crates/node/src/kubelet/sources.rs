@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::{OnceCell, broadcast};
 
@@ -152,11 +152,6 @@ impl Sources {
     /// A pod, as far as it is known.
     pub fn pod(&self, key: &Key) -> Option<Arc<Pod>> {
         self.views.pods.get(key)
-    }
-
-    /// A ServiceAccount.
-    pub async fn service_account(&self, key: &Key) -> Result<Option<Arc<ServiceAccount>>> {
-        self.object(&self.views.service_accounts, key).await
     }
 
     /// A claim of storage.

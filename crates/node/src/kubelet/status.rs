@@ -6,6 +6,7 @@
 mod conditions;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     time::Duration,
@@ -18,6 +19,8 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
+
+pub use self::conditions::WILDCARD;
 
 /// What a node knows of one of its pods.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +47,7 @@ pub struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Such as `DeadlineExceeded`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// How long its containers may take to end, if not as long as usual.
@@ -110,7 +113,7 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
     status.init_container_statuses = (!init.is_empty()).then_some(init);
     status.container_statuses = (!main.is_empty()).then_some(main);
     if let Some(Verdict { reason, message, .. }) = facts.verdict.as_ref().filter(|_| over) {
-        (status.reason, status.message) = (Some((*reason).to_owned()), Some(message.clone()));
+        (status.reason, status.message) = (Some(reason.clone().into_owned()), Some(message.clone()));
     }
     status.observed_generation = pod.metadata.generation;
     status.host_ip = Some(facts.host_ip.clone());

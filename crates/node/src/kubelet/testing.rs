@@ -1,80 +1,47 @@
 //! A node's surroundings for tests: a real API server, a directory, and no processes.
 
-use std::{collections::BTreeMap, fmt::Debug, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Deref, path::PathBuf, sync::Arc};
 
 use k8s_openapi::{
-    NamespaceResourceScope,
-    api::core::v1::{Pod, ServiceAccount},
+    api::core::v1::{ConfigMap, Pod, ServiceAccount},
     apimachinery::pkg::api::resource::Quantity,
 };
-use kube::{
-    Api, Client, Resource,
-    api::{Patch, PatchParams, PostParams},
-};
-use kubewake_apiserver::server::{ApiServer, Options};
-use serde::{Serialize, de::DeserializeOwned};
+use kubewake_apiserver::server::Options;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::{
     facts::NodeFacts,
     sources::Sources,
     volumes::{Request, VolumeError, Volumes},
 };
-use crate::views::Views;
+use crate::testing::World;
 
-pub(super) const NAMESPACE: &str = "default";
-/// Long enough for any machine: what is waited for comes, or the test is wrong.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(super) struct World {
-    pub(super) server: ApiServer,
-    pub(super) client: Client,
-    pub(super) views: Views,
+/// What a node works with.
+pub(super) struct Desk {
+    world: World,
     pub(super) sources: Arc<Sources>,
     pub(super) node: Arc<NodeFacts>,
     pub(super) dir: tempfile::TempDir,
-    _tasks: JoinSet<()>,
 }
 
-impl World {
+impl Deref for Desk {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+impl Desk {
     pub(super) async fn new() -> Self {
-        let server = ApiServer::start(Options::default()).await.unwrap();
-        let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
-        views.follow(&client, &mut tasks).await;
+        let world = World::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
         let dir = tempfile::tempdir().unwrap();
-        let node = NodeFacts {
-            api_server: server.address(),
-            authority: server.kubeconfig().certificate_authority.unwrap(),
-            claims: dir.path().join("claims"),
-            ..facts()
-        };
-        let (sources, node) = (Sources::new(client.clone(), &views), Arc::new(node));
-        let world = Self { server, client, views, sources, node, dir, _tasks: tasks };
+        let node = NodeFacts { api_server: world.server.address(), claims: dir.path().join("claims"), ..facts() };
+        let (sources, node) = (Sources::new(world.client.clone(), &world.views), Arc::new(node));
+        let authority = json!({"ca.crt": world.server.kubeconfig().certificate_authority.unwrap()});
+        world.make::<ConfigMap>(json!({"metadata": {"name": "kube-root-ca.crt"}, "data": authority})).await;
         world.make::<ServiceAccount>(json!({"metadata": {"name": "default"}})).await;
-        world
-    }
-
-    pub(super) fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.client.clone(), NAMESPACE)
-    }
-
-    pub(super) async fn make<K>(&self, object: Value) -> K
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
-    {
-        let object: K = serde_json::from_value(object).unwrap();
-        self.api().create(&PostParams::default(), &object).await.unwrap()
-    }
-
-    pub(super) async fn merge<K>(&self, name: &str, change: Value)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
-        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+        Self { world, sources, node, dir }
     }
 
     /// A pod with one container, which has these fields besides.
@@ -105,7 +72,6 @@ pub(super) fn facts() -> NodeFacts {
         name: "node-0".into(),
         address: [127, 20, 0, 1].into(),
         api_server: ([127, 0, 0, 1], 6443).into(),
-        authority: String::new(),
         allocatable: BTreeMap::from([quantity("cpu", "4"), quantity("memory", "8Gi")]),
         claims: PathBuf::new(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/root".into())]),
@@ -116,14 +82,4 @@ fn merge(into: &mut Value, from: Value) {
     if let (Some(into), Value::Object(from)) = (into.as_object_mut(), from) {
         into.extend(from);
     }
-}
-
-/// Waits until it is so. Files tell nobody that they changed.
-pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "it never came: {what}");
 }

@@ -4,7 +4,7 @@ mod life;
 mod stop;
 mod wait;
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -15,10 +15,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
-use kubewake_apiserver::{
-    nodes::LogOptions,
-    server::{ApiServer, Options},
-};
+use kubewake_apiserver::{nodes::LogOptions, server::Options};
 use serde_json::{Value, json};
 
 use super::*;
@@ -30,35 +27,35 @@ use crate::{
     },
     guard::Guard,
     images::Program,
+    testing::{PATIENCE, World},
 };
 
 /// Ends at once when it is asked to.
 const SERVE: &str = "trap 'exit 0' TERM; echo up; sleep 1000 & wait";
 
-/// Nothing here takes as long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// An API server, and a node that knows the image `shell`.
 struct Fixture {
     kubelet: Kubelet,
     options: KubeletOptions,
-    client: Client,
+    world: World,
     pods: Api<Pod>,
-    views: Views,
-    tasks: JoinSet<()>,
     _guard: Guard,
     dir: tempfile::TempDir,
-    _server: ApiServer,
+}
+
+impl Deref for Fixture {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
 }
 
 impl Fixture {
     async fn start() -> Self {
-        let server = ApiServer::start(Options::default()).await.unwrap();
-        let client = server.client().unwrap();
-        let (views, mut tasks) = (Views::default(), JoinSet::new());
-        views.follow(&client, &mut tasks).await;
-        let authority = server.kubeconfig().certificate_authority.unwrap();
-        accounts::start(&client, &views, authority.clone(), &mut tasks);
+        let mut world = World::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
+        let authority = world.server.kubeconfig().certificate_authority.unwrap();
+        accounts::start(&world.client, &world.views, authority, &mut world.tasks);
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::start(dir.path()).unwrap();
         let short = Duration::from_millis(50);
@@ -68,24 +65,22 @@ impl Fixture {
             capacity: Capacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
             claims: dir.path().join("claims"),
-            api_server: server.address(),
-            authority,
+            logs: dir.path().join("logs"),
+            api_server: world.server.address(),
             images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
             log_bytes: LOG_BYTES,
             usage_window: USAGE_WINDOW,
         };
-        let kubelet = Kubelet::start(options.clone(), client.clone(), &views, &mut tasks).await.unwrap();
-        let pods = Api::namespaced(client.clone(), "default");
-        Self { kubelet, options, client, pods, views, tasks, _guard: guard, dir, _server: server }
+        let kubelet = started(&options, &mut world).await;
+        Self { kubelet, options, pods: world.api(), world, _guard: guard, dir }
     }
 
     /// The node goes and comes again.
     async fn restart(&mut self) {
         self.kubelet.stop(PATIENCE).await;
-        let (options, client) = (self.options.clone(), self.client.clone());
-        self.kubelet = Kubelet::start(options, client, &self.views, &mut self.tasks).await.unwrap();
+        self.kubelet = started(&self.options, &mut self.world).await;
     }
 
     /// A pod with one container that runs a script.
@@ -108,8 +103,7 @@ impl Fixture {
     }
 
     async fn until_gone(&self, name: &str) {
-        let gone = await_condition(self.pods.clone(), name, |pod: Option<&Pod>| pod.is_none());
-        tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, self.world.until_gone::<Pod>(name)).await.unwrap();
     }
 
     async fn delete(&self, name: &str) {
@@ -173,7 +167,10 @@ impl Fixture {
     async fn nothing_is_left(&self) {
         let mut count = self.kubelet.workers.count.subscribe();
         tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
-        assert_eq!(std::fs::read_dir(self.dir.path().join("node-0/pods")).unwrap().count(), 0);
+        for folder in ["node-0/pods", "logs"] {
+            let left = std::fs::read_dir(self.dir.path().join(folder)).into_iter().flatten().count();
+            assert_eq!(left, 0, "{folder}");
+        }
     }
 
     /// Waits until there is no such process.
@@ -186,6 +183,10 @@ impl Fixture {
         };
         tokio::time::timeout(PATIENCE, gone).await.expect("it still runs");
     }
+}
+
+async fn started(options: &KubeletOptions, world: &mut World) -> Kubelet {
+    Kubelet::start(options.clone(), world.client.clone(), &world.views, &mut world.tasks).await.unwrap()
 }
 
 fn pod(name: &str, script: &str) -> Value {

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   <pod>/volumes/<volume>/            what is written here, and emptyDirs
-//!   <pod>/service-account/             token, ca.crt and namespace, for pods that do not mount their own
 //!   <pod>/containers/<name>/root/      where each mount path is a link to its volume
 //!   <pod>/containers/<name>/kubeconfig
 //! ```
@@ -140,16 +139,15 @@ impl Volumes {
     /// # Errors
     /// With the first volume that cannot be made. It may be there later: try again when what it needs has changed.
     pub async fn prepare(request: Request<'_>) -> Result<Self, VolumeError> {
-        let dir = &directories::private(request.dir).map_err(|cause| cause.of(account::VOLUME))?;
+        let dir = &directories::private(request.dir).map_err(|cause| cause.of("root"))?;
         let Request { pod, node, sources, .. } = request;
         let request = Request { dir, ..request };
         // Before anything is read, so that no change is missed.
         let changes = sources.changes();
-        let account = Account::of(&request).await.map_err(|cause| cause.of(account::VOLUME))?;
+        let account = Account::of(&request);
         let given = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         let prepared = try_join_all(given.map(|volume| Prepared::new(volume, &request))).await?;
-        let mut written: Vec<Written> = account.volume().into_iter().collect();
-        let (mut places, mut limits) = (BTreeMap::new(), Vec::new());
+        let (mut written, mut places, mut limits) = (Vec::<Written>::new(), BTreeMap::new(), Vec::new());
         for Prepared { name, place, recipe, limit } in prepared {
             written.extend(recipe.map(|recipe| Written::new(&name, place.path(), recipe)));
             limits.extend(limit);
@@ -203,9 +201,6 @@ impl Volumes {
             };
             mounts.push(Mount::new(&mount.mount_path, place, sub_path.as_deref())?);
         }
-        // A container that mounts something there wants that.
-        let account = self.account.mount()?.filter(|own| !mounts.iter().any(|mount| mount.at == own.at));
-        mounts.extend(account);
         let message = container.termination_message_path.as_deref().map(|path| within(Path::new(path)));
         let dir = self.container(&container.name);
         let (account, mut job) = (self.account.clone(), Job { dir, pod: self.dir.clone(), mounts, message });

@@ -10,10 +10,10 @@ use kube::ResourceExt;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    Node,
-    pod::{Told, Worker},
+    Node, admit,
+    pod::{Told, Worker, is_over},
 };
-use crate::view::Change;
+use crate::{scheduler::resources::Resources, view::Change};
 
 /// The workers of a node, by the uid of their pods.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Workers {
 #[derive(Debug)]
 struct Handle {
     told: watch::Sender<Told>,
+    /// Of the node's capacity: nothing, if the node did not take the pod.
+    holds: Resources,
     task: JoinHandle<()>,
 }
 
@@ -65,7 +67,9 @@ impl Workers {
             worker.told.send_replace(told);
         } else if !gone && !self.node.is_stopping() {
             let (sender, receiver) = watch::channel(told);
-            let worker = Worker::new(Arc::clone(&self.node), receiver);
+            let refused = admit::refusal(pod, &self.node.allocatable(), &held(&all));
+            let holds = if refused.is_none() { Resources::of_pod(pod) } else { Resources::default() };
+            let worker = Worker::new(Arc::clone(&self.node), receiver, refused);
             let (me, mine) = (me.clone(), uid.clone());
             let task = self.runtime.spawn(async move {
                 worker.run().await;
@@ -73,7 +77,7 @@ impl Workers {
                     workers.done(&mine);
                 }
             });
-            all.insert(uid, Handle { told: sender, task });
+            all.insert(uid, Handle { told: sender, holds, task });
             self.count.send_replace(all.len());
         }
     }
@@ -84,4 +88,16 @@ impl Workers {
         all.remove(uid);
         self.count.send_replace(all.len());
     }
+}
+
+/// What those that are there hold together. Who is gone or has ended holds nothing, although something may be left to clean up.
+fn held(all: &HashMap<String, Handle>) -> Resources {
+    let mut sum = Resources::default();
+    for worker in all.values() {
+        let told = worker.told.borrow();
+        if !told.gone && !is_over(&told.pod) {
+            sum.add(&worker.holds);
+        }
+    }
+    sum
 }

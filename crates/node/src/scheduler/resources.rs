@@ -55,7 +55,8 @@ impl Resources {
         }
     }
 
-    fn read(amounts: Option<&BTreeMap<String, Written>>) -> Self {
+    /// As a list of the API has them.
+    pub fn read(amounts: Option<&BTreeMap<String, Written>>) -> Self {
         let amounts = amounts.into_iter().flatten();
         Self(amounts.map(|(name, written)| (name.clone(), amount(name, written))).collect())
     }

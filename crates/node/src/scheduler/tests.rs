@@ -2,7 +2,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodCondition};
 use serde_json::Value;
 
 use super::*;
-use crate::controller::{nodes, testing::World};
+use crate::{controller::nodes, testing::World};
 
 /// A cluster with a scheduler.
 struct Scene(World);

@@ -277,7 +277,7 @@ async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
     let scale = Patch::Merge(json!({"spec": {"paused": true}}));
     let changed = || async {
         let changed = deployments.patch("web", &manager("kubectl-edit"), &scale).await.unwrap();
-        // Times have seconds: in the one of the stamp nobody can tell.
+        // Times have seconds: soon after the stamp nobody can tell.
         trace_of(&changed) != stamped.trace_id()
     };
     let second = tokio::time::timeout(Duration::from_secs(60), async {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use kubewake_e2e::{Kubectl, eventually};
+use kubewake_e2e::{Kubectl, eventually, until};
 
 use super::{cluster, shell, web};
 
@@ -26,6 +26,50 @@ fn left(kubectl: &Kubectl) -> Vec<String> {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter(|name| name.starts_with("kubewake-"))
         .collect()
+}
+
+/// A script that starts somebody who keeps nothing of it: no session, no environment, no open file, no directory and no parent. Its id
+/// is in the file `hidden` of the story.
+fn hides(kubectl: &Kubectl) -> String {
+    let file = kubectl.cluster().folder().join("hidden");
+    let hidden = format!("echo $$$$ >{}; cd /; exec sleep 600 </dev/null >/dev/null 2>&1", file.display());
+    format!("(setsid env -i /bin/sh -c '{hidden}' &); trap 'exit 0' TERM; sleep 600 & wait")
+}
+
+/// The process that hides, once it does.
+fn hidden(kubectl: &Kubectl) -> String {
+    let file = kubectl.cluster().folder().join("hidden");
+    until("it hides", || {
+        let id = fs::read_to_string(&file).ok()?.trim().to_owned();
+        let command = fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
+        command.starts_with("sleep\0").then_some(id)
+    })
+}
+
+/// Whether it does not run. Its parent may not have noticed.
+fn is_gone(id: &str) -> bool {
+    fs::read_to_string(format!("/proc/{id}/cmdline")).map_or(true, |command| command.is_empty())
+}
+
+#[test]
+fn who_hides_goes_with_its_pod() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    kubectl.ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
+    let id = hidden(&kubectl);
+    kubectl.ok("delete pod parent --timeout=60s");
+    assert!(is_gone(&id));
+}
+
+#[test]
+fn who_hides_goes_with_the_cluster_however_it_ends() {
+    for signal in ["TERM", "KILL"] {
+        let Some(mut kubectl) = cluster(&[]) else { return };
+        kubectl.ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
+        let id = hidden(&kubectl);
+        kubectl.process().signal(signal);
+        kubectl.process().wait();
+        eventually("nothing is left", || is_gone(&id) && left(&kubectl).is_empty());
+    }
 }
 
 #[test]

@@ -60,3 +60,59 @@ fn a_pod_that_fits_nowhere_waits() {
     kubectl.ok("wait --for=condition=Ready pod/usual --timeout=60s");
     assert_eq!(kubectl.field("pod other", ".spec.nodeName"), "", "it waits for its own scheduler");
 }
+
+#[test]
+fn nobody_can_look_into_a_pod_with_another_container() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    kubectl.ok_with("apply -f -", &shell("web", "exec sleep 600"));
+    let refused = kubectl.fails("debug web --image=example/shell --target=main");
+    assert!(refused.contains("ephemeral containers are disabled for this cluster"), "{refused}");
+}
+
+#[test]
+fn an_account_that_is_not_there_is_named() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    let why = |name: &str| {
+        let missing = "serviceaccount \"nobody\" not found";
+        let namespace = kubectl.namespace();
+        format!("pods \"{name}\" is forbidden: error looking up service account {namespace}/nobody: {missing}")
+    };
+    let pod = shell("web", "exec sleep 600").replace("  containers:", "  serviceAccountName: nobody\n  containers:");
+    let refused = kubectl.fails_with("create -f -", &pod);
+    assert!(refused.contains(&why("web")), "{refused}");
+    kubectl.ok_with(
+        "apply -f -",
+        &super::WEB.replace("      containers:", "      serviceAccountName: nobody\n      containers:"),
+    );
+    eventually("its events say so", || {
+        let events = kubectl.ok("get events -o jsonpath={.items[?(@.reason==\"FailedCreate\")].message}");
+        events.contains("Error creating: pods \"web-") && events.contains("serviceaccount \"nobody\" not found")
+    });
+    kubectl.ok("create serviceaccount nobody");
+    kubectl.ok("rollout status deployment/web --timeout=120s");
+    let mounts = kubectl.field("pod -l app=web", ".items[0].spec.containers[0].volumeMounts[*].name");
+    assert!(mounts.contains("kube-api-access-"), "{mounts}");
+}
+
+#[test]
+fn who_takes_a_port_from_all_is_named_to_the_others() {
+    let Some(kubectl) = cluster(&[]) else { return };
+    let python = |name: &str, address: &str, port: u16| {
+        shell(name, "").replace("example/shell", "example/python").replace(
+            r#"command: ["sh", "-c", ""]"#,
+            &format!(r#"args: ["-m", "http.server", "--bind", "{address}", "{port}"], env: [{{name: POD_IP, valueFrom: {{fieldRef: {{fieldPath: status.podIP}}}}}}]"#),
+        )
+    };
+    let free = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    kubectl.ok_with("apply -f -", &python("greedy", "0.0.0.0", port));
+    eventually("its condition says so", || {
+        let conditions = kubectl.field("pod greedy", ".status.conditions[?(@.type==\"WildcardBind\")].status");
+        conditions == "True"
+    });
+    kubectl.ok_with("apply -f -", &python("victim", "$(POD_IP)", port));
+    let greedy = format!("{}/greedy", kubectl.namespace());
+    let wanted = format!("Port {port} may be taken by pod {greedy}: Container main listens on 0.0.0.0:{port}");
+    eventually("its events name the other", || kubectl.ok("describe pod victim").contains(&wanted));
+}

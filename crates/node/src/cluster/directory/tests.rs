@@ -41,3 +41,11 @@ fn a_directory_that_is_said_from_here_is_known_from_everywhere() {
     assert_eq!(fs::metadata(directory.run()).unwrap().permissions().mode() & 0o777, 0o700);
     fs::remove_dir_all(directory.run()).unwrap();
 }
+
+#[test]
+fn a_file_is_no_directory() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let refused = Directory::open(Some(file.path())).unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(why.starts_with("the data directory \"/") && why.contains("is not a directory"), "{why}");
+}

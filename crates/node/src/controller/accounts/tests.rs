@@ -1,7 +1,7 @@
 use kube::{api::DeleteParams, runtime::wait::await_condition};
 
 use super::*;
-use crate::controller::testing::World;
+use crate::testing::World;
 
 async fn world() -> World {
     let mut world = World::new().await;

@@ -43,6 +43,13 @@ pub struct Trouble {
     pub context: String,
 }
 
+impl Trouble {
+    /// Whether what the node measures is lacking.
+    pub(super) fn is_of_measurement(&self) -> bool {
+        ["FailedGetResourceMetric", "FailedGetContainerResourceMetric"].contains(&self.reason)
+    }
+}
+
 /// What a metric is read from.
 pub struct Source<'a> {
     /// The target's pods.

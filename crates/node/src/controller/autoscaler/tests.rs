@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscalerCondition};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    controller::testing::World,
+    testing::World,
     usage::{ContainerUsage, PodUsage},
 };
 
@@ -37,13 +37,13 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Self::with(Duration::from_millis(10)).await
+    }
+
+    async fn with(period: Duration) -> Self {
         let mut world = World::new().await;
         let load = Arc::new(Load::default());
-        let settings = Settings {
-            period: Duration::from_millis(10),
-            downscale_stabilization: Duration::from_millis(50),
-            ..Settings::default()
-        };
+        let settings = Settings { period, downscale_stabilization: Duration::from_millis(50), ..Settings::default() };
         start(&world.client, &world.views, Arc::clone(&load) as Arc<dyn Usage>, settings, &mut world.tasks);
         Self { world, load }
     }
@@ -115,6 +115,21 @@ async fn load_makes_replicas_come_and_go() {
     scene.running("two").await;
     scene.load.set(10);
     scene.replicas(1).await;
+}
+
+#[tokio::test]
+async fn what_is_not_measured_yet_is_no_reason_to_warn() {
+    let scene = Scene::with(Duration::from_secs(600)).await;
+    scene.deployment(1).await;
+    scene.running("one").await;
+    scene.autoscaler("web", json!({ "maxReplicas": 3 })).await;
+    scene.says("web", "AbleToScale", "True", "SucceededGetScale").await;
+    scene.load.set(100);
+    // Long before the next look is due.
+    scene.says("web", "ScalingActive", "True", "ValidMetricFound").await;
+    let events = scene.world.api::<k8s_openapi::api::core::v1::Event>().list(&ListParams::default()).await.unwrap();
+    let warnings = events.items.iter().filter(|event| event.type_.as_deref() == Some("Warning"));
+    assert_eq!(warnings.count(), 0);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
+use k8s_openapi::api::core::v1::PersistentVolume;
+use kube::Api;
 use serde_json::json;
 
 use super::*;
-use crate::controller::testing::World;
+use crate::testing::World;
 
 fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
     claim.status.as_ref()?.phase.as_deref()
@@ -17,9 +19,15 @@ async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
     let status = claim.status.clone().unwrap();
     assert_eq!(status.access_modes.unwrap(), ["ReadWriteOnce"]);
     assert_eq!(status.capacity.unwrap()["storage"].0, "1Gi");
+    let volumes: Api<PersistentVolume> = Api::all(world.client.clone());
+    let name = format!("pvc-{}", claim.uid().unwrap());
+    assert_eq!(claim.spec.unwrap().volume_name.as_deref(), Some(name.as_str()));
+    let volume = volumes.get(&name).await.unwrap();
+    assert_eq!(volume.status.unwrap().phase.as_deref(), Some("Bound"));
+    assert_eq!(volume.spec.unwrap().claim_ref.unwrap().name.as_deref(), Some("data"));
 
-    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let pod = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "volumes": volumes});
+    let mounted = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let pod = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "volumes": mounted});
     world.make::<Pod>(json!({"metadata": {"name": "user"}, "spec": pod})).await;
     world.until::<Pod>("user", super::super::pods::is_ready).await;
     world.delete::<PersistentVolumeClaim>("data").await;
@@ -27,6 +35,7 @@ async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
     assert!(is_protected(&going));
     world.delete::<Pod>("user").await;
     world.until_gone::<PersistentVolumeClaim>("data").await;
+    assert!(volumes.get_opt(&name).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -40,5 +49,8 @@ async fn a_claim_that_grows_gets_more() {
     let has = |claim: &PersistentVolumeClaim| {
         claim.status.as_ref()?.capacity.as_ref()?.get("storage").map(|size| size.0.clone())
     };
-    world.until("data", |claim| has(claim).as_deref() == Some("2Gi")).await;
+    let claim = world.until("data", |claim| has(claim).as_deref() == Some("2Gi")).await;
+    let volumes: Api<PersistentVolume> = Api::all(world.client.clone());
+    let volume = volumes.get(&claim.spec.unwrap().volume_name.unwrap()).await.unwrap();
+    assert_eq!(volume.spec.unwrap().capacity.unwrap()["storage"].0, "2Gi");
 }

@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::{pods, testing::World};
+use crate::{controller::pods, testing::World};
 
 async fn world(nodes: &[&str]) -> World {
     let mut world = World::new().await.with_scheduler();

@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{revision::REVISION, *};
-use crate::controller::{
-    replicaset::{ReplicaSets, wanted},
-    start,
+use crate::{
+    controller::{
+        replicaset::{ReplicaSets, wanted},
+        start,
+    },
     testing::{NAMESPACE, SICK, World},
 };
 

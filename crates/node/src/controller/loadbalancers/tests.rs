@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::controller::testing::World;
+use crate::testing::World;
 
 fn addresses(service: &Service) -> Vec<String> {
     let ingress = service.status.iter().filter_map(|status| status.load_balancer.as_ref()?.ingress.as_ref()).flatten();

@@ -2,7 +2,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::testing::{NAMESPACE, World};
+use crate::testing::{NAMESPACE, World};
 
 const NAME: &str = "set";
 

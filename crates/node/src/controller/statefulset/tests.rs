@@ -3,9 +3,8 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::{
-    claims::Claims,
-    revision,
+use crate::{
+    controller::{claims::Claims, revision},
     testing::{NAMESPACE, World},
 };
 

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kubelet::testing::World;
+use crate::kubelet::testing::Desk;
 
 /// The program of the test image, with an argument of its own.
 fn program() -> Program {
@@ -33,7 +33,7 @@ impl Started {
     }
 }
 
-async fn start(world: &World, name: &str, container: Value, spec: Value) -> Result<Started, ConfigError> {
+async fn start(world: &Desk, name: &str, container: Value, spec: Value) -> Result<Started, ConfigError> {
     let pod = world.pod(name, container, spec).await;
     let volumes = world.prepare(&pod).await.unwrap();
     let (program, services) = (program(), services());
@@ -52,7 +52,7 @@ async fn start(world: &World, name: &str, container: Value, spec: Value) -> Resu
 
 #[tokio::test]
 async fn variables_come_from_everywhere_in_kubernetes_order() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"A": "map", "B": "map"}})).await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"B": "secret"}})).await;
     let container = json!({
@@ -99,7 +99,7 @@ async fn variables_come_from_everywhere_in_kubernetes_order() {
 
 #[tokio::test]
 async fn services_are_told_and_the_api_server_where_it_really_is() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let port = world.server.address().port().to_string();
     let started = start(&world, "web", json!({}), json!({})).await.unwrap();
     for (name, value) in [
@@ -129,7 +129,7 @@ async fn services_are_told_and_the_api_server_where_it_really_is() {
 
 #[tokio::test]
 async fn what_is_missing_is_said_in_the_kubelets_words() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "data": {"binary": "/w=="}})).await;
     let from = |from: Value| json!({"env": [{"name": "A", "valueFrom": from}]});
     for (name, container, message) in [
@@ -151,7 +151,7 @@ async fn what_is_missing_is_said_in_the_kubelets_words() {
 
 #[tokio::test]
 async fn a_command_is_found_in_the_root_then_on_the_node_then_in_the_image() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let script = json!({"metadata": {"name": "tools"}, "data": {"run.sh": "#!/bin/sh\n"}});
     world.make::<ConfigMap>(script).await;
     let spec = json!({"volumes": [{"name": "tools", "configMap": {"name": "tools", "defaultMode": 0o755}}]});
@@ -194,7 +194,7 @@ async fn a_command_is_found_in_the_root_then_on_the_node_then_in_the_image() {
 
 #[tokio::test]
 async fn a_working_directory_is_looked_for_and_made() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     for (name, dir, inside) in [("a", "/usr", false), ("b", "/srv/of/nobody", true), ("c", "/../..", true)] {
         let started = start(&world, name, json!({"workingDir": dir}), json!({})).await.unwrap();
         assert_eq!(started.launch.dir.starts_with(&started.root), inside, "{dir}");
@@ -204,7 +204,7 @@ async fn a_working_directory_is_looked_for_and_made() {
 
 #[tokio::test]
 async fn what_no_process_can_be_given_is_refused() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"A": "a\u{0}b"}})).await;
     let error = start(&world, "a", json!({"envFrom": [{"configMapRef": {"name": "app"}}]}), json!({})).await;
     assert_eq!(error.err().unwrap().to_string(), "variable \"A\": the value holds a zero byte; mount it as a file");

@@ -52,6 +52,16 @@ impl RunLog {
         Ok(Self { path, limit, file: Mutex::new(Some(file)), progress })
     }
 
+    /// One that an earlier life of the node wrote: nothing more comes.
+    pub(super) fn open_again(path: PathBuf, limit: u64) -> io::Result<Self> {
+        let length = fs::metadata(&path)?.len();
+        let progress = watch::Sender::new(Progress { part: 0, length, ended: true });
+        let log = Self { path, limit, file: Mutex::new(None), progress };
+        let part = u64::from(log.old_path().exists());
+        log.progress.send_modify(|progress| progress.part = part);
+        Ok(log)
+    }
+
     /// Appends whole entries.
     pub(super) fn append(&self, entries: &[u8]) -> io::Result<()> {
         let mut file = self.file();

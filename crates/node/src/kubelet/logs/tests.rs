@@ -51,17 +51,16 @@ fn chunk(bytes: &[u8]) -> String {
 struct Fixture {
     dir: tempfile::TempDir,
     logs: Logs,
-    limit: u64,
 }
 
 impl Fixture {
     fn new(limit: u64) -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), logs: Logs::default(), limit }
+        let dir = tempfile::tempdir().unwrap();
+        Self { logs: Logs::new(dir.path().to_owned(), limit), dir }
     }
 
     fn begin(&self, number: i32) -> RunOutput {
-        let run = Run { uid: "1", container: "main", dir: self.dir.path(), number, limit: self.limit };
-        self.logs.begin(&run).unwrap()
+        self.logs.begin(&Run { uid: "1", container: "main", number }).unwrap()
     }
 
     fn request(options: &LogOptions) -> LogRequest {
@@ -127,7 +126,7 @@ async fn the_run_before_can_be_read_and_those_before_it_are_gone() {
     say(&fixture.begin(2), AT, &["third"]);
     assert_eq!(fixture.read(&last).await, "third\n");
     assert_eq!(fixture.read(&previous).await, "second\n");
-    assert_eq!(std::fs::read_dir(fixture.dir.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(fixture.dir.path().join("1/main")).unwrap().count(), 2);
 }
 
 #[tokio::test]
@@ -136,7 +135,9 @@ async fn two_files_hold_the_end_of_what_was_said() {
     let run = fixture.begin(0);
     let lines: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
     say(&run, AT, &lines.iter().map(String::as_str).collect::<Vec<_>>());
-    let sizes = std::fs::read_dir(fixture.dir.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let sizes = std::fs::read_dir(fixture.dir.path().join("1/main"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len());
     let sizes: Vec<u64> = sizes.collect();
     assert!(sizes.len() == 2 && sizes.iter().all(|size| *size <= 4096), "{sizes:?}");
     let read = fixture.read(&LogOptions::default()).await;
@@ -194,4 +195,50 @@ async fn both_streams_of_a_process_are_kept_until_they_end() {
     lines.sort_unstable();
     // What is no text is kept as it is.
     assert_eq!(lines, [b"".as_slice(), b"hello", b"world", b"\xff oh"]);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_again_finds_what_was_said() {
+    let mut fixture = Fixture::new(LIMIT);
+    for (number, words) in [(0, "first"), (1, "second"), (2, "third")] {
+        let run = fixture.begin(number);
+        say(&run, AT, &[words]);
+        run.end();
+    }
+    let previous = LogOptions { previous: true, ..LogOptions::default() };
+    fixture.logs = Logs::new(fixture.dir.path().to_owned(), LIMIT);
+    assert_eq!(fixture.read(&LogOptions::default()).await, "third\n");
+    assert_eq!(fixture.read(&previous).await, "second\n");
+    // One that is followed ends.
+    assert_eq!(fixture.read(&LogOptions { follow: true, ..LogOptions::default() }).await, "third\n");
+    // Also if nobody could write down that it ran so often.
+    let run = fixture.begin(1);
+    say(&run, AT, &["fourth"]);
+    assert_eq!(fixture.read(&LogOptions::default()).await, "fourth\n");
+    assert_eq!(fixture.read(&previous).await, "third\n");
+}
+
+#[tokio::test]
+async fn a_long_log_is_found_again_whole() {
+    let mut fixture = Fixture::new(4096);
+    let run = fixture.begin(0);
+    (0..100).for_each(|number| say(&run, AT, &[&format!("line {number}")]));
+    run.end();
+    let before = fixture.read(&LogOptions::default()).await;
+    fixture.logs = Logs::new(fixture.dir.path().to_owned(), 4096);
+    assert_eq!(fixture.read(&LogOptions::default()).await, before);
+    let tail = LogOptions { tail_lines: Some(90), ..LogOptions::default() };
+    assert_eq!(fixture.read(&tail).await.lines().count(), 90);
+}
+
+#[test]
+fn the_logs_of_pods_that_went_meanwhile_are_removed_and_nothing_else() {
+    let fixture = Fixture::new(LIMIT);
+    let (gone, there) = ("0d5a3c1e-1111-4222-8333-444455556666", "0d5a3c1e-1111-4222-8333-444455557777");
+    for name in [gone, there, "of somebody else"] {
+        std::fs::create_dir_all(fixture.dir.path().join(name)).unwrap();
+    }
+    fixture.logs.remove_others(|| HashSet::from([there.to_owned()]));
+    let exists = |name| fixture.dir.path().join(name).exists();
+    assert!(!exists(gone) && exists(there) && exists("of somebody else"));
 }

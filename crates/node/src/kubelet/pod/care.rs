@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{LifecycleHandler, Probe};
 
 use super::run::Run;
 use crate::kubelet::{
-    probe::{self, Kind as ProbeKind, Outcome, Prober, Target},
+    probe::{self, Fault, Kind as ProbeKind, Outcome, Prober, Target},
     status::wildcard_message,
     wildcards::Watched,
 };
@@ -94,8 +94,12 @@ impl Run<'_> {
 
     fn prober(&self, kind: ProbeKind, probe: &Probe, target: &Target) -> Prober {
         let (events, about) = (self.worker.node.events.clone(), self.worker.refer(&self.container.name));
-        let unhealthy = move |why: &str| {
-            events.warning(about.clone(), "Unhealthy", format!("{kind} probe failed: {why}"));
+        let unhealthy = move |fault: &Fault| {
+            let note = match fault {
+                Fault::Failed(why) => format!("{kind} probe failed: {why}"),
+                Fault::Errored(why) => format!("{kind} probe errored and resulted in unknown state: {why}"),
+            };
+            events.warning(about.clone(), "Unhealthy", note);
         };
         Prober::start(kind, probe.clone(), target.clone(), self.worker.node.checker.clone(), unhealthy)
     }
@@ -127,11 +131,13 @@ impl Run<'_> {
 
     async fn hook(&self, hook: &LifecycleHandler, target: &Target) -> Result<(), String> {
         if let Some(exec) = &hook.exec {
-            let exit = probe::run(exec.command.as_deref().unwrap_or_default(), target, HOOK).await?;
+            let ran = probe::run(exec.command.as_deref().unwrap_or_default(), target, HOOK).await;
+            let exit = ran.map_err(|fault| fault.to_string())?;
             return if exit.code == 0 { Ok(()) } else { Err(exit.output) };
         }
         if let Some(action) = &hook.http_get {
-            return probe::get(&self.worker.node.checker, action, target, HOOK).await;
+            let asked = probe::get(&self.worker.node.checker, action, target, HOOK).await;
+            return asked.map_err(|fault| fault.to_string());
         }
         if let Some(sleep) = &hook.sleep {
             let seconds = u64::try_from(sleep.seconds).unwrap_or(0);
@@ -150,6 +156,7 @@ impl Run<'_> {
             ports: self.container.ports.iter().flatten().filter_map(named).collect(),
             env: self.launch.env.clone(),
             dir: self.launch.dir.clone(),
+            mark: self.mark.clone(),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Worker {
     /// The node ends the pod.
     pub(super) fn judge(&self, reason: &'static str, message: &str, grace: Option<Duration>) {
         self.node.events.warning(self.reference.clone(), reason, message);
-        let verdict = Verdict { reason, message: message.to_owned(), grace };
+        let verdict = Verdict { reason: reason.into(), message: message.to_owned(), grace };
         self.board.change(|facts| {
             facts.verdict.get_or_insert(verdict);
         });

@@ -36,9 +36,6 @@ impl Worker {
                 }
                 std::sync::Arc::clone(&told.pod)
             };
-            if self.node.is_stopping() {
-                break;
-            }
             match self.report_once(&pod).await {
                 Err(error) if !error.is_invalid() => {
                     // Another pod may have its name by now, or nobody: the view will say so.

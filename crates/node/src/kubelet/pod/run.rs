@@ -29,7 +29,7 @@ use crate::{
         status::time,
         volumes::within,
     },
-    marks::{CONTAINER, Mark},
+    marks::Mark,
 };
 
 /// What is left in the pipes when a container has ended is read for so long at most. Only a process that got away could
@@ -60,16 +60,15 @@ pub(super) struct Run<'a> {
     pub(super) container: &'a Container,
     pub(super) kind: Kind,
     pub(super) launch: Launch,
-    mark: Mark,
+    pub(super) mark: Mark,
     started: Timestamp,
     /// How often it was started before.
     number: i32,
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(worker: &'a Worker, container: &'a Container, kind: Kind, mut launch: Launch) -> Self {
-        let mark = Mark::new(CONTAINER);
-        launch.env.extend([worker.node.options.mark.variable(), mark.variable()]);
+    pub(super) fn new(worker: &'a Worker, container: &'a Container, kind: Kind, launch: Launch) -> Self {
+        let mark = worker.node.options.mark.container();
         let again = |status: &ContainerStatus| status.restart_count + i32::from(has_run(status));
         let number = worker.board.container(&container.name, again).unwrap_or(0);
         Self { worker, container, kind, launch, mark, started: Timestamp::now(), number }
@@ -95,22 +94,19 @@ impl<'a> Run<'a> {
         worker.node.sweeper.sweep(self.mark.clone()).await;
         keeping.finish(&log).await;
         let reason = if code == 0 { "Completed" } else { "Error" };
-        self.ended(code, reason, self.message(&log, code));
+        let message = self.message(&log, code);
+        if code != 0 && orders.by().is_none() {
+            self.name_rivals(&message);
+        }
+        self.ended(code, reason, message);
         code
     }
 
     fn start(&self) -> Result<(Process, RunOutput, Keeping), StartError> {
         let worker = self.worker;
-        let dir = worker.dir.join("logs").join(&self.container.name);
-        let run = LogRun {
-            uid: &worker.uid,
-            container: &self.container.name,
-            dir: &dir,
-            number: self.number,
-            limit: worker.node.options.log_bytes,
-        };
+        let run = LogRun { uid: &worker.uid, container: &self.container.name, number: self.number };
         let log = worker.node.logs.begin(&run)?;
-        let (process, output) = match process::start(&self.launch) {
+        let (process, output) = match process::start(&self.launch, &self.mark) {
             Ok(begun) => begun,
             Err(error) => {
                 log.end();
@@ -168,7 +164,7 @@ impl<'a> Run<'a> {
     }
 
     fn id(&self) -> String {
-        format!("kubewake://{}", self.mark.value())
+        format!("kubewake://{:016x}", self.mark.number())
     }
 
     /// Until it has ended, for whatever reason.

@@ -3,7 +3,7 @@
 //! The command is a process group of its own. When the time is up, or nobody waits any more, all of the group is killed. What the
 //! command leaves in the background is let live, as it would in a container.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{io, path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
@@ -12,7 +12,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::{ANSWER, Target};
+use super::{ANSWER, Fault, Target};
+use crate::kubelet::process;
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,31 +25,31 @@ pub struct Exit {
 }
 
 /// Whether the command exits with 0; if not, what it said.
-pub(super) async fn check(command: &[String], target: &Target, limit: Duration) -> Result<(), String> {
+pub(super) async fn check(command: &[String], target: &Target, limit: Duration) -> Result<(), Fault> {
     let exit = run(command, target, limit).await?;
     match (exit.code, exit.output.trim_end()) {
         (0, _) => Ok(()),
-        (code, "") => Err(format!("command {:?} exited with code {code} and said nothing", command.join(" "))),
-        (_, output) => Err(output.to_owned()),
+        (code, "") => Err(format!("command {:?} exited with code {code} and said nothing", command.join(" ")).into()),
+        (_, output) => Err(output.to_owned().into()),
     }
 }
 
 /// Runs a command in the container's environment and directory to its end. The error says why there is none.
-pub async fn run(command: &[String], target: &Target, limit: Duration) -> Result<Exit, String> {
-    let [program, arguments @ ..] = command else { return Err("the command is empty".to_owned()) };
-    let (mut group, output) = start(program, arguments, target).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("cannot run {program:?}: executable file not found in $PATH"),
-        _ => format!("cannot run {program:?}: {error}"),
-    })?;
+pub async fn run(command: &[String], target: &Target, limit: Duration) -> Result<Exit, Fault> {
+    let [program, arguments @ ..] = command else { return Err(Fault::Errored("the command is empty".to_owned())) };
+    let path = process::find(Path::new(program), &target.dir, &target.env);
+    let path = path.map_err(|error| Fault::Errored(error.to_string()))?;
+    let started = start(&path, arguments, target);
+    let (mut group, output) = started.map_err(|error| Fault::Errored(format!("cannot run {program:?}: {error}")))?;
     match timeout(limit, finish(&mut group, &output)).await {
-        Ok(exit) => exit.map_err(|error| format!("cannot wait for {program:?}: {error}")),
-        Err(_) => Err(format!("command timed out: {:?} timed out after {limit:?}", command.join(" "))),
+        Ok(exit) => exit.map_err(|error| Fault::Errored(format!("cannot wait for {program:?}: {error}"))),
+        Err(_) => Err(format!("command timed out: {:?} timed out after {limit:?}", command.join(" ")).into()),
     }
 }
 
-fn start(program: &str, arguments: &[String], target: &Target) -> io::Result<(Group, Receiver)> {
+fn start(program: &Path, arguments: &[String], target: &Target) -> io::Result<(Group, Receiver)> {
     let (reader, writer) = io::pipe()?;
-    let child = Command::new(program)
+    let child = Command::from(target.mark.command(program))
         .args(arguments)
         .env_clear()
         .envs(target.env.iter().map(|(name, value)| (name, value)))

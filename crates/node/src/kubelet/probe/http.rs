@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{ANSWER, Checker, Target, USER_AGENT, dial, host, tls::Unverified};
+use super::{ANSWER, Checker, Fault, Target, USER_AGENT, dial, host, tls::Unverified};
 
 /// As often as Go's client.
 const REDIRECTS: usize = 10;
@@ -23,7 +23,7 @@ const REDIRECTS: usize = 10;
 const HEAD: usize = 64 << 10;
 
 /// The request of a hook: how it is answered does not matter, only that it is.
-pub async fn get(checker: &Checker, action: &HTTPGetAction, target: &Target, limit: Duration) -> Result<(), String> {
+pub async fn get(checker: &Checker, action: &HTTPGetAction, target: &Target, limit: Duration) -> Result<(), Fault> {
     request(action, target, &checker.tls, limit).await.map(drop)
 }
 
@@ -33,10 +33,10 @@ pub(super) async fn check(
     target: &Target,
     tls: &Unverified,
     limit: Duration,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     match request(action, target, tls, limit).await? {
         status if (200..400).contains(&status.as_u16()) => Ok(()),
-        status => Err(format!("HTTP probe failed with statuscode: {}", status.as_u16())),
+        status => Err(format!("HTTP probe failed with statuscode: {}", status.as_u16()).into()),
     }
 }
 
@@ -45,22 +45,21 @@ async fn request(
     target: &Target,
     tls: &Unverified,
     limit: Duration,
-) -> Result<StatusCode, String> {
+) -> Result<StatusCode, Fault> {
     let url = url(action, target)?;
-    let headers = headers(action)?;
+    let headers = headers(action).map_err(Fault::Errored)?;
     let answer = timeout(limit, follow(url.clone(), headers, tls)).await;
-    answer.unwrap_or_else(|_| {
-        Err(format!("Get \"{url}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)"))
-    })
+    let late = || format!("Get \"{url}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)");
+    Ok(answer.unwrap_or_else(|_| Err(late()))?)
 }
 
-fn url(action: &HTTPGetAction, target: &Target) -> Result<Uri, String> {
+fn url(action: &HTTPGetAction, target: &Target) -> Result<Uri, Fault> {
     let scheme = action.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
     let authority = dial::join(&host(action.host.as_deref(), target), target.port(&action.port)?);
     let path = action.path.as_deref().unwrap_or_default();
     let slash = if path.starts_with('/') { "" } else { "/" };
     let url = format!("{scheme}://{authority}{slash}{path}");
-    url.parse().map_err(|error| format!("invalid URL {url:?}: {error}"))
+    url.parse().map_err(|error| Fault::Errored(format!("invalid URL {url:?}: {error}")))
 }
 
 type Headers = Vec<(HeaderName, HeaderValue)>;

@@ -7,6 +7,8 @@
 //! *Besides*, until a startup or readiness probe has succeeded for the first time, it is tried in between: at once, and then
 //! after a quarter of the time that has passed, so that a program that is ready is found so within a quarter of the time that it
 //! took. Such a check counts only if it succeeds: a program has as long to start as its probe says.
+//!
+//! A check that could not be made is told of, and changes nothing.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -17,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Checker, Target, seconds};
+use super::{Checker, Fault, Target, seconds};
 
 /// The first check of a probe without a delay counts after this time. The kubelet looks for new containers each second, so that
 /// its first check comes half a second late on average.
@@ -64,13 +66,13 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Begins now, when the container has started. `unhealthy` hears of every check that counts and failed, for an event.
+    /// Begins now, when the container has started. `unhealthy` hears of every check that counts and did not succeed, for an event.
     pub fn start(
         kind: Kind,
         probe: Probe,
         target: Target,
         checker: Checker,
-        unhealthy: impl Fn(&str) + Send + Sync + 'static,
+        unhealthy: impl Fn(&Fault) + Send + Sync + 'static,
     ) -> Self {
         let (told, outcome) = watch::channel(Outcome::Unknown);
         let mut task = JoinSet::new();
@@ -89,12 +91,12 @@ impl Prober {
 }
 
 /// Checks until there is nothing more to find out.
-async fn run<F: Future<Output = Result<(), String>>>(
+async fn run<F: Future<Output = Result<(), Fault>>>(
     kind: Kind,
     probe: &Probe,
     check: impl Fn() -> F,
     told: &watch::Sender<Outcome>,
-    unhealthy: impl Fn(&str),
+    unhealthy: impl Fn(&Fault),
 ) {
     let mut rhythm = Rhythm::new(kind, probe, Instant::now());
     let mut tally = Tally::new(probe);
@@ -106,8 +108,8 @@ async fn run<F: Future<Output = Result<(), String>>>(
         if !counts && result.is_err() {
             continue;
         }
-        if let Err(message) = &result {
-            unhealthy(message);
+        if let Err(fault) = &result {
+            unhealthy(fault);
         }
         let Some(outcome) = tally.count(result) else { continue };
         let ends = match outcome {
@@ -186,13 +188,16 @@ impl Tally {
     }
 
     /// What is found, once there are enough results of one kind in a row.
-    fn count(&mut self, result: Result<(), String>) -> Option<Outcome> {
+    fn count(&mut self, result: Result<(), Fault>) -> Option<Outcome> {
+        if matches!(result, Err(Fault::Errored(_))) {
+            return None;
+        }
         let succeeded = result.is_ok();
         self.run = if self.last == Some(succeeded) { self.run.saturating_add(1) } else { 1 };
         self.last = Some(succeeded);
         match result {
             Ok(()) => (self.run >= self.successes).then_some(Outcome::Success),
-            Err(message) => (self.run >= self.failures).then_some(Outcome::Failure(message)),
+            Err(fault) => (self.run >= self.failures).then(|| Outcome::Failure(fault.to_string())),
         }
     }
 }

@@ -34,11 +34,12 @@ fn target(port: u16) -> Target {
         ports: vec![("web".to_owned(), port)],
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("GREETING".to_owned(), "hello".to_owned())],
         dir: "/".into(),
+        mark: crate::marks::ClusterMark::new().unwrap().container(),
     }
 }
 
 async fn check(probe: Probe, port: u16) -> Result<(), String> {
-    Checker::default().check(&probe, &target(port)).await
+    Checker::default().check(&probe, &target(port)).await.map_err(|fault| fault.to_string())
 }
 
 async fn listener() -> (TcpListener, u16) {
@@ -319,7 +320,7 @@ async fn exec_runs_in_the_environment_of_the_container() {
     let mut probe = exec("", 30);
     probe.exec = Some(ExecAction { command: Some(vec!["no-such-program".to_owned()]) });
     let missing = check(probe, 1).await;
-    assert_eq!(missing, Err("cannot run \"no-such-program\": executable file not found in $PATH".to_owned()));
+    assert_eq!(missing, Err("exec: \"no-such-program\": executable file not found in $PATH".to_owned()));
 }
 
 #[tokio::test]

@@ -3,6 +3,11 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use super::*;
+use crate::marks::ClusterMark;
+
+fn start(launch: &Launch) -> Result<(Process, Output), StartError> {
+    super::start(launch, &ClusterMark::new().unwrap().container())
+}
 
 fn shell(script: &str) -> Launch {
     Launch {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::kubelet::testing::{NAMESPACE, World};
+use crate::{kubelet::testing::Desk, testing::NAMESPACE};
 
 fn refer(kind: Kind, name: &str) -> Ref {
     Ref::new(kind, NAMESPACE, name)
@@ -9,7 +9,7 @@ fn refer(kind: Kind, name: &str) -> Ref {
 
 #[tokio::test]
 async fn what_is_read_is_what_is_there_now() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let wanted = refer(Kind::ConfigMap, "app");
     assert!(world.sources.read(&wanted).await.unwrap().is_none());
     let mut changes = world.sources.changes();
@@ -20,14 +20,14 @@ async fn what_is_read_is_what_is_there_now() {
     let content = world.sources.read(&wanted).await.unwrap().unwrap();
     assert_eq!(content.iter().collect::<Vec<_>>(), [("a", "1".as_bytes()), ("b", &[255])]);
     changes.any_of(&BTreeSet::from([wanted.clone()])).await;
-    world.merge::<ConfigMap>("app", json!({"data": {"a": "2"}})).await;
+    world.patch::<ConfigMap>("app", json!({"data": {"a": "2"}})).await;
     changes.any_of(&BTreeSet::from([wanted.clone()])).await;
     assert_eq!(world.sources.read(&wanted).await.unwrap().unwrap().get("a"), Some(&b"2"[..]));
 }
 
 #[tokio::test]
 async fn those_who_read_at_once_share_and_nothing_is_kept() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let wanted = refer(Kind::Secret, "key");
     let mut changes = world.sources.changes();
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"password": "hunter2"}})).await;
@@ -43,7 +43,7 @@ async fn those_who_read_at_once_share_and_nothing_is_kept() {
 
 #[tokio::test]
 async fn a_pod_changes_when_its_labels_do() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod = world.pod("web", json!({}), json!({})).await;
     let wanted = BTreeSet::from([refer(Kind::Pod, "web")]);
     world.views.pods.note(pod.clone());

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, 
 use super::{Facts, has_begun, is_sidecar, time, wildcard_message};
 
 /// Says that a program listens where it would get in the way of all others.
-const WILDCARD: &str = "WildcardBind";
+pub const WILDCARD: &str = "WildcardBind";
 
 /// What is said of a condition.
 #[derive(Debug, Default)]

@@ -154,7 +154,7 @@ fn a_condition_keeps_the_time_at_which_it_last_became_another() {
 
 #[test]
 fn who_is_ended_by_the_node_has_failed_and_says_why() {
-    let verdict = Verdict { reason: "DeadlineExceeded", message: "too long".into(), grace: None };
+    let verdict = Verdict { reason: "DeadlineExceeded".into(), message: "too long".into(), grace: None };
     let ending = Facts { verdict: Some(verdict), ..facts(&[("main", running())]) };
     let mut pod = one("Always");
     pod.status = Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() });

@@ -39,6 +39,21 @@ async fn what_got_away_from_its_group_ends_with_its_container() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_keeps_nothing_of_its_container_ends_with_it() {
+    let fixture = Fixture::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("id");
+    // No session, no environment, no open file, another directory, and soon no parent.
+    let hide = format!("echo $$$$ > {}; cd /; exec sleep 1000 </dev/null >/dev/null 2>&1", file.display());
+    fixture.run("daemon", &format!("(setsid env -i sh -c '{hide}' &); trap 'exit 0' TERM; sleep 1000 & wait")).await;
+    fixture.until("daemon", is_ready).await;
+    let id = || std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok();
+    crate::testing::until("it runs", || id().is_some()).await;
+    fixture.delete("daemon").await;
+    fixture.until_ended(id().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_runs_before_the_end_and_one_after_the_start() {
     let fixture = Fixture::start().await;
     let dir = tempfile::tempdir().unwrap();
@@ -111,17 +126,21 @@ async fn a_node_that_starts_again_runs_its_pods_again() {
     let mut fixture = Fixture::start().await;
     fixture.run("web", SERVE).await;
     let before = fixture.until("web", is_ready).await;
-    let mut job = pod("job", "true");
+    let mut job = pod("job", "echo done");
     job["spec"]["restartPolicy"] = "Never".into();
     fixture.create(job).await;
     fixture.until("job", |pod| phase(pod) == "Succeeded").await;
     fixture.restart().await;
     let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
     assert_ne!(main_status(&pod).container_id, main_status(&before).container_id);
+    // It trapped the signal, and ended well.
     let last = main_status(&pod).last_state.unwrap().terminated.unwrap();
-    assert_eq!(last.reason.as_deref(), Some("ContainerStatusUnknown"));
-    // What was over stays so.
+    assert_eq!((last.exit_code, last.reason.as_deref()), (0, Some("Completed")));
+    // What was over stays so, and what was said can be read.
     assert_eq!(main_status(&fixture.pods.get("job").await.unwrap()).restart_count, 0);
+    assert_eq!(fixture.log("job", &LogOptions::default()).await, "done\n");
+    let previous = LogOptions { previous: true, ..LogOptions::default() };
+    assert_eq!(fixture.log("web", &previous).await, "up\n");
     fixture.delete("job").await;
     fixture.delete("web").await;
     fixture.nothing_is_left().await;
@@ -141,5 +160,34 @@ async fn a_pod_whose_volume_holds_too_much_is_evicted() {
     let message = status.message.as_deref().unwrap();
     assert!(message.contains("\"data\" exceeds the limit \"10Ki\""), "{message}");
     fixture.delete("large").await;
+    fixture.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_was_bound_to_a_full_node_has_failed() {
+    let fixture = Fixture::start().await;
+    let asks = |name: &str, cpu: &str| {
+        let mut pod = pod(name, SERVE);
+        pod["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": cpu } });
+        pod
+    };
+    fixture.create(asks("first", "1500m")).await;
+    fixture.until("first", is_ready).await;
+    fixture.create(asks("second", "600m")).await;
+    let failed = |pod: Option<&Pod>| pod.is_some_and(|pod| phase(pod) == "Failed");
+    let waited = tokio::time::timeout(PATIENCE, await_condition(fixture.pods.clone(), "second", failed));
+    let status = waited.await.unwrap().unwrap().unwrap().status.unwrap();
+    assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
+    assert_eq!(status.container_statuses, None);
+    let wanted = "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000";
+    assert_eq!(status.message.as_deref(), Some(wanted));
+    fixture.events("second", |events| events.iter().any(|(reason, _)| reason == "OutOfcpu")).await;
+    // Who has gone needs nothing any more.
+    fixture.delete("first").await;
+    fixture.create(asks("third", "2")).await;
+    fixture.until("third", is_ready).await;
+    for name in ["second", "third"] {
+        fixture.delete(name).await;
+    }
     fixture.nothing_is_left().await;
 }

@@ -124,3 +124,19 @@ async fn who_listens_on_all_addresses_is_reported() {
     assert!(is_ready(&pod));
     fixture.delete("greedy").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_probe_that_cannot_be_made_kills_nobody() {
+    let fixture = Fixture::start().await;
+    let mut probed = pod("probed", SERVE);
+    let check = json!({ "tcpSocket": { "port": "no-such-port" }, "periodSeconds": 1, "failureThreshold": 1 });
+    probed["spec"]["containers"][0]["livenessProbe"] = check;
+    fixture.create(probed).await;
+    let wanted =
+        "Liveness probe errored and resulted in unknown state: couldn't find port \"no-such-port\" in the container";
+    fixture.events("probed", |events| events.iter().any(|told| *told == ("Unhealthy".into(), wanted.into()))).await;
+    let pod = fixture.until("probed", is_ready).await;
+    assert_eq!(main_status(&pod).restart_count, 0);
+    fixture.events("probed", |events| !events.iter().any(|(reason, _)| reason == "Killing")).await;
+    fixture.delete("probed").await;
+}

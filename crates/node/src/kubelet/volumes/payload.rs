@@ -42,7 +42,6 @@ pub(super) enum Part {
     Content { kind: Kind, name: String, items: Vec<KeyToPath>, optional: bool },
     Downward(Vec<DownwardAPIVolumeFile>),
     Token(ServiceAccountTokenProjection),
-    Text { path: &'static str, text: String },
 }
 
 /// What payloads are made with.
@@ -114,7 +113,7 @@ impl Recipe {
         self.parts.iter().filter_map(move |part| match part {
             Part::Content { kind, name, .. } => Some(Ref::new(*kind, namespace, name)),
             Part::Downward(_) => Some(Ref::new(Kind::Pod, namespace, pod)),
-            Part::Token(_) | Part::Text { .. } => None,
+            Part::Token(_) => None,
         })
     }
 
@@ -142,7 +141,6 @@ impl Recipe {
                     let text = token(wanted, tokens).await?;
                     payload.insert(wanted.path.clone(), self.file(None, text));
                 }
-                Part::Text { path, text } => drop(payload.insert((*path).to_owned(), self.file(None, text.clone()))),
             }
         }
         Ok(payload)

@@ -5,9 +5,9 @@ use kube::{ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kubelet::{
-    sources::Kind,
-    testing::{NAMESPACE, World, until},
+use crate::{
+    kubelet::{sources::Kind, testing::Desk},
+    testing::{NAMESPACE, until},
 };
 
 mod access;
@@ -26,7 +26,7 @@ fn text(path: impl AsRef<Path>) -> String {
 }
 
 /// A pod with this one volume at `/volume`.
-async fn pod(world: &World, name: &str, mut volume: Value) -> Pod {
+async fn pod(world: &Desk, name: &str, mut volume: Value) -> Pod {
     volume["name"] = "v".into();
     let mounts = json!({"volumeMounts": [{"name": "v", "mountPath": "/volume"}]});
     world.pod(name, mounts, json!({"volumes": [volume]})).await
@@ -34,13 +34,13 @@ async fn pod(world: &World, name: &str, mut volume: Value) -> Pod {
 
 #[tokio::test]
 async fn a_config_map_changes_under_a_running_pod() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "1"}})).await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     let root = mounted(&volumes, &pod).await;
     assert_eq!(text(root.join("volume/a")), "1");
-    world.merge::<ConfigMap>("app", json!({"data": {"a": "2", "b": null, "c": "2"}})).await;
+    world.patch::<ConfigMap>("app", json!({"data": {"a": "2", "b": null, "c": "2"}})).await;
     until("the new file", || text(root.join("volume/c")) == "2").await;
     until("the old one gone", || !root.join("volume/b").exists()).await;
     assert_eq!(text(root.join("volume/a")), "2");
@@ -52,7 +52,7 @@ async fn a_config_map_changes_under_a_running_pod() {
 
 #[tokio::test]
 async fn what_is_missing_is_said_and_may_come_later() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod =
         pod(&world, "web", json!({"secret": {"secretName": "key", "items": [{"key": "tls.key", "path": "k"}]}})).await;
     let mut changes = world.sources.changes();
@@ -64,7 +64,7 @@ async fn what_is_missing_is_said_and_may_come_later() {
     let error = world.prepare(&pod).await.unwrap_err();
     assert_eq!(error.needs(), Some(&Ref::new(Kind::Secret, NAMESPACE, "key")));
     assert!(error.to_string().ends_with("references non-existent secret key: tls.key"), "{error}");
-    world.merge::<Secret>("key", json!({"stringData": {"tls.key": "secret"}})).await;
+    world.patch::<Secret>("key", json!({"stringData": {"tls.key": "secret"}})).await;
     changes.any_of(&needed).await;
     let volumes = world.prepare(&pod).await.unwrap();
     assert_eq!(text(mounted(&volumes, &pod).await.join("volume/k")), "secret");
@@ -72,7 +72,7 @@ async fn what_is_missing_is_said_and_may_come_later() {
 
 #[tokio::test]
 async fn a_projected_volume_joins_its_sources() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "2"}})).await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"password": "x"}})).await;
     let items = json!([
@@ -97,13 +97,13 @@ async fn a_projected_volume_joins_its_sources() {
     assert_eq!(text(files.join("labels")), "app=\"web\"");
     assert_eq!(text(files.join("token")).split('.').count(), 3);
     assert!(!files.join("none").exists());
-    world.merge::<Pod>("web", json!({"metadata": {"labels": {"tier": "front"}}})).await;
+    world.patch::<Pod>("web", json!({"metadata": {"labels": {"tier": "front"}}})).await;
     until("the new labels", || text(files.join("labels")) == "app=\"web\"\ntier=\"front\"").await;
 }
 
 #[tokio::test]
 async fn an_optional_source_may_come_and_go() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app", "optional": true}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     let file = mounted(&volumes, &pod).await.join("volume/a");
@@ -116,7 +116,7 @@ async fn an_optional_source_may_come_and_go() {
 
 #[tokio::test]
 async fn volumes_that_are_directories_outlive_containers() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let host = tempfile::tempdir().unwrap();
     fs::write(host.path().join("file"), "host").unwrap();
     let mounts = json!({"volumeMounts": [
@@ -147,7 +147,7 @@ async fn volumes_that_are_directories_outlive_containers() {
 
 #[tokio::test]
 async fn a_claim_keeps_its_directory_until_it_is_deleted() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     claims::remove_with_claims(&world.node.claims, &world.views);
     let claim = || async {
         let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
@@ -176,7 +176,7 @@ async fn a_claim_keeps_its_directory_until_it_is_deleted() {
 
 #[tokio::test]
 async fn a_volume_that_the_node_does_not_have_is_refused_with_those_that_it_has() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod = pod(&world, "web", json!({"nfs": {"server": "example", "path": "/"}})).await;
     let error = world.prepare(&pod).await.unwrap_err();
     assert!(error.to_string().contains("emptyDir") && error.needs().is_none(), "{error}");
@@ -184,13 +184,13 @@ async fn a_volume_that_the_node_does_not_have_is_refused_with_those_that_it_has(
 
 #[tokio::test]
 async fn volumes_are_prepared_again_over_what_a_node_left() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1"}})).await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     mounted(&volumes, &pod).await;
     drop(volumes);
-    world.merge::<ConfigMap>("app", json!({"data": {"a": "2"}})).await;
+    world.patch::<ConfigMap>("app", json!({"data": {"a": "2"}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     let root = mounted(&volumes, &pod).await;
     until("what it is now", || text(root.join("volume/a")) == "2").await;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::controller::testing::World;
+use crate::testing::World;
 
 async fn pod(world: &World, name: &str, node: &str) {
     let spec = json!({ "nodeName": node, "containers": [{ "name": "c", "image": "i" }] });

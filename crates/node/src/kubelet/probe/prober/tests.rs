@@ -39,7 +39,7 @@ impl Story {
         let found = RefCell::new(Vec::new());
         let check = || {
             self.checks.borrow_mut().push(self.now());
-            ready(if well(self.now()) { Ok(()) } else { Err("no".to_owned()) })
+            ready(if well(self.now()) { Ok(()) } else { Err(Fault::Failed("no".to_owned())) })
         };
         let listen = async {
             while heard.changed().await.is_ok() {
@@ -142,4 +142,21 @@ async fn checks_that_a_slow_one_made_impossible_are_not_made_up_for() {
         () = tokio::time::sleep(Duration::from_millis(5000)) => {}
     }
     assert_eq!(*checks.borrow(), [500, 3500, 4500]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_cannot_be_made_is_told_of_and_changes_nothing() {
+    let errors = Cell::new(0);
+    for kind in [Kind::Startup, Kind::Readiness, Kind::Liveness] {
+        let story = Story::new(kind, 0, 10, 1, 1);
+        let (told, _heard) = watch::channel(Outcome::Unknown);
+        let check = || ready(Err(Fault::Errored("couldn't find port \"web\" in the container".to_owned())));
+        let work = run(kind, &story.probe, check, &told, |fault| {
+            assert!(matches!(fault, Fault::Errored(_)));
+            errors.set(errors.get() + 1);
+        });
+        assert!(tokio::time::timeout(Duration::from_secs(45), work).await.is_err(), "{kind} ended");
+        assert_eq!(*told.borrow(), Outcome::Unknown);
+    }
+    assert_eq!(errors.get(), 15);
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, rbac::v1::RoleBinding};
 use kube::{
     Api, Client, Config,
-    api::{ListParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 
@@ -22,13 +22,13 @@ async fn client(kubeconfig: &Path) -> Client {
 
 #[tokio::test]
 async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let pod = world.pod("web", json!({}), json!({})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     assert_eq!(volumes.kubeconfig("main"), None);
     let root = mounted(&volumes, &pod).await;
     assert_eq!(text(root.join(PATH).join("namespace")), NAMESPACE);
-    assert_eq!(text(root.join(PATH).join("ca.crt")), world.node.authority);
+    assert_eq!(text(root.join(PATH).join("ca.crt")), world.server.kubeconfig().certificate_authority.unwrap());
     let client = client(&volumes.kubeconfig("main").unwrap()).await;
     let who = Api::<SelfSubjectReview>::all(client.clone());
     let who = who.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
 
 #[tokio::test]
 async fn who_wants_no_token_has_none() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let none = json!({"automountServiceAccountToken": false});
     world.make::<ServiceAccount>(json!({"metadata": {"name": "quiet"}, "automountServiceAccountToken": false})).await;
     let quiet = json!({"serviceAccountName": "quiet"});
@@ -65,7 +65,7 @@ async fn who_wants_no_token_has_none() {
 
 #[tokio::test]
 async fn what_a_container_mounts_there_itself_wins() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let name = "kube-api-access-x2z4b";
     let namespace = json!({"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}});
     let sources = json!([{"serviceAccountToken": {"path": "token"}}, {"downwardAPI": {"items": [namespace]}}]);
@@ -80,21 +80,25 @@ async fn what_a_container_mounts_there_itself_wins() {
 
 #[tokio::test]
 async fn without_its_account_a_pod_waits() {
-    let world = World::new().await;
+    let world = Desk::new().await;
+    let later = json!({"metadata": {"name": "later"}});
+    world.make::<ServiceAccount>(later.clone()).await;
     let pod = world.pod("web", json!({}), json!({"serviceAccountName": "later"})).await;
+    world.api::<ServiceAccount>().delete("later", &DeleteParams::default()).await.unwrap();
     let mut changes = world.sources.changes();
     let error = world.prepare(&pod).await.unwrap_err();
-    let expected = "MountVolume.SetUp failed for volume \"kube-api-access\" : failed to fetch token: ";
-    assert!(error.to_string().starts_with(expected) && error.to_string().contains("\"later\" not found"), "{error}");
+    assert!(error.to_string().starts_with("MountVolume.SetUp failed for volume \"kube-api-access-"), "{error}");
+    assert!(error.to_string().contains(" : failed to fetch token: "), "{error}");
+    assert!(error.to_string().contains("\"later\" not found"), "{error}");
     let needed = BTreeSet::from([error.needs().unwrap().clone()]);
-    world.make::<ServiceAccount>(json!({"metadata": {"name": "later"}})).await;
+    world.make::<ServiceAccount>(later).await;
     changes.any_of(&needed).await;
     world.prepare(&pod).await.unwrap();
 }
 
 #[tokio::test]
 async fn tokens_are_renewed_in_time() {
-    let world = World::new().await;
+    let world = Desk::new().await;
     let token = json!({"serviceAccountToken": {"path": "token", "expirationSeconds": 600}});
     let pod = pod(&world, "web", json!({"projected": {"sources": [token]}})).await;
     let volumes = world.prepare(&pod).await.unwrap();

@@ -1,9 +1,10 @@
-//! A cluster for the tests of controllers: a real API server, and a node that only says that its pods run.
+//! A cluster for tests: a real API server, and a node that only says that its pods run, or none.
 
 use std::{
     collections::BTreeSet,
     fmt::Debug,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use k8s_openapi::{
@@ -20,8 +21,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{Controller, pods, start};
 use crate::{
+    controller::{Controller, pods, start},
     error::{Error, Result},
     key::Key,
     queue::{Again, Queue},
@@ -30,6 +31,9 @@ use crate::{
 };
 
 pub(crate) const NAMESPACE: &str = "default";
+
+/// Long enough for any machine: what is waited for comes, or the test is wrong.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pods of this image do not get ready.
 pub(crate) const SICK: &str = "sick";
@@ -61,44 +65,50 @@ impl<K> Kind for K where
 
 /// The cluster.
 pub(crate) struct World {
-    _server: ApiServer,
+    pub(crate) server: ApiServer,
     pub(crate) client: Client,
     pub(crate) views: Views,
     pub(crate) tasks: JoinSet<()>,
-    node: Arc<FakeNode>,
+    node: FakeNode,
 }
 
 /// Says that pods are ready, and that those that are deleted are gone.
+#[derive(Clone)]
 struct FakeNode {
     client: Client,
     views: Views,
     queue: Queue<Key>,
     /// Pods that do not get ready.
-    sick: Mutex<BTreeSet<String>>,
+    sick: Arc<Mutex<BTreeSet<String>>>,
     /// Pods that do not end.
-    stubborn: Mutex<BTreeSet<String>>,
+    stubborn: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl World {
+    /// With a node that only says that its pods run.
     pub(crate) async fn new() -> Self {
-        let server = ApiServer::start(Options::default()).await.unwrap();
+        let mut world = Self::without_nodes(Options::default()).await;
+        let (node, queue) = (world.node.clone(), world.node.queue.clone());
+        world.views.pods.on_change(move |change| change.new.iter().for_each(|pod| queue.add(Key::of(&**pod))));
+        world.tasks.spawn(world.node.queue.clone().run("fake-node", 8, move |key| {
+            let node = node.clone();
+            async move { node.look_at(key).await }
+        }));
+        world
+    }
+
+    pub(crate) async fn without_nodes(options: Options) -> Self {
+        let server = ApiServer::start(options).await.unwrap();
         let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
         views.follow(&client, &mut tasks).await;
-        let node = Arc::new(FakeNode {
+        let node = FakeNode {
             client: client.clone(),
             views: views.clone(),
             queue: Queue::default(),
-            sick: Mutex::default(),
-            stubborn: Mutex::default(),
-        });
-        let queue = node.queue.clone();
-        views.pods.on_change(move |change| change.new.iter().for_each(|pod| queue.add(Key::of(&**pod))));
-        let worker = Arc::clone(&node);
-        tasks.spawn(node.queue.clone().run("fake-node", 8, move |key| {
-            let worker = Arc::clone(&worker);
-            async move { worker.look_at(key).await }
-        }));
-        Self { _server: server, client, views, tasks, node }
+            sick: Arc::default(),
+            stubborn: Arc::default(),
+        };
+        Self { server, client, views, tasks, node }
     }
 
     pub(crate) fn start<C: Controller>(&mut self) {
@@ -261,4 +271,14 @@ impl FakeNode {
 
 fn image(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+/// Waits until it is so. Files tell nobody that they changed.
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "it never came: {what}");
 }

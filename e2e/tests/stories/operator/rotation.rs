@@ -1,0 +1,72 @@
+//! What stands in a Secret changes, goes and comes back, and data flows on.
+
+use std::net::SocketAddr;
+
+use kubewake_e2e::{Load, Operated, Sink, eventually};
+
+/// A pipeline whose backend stands in a Secret of the story's namespace.
+fn pipeline(operated: &Operated) -> String {
+    let namespace = operated.kubectl.namespace();
+    format!(
+        "
+apiVersion: telemetry.kubewake.io/v1alpha1
+kind: TracePipeline
+metadata: {{name: backend}}
+spec:
+  output:
+    otlp:
+      endpoint: {{valueFrom: {{secretKeyRef: {{name: backend, namespace: {namespace}, key: endpoint}}}}}}
+"
+    )
+}
+
+fn secret(backend: SocketAddr) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Secret
+metadata: {{name: backend}}
+stringData: {{endpoint: \"http://{backend}\"}}
+"
+    )
+}
+
+#[test]
+fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
+    let Some(operated) = Operated::start() else { return };
+    let (first, second) = (Sink::start(), Sink::start());
+    operated.apply(&pipeline(&operated));
+    let status = operated.until_state("tracepipeline/backend", "Invalid");
+    assert_eq!(status["reason"], "SecretMissing", "{status}");
+    assert!(
+        status.to_string().contains(&format!("{}/backend", operated.kubectl.namespace())),
+        "it says which: {status}"
+    );
+
+    operated.apply(&secret(first.address()));
+    operated.until_state("tracepipeline/backend", "Ready");
+    eventually("there are as many collectors as there shall be", || operated.pods().len() == 2);
+    operated.kubectl.ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
+    let pods = operated.pods();
+
+    let load = Load::start("grpc", operated.otlp(), &["--rate", "500", "--seconds", "8"]);
+    eventually("the first backend gets something", || first.items() > 0);
+    operated.apply(&secret(second.address()));
+    eventually("the second backend gets something", || second.items() > 0);
+    operated.kubectl.ok("delete secret backend");
+    let status = operated.until_state("tracepipeline/backend", "Degraded");
+    assert_eq!(status["reason"], "SecretMissing", "{status}");
+    let before = second.items();
+    eventually("data flows on", || second.items() > before);
+    let report = load.finish();
+    assert_eq!(report.items("acknowledged"), report.items("started"), "{report:?}");
+    eventually("everything has arrived", || {
+        first.count("distinct") + second.count("distinct") >= report.items("acknowledged")
+    });
+
+    operated.apply(&secret(first.address()));
+    operated.until_state("tracepipeline/backend", "Ready");
+    assert_eq!(operated.pods(), pods, "nobody was replaced or restarted");
+    let told = operated.kubectl.ok("describe tracepipeline backend") + operated.operator().stderr().as_str();
+    assert!(!told.contains(&second.address().to_string()), "what stands in a Secret is said nowhere: {told}");
+}

@@ -1,0 +1,24 @@
+//! The operator's own work is a trace, and flows through the pipeline that it made.
+
+use kubewake_e2e::{Operated, Sink, eventually, operator::trace_pipeline};
+
+#[test]
+fn its_own_reconciles_arrive_through_its_own_pipeline() {
+    let Some(mut operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    operated.apply(&trace_pipeline("backend", sink.address()));
+    operated.until_state("tracepipeline/backend", "Ready");
+    operated.stop_operator();
+    let mut command = operated.command();
+    command
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", operated.otlp()))
+        .env("OTEL_BSP_SCHEDULE_DELAY", "100");
+    operated.start_as(&mut command);
+    let timeout = "[{\"op\":\"add\",\"path\":\"/spec/output/otlp/timeout\",\"value\":\"7s\"}]";
+    operated.kubectl.ok(&format!("patch tracepipeline backend --type=json -p {timeout}"));
+    eventually("the backend has the spans of the reconcile", || {
+        let names = sink.span_names();
+        let has = |wanted: &str| names.iter().any(|name| name.starts_with(wanted));
+        has("reconcile TracePipeline") && has("PUT ") && has("status TracePipeline")
+    });
+}

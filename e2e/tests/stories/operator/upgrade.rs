@@ -1,0 +1,26 @@
+//! Another version of the operator has other defaults.
+
+use kubewake_e2e::{Load, Operated, Sink, eventually, operator::trace_pipeline};
+
+#[test]
+fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
+    let Some(mut operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    operated.apply(&trace_pipeline("backend", sink.address()));
+    operated.until_state("tracepipeline/backend", "Ready");
+    operated.kubectl.ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
+    let before = operated.pods();
+    let load = Load::start("grpc", operated.otlp(), &["--rate", "500", "--seconds", "20", "--retry"]);
+    operated.stop_operator();
+    let mut command = operated.command();
+    command.args(["--collector-image", "kubewake/collector:next"]);
+    operated.start_as(&mut command);
+    eventually("every collector is a new one", || {
+        let now = operated.pods();
+        !now.is_empty() && now.iter().all(|(_, uid, _)| before.iter().all(|(_, old, _)| old != uid))
+    });
+    operated.until_state("tracepipeline/backend", "Ready");
+    let report = load.finish();
+    assert!(report.items("acknowledged") > 0);
+    sink.await_all(&report.acknowledged);
+}
