@@ -18,7 +18,8 @@ fn fields(schema: &Value, names: &mut BTreeSet<String>) {
             fields(schema, names);
         }
     }
-    ["items", "additionalProperties"].iter().for_each(|below| fields(&schema[below], names));
+    let below = ["items", "additionalProperties"].into_iter().filter_map(|below| schema.get(below));
+    below.for_each(|schema| fields(schema, names));
 }
 
 #[test]
