@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Mutex,
+    thread::{self, JoinHandle},
 };
 
 use serde_json::Value;
@@ -122,6 +123,16 @@ impl Kubectl {
         let mut command = self.command(&format!("edit {object}"));
         command.env("KUBE_EDITOR", format!("sh {}", script.display()));
         self.run_in(command, "")
+    }
+
+    /// Applies something as a client of its own, beside others, and says whether that went well.
+    pub fn applying(&self, manifest: &str) -> JoinHandle<bool> {
+        let (mut command, manifest) = (self.command("apply -f -"), manifest.to_owned());
+        thread::spawn(move || {
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+            child.stdin.take().expect("it is piped").write_all(manifest.as_bytes()).unwrap();
+            child.wait().unwrap().success()
+        })
     }
 
     /// Starts a command that goes on until it is dropped.

@@ -1,13 +1,18 @@
 //! A cluster with the telemetry operator at work.
 
-use std::{net::SocketAddr, process::Command};
+use std::{
+    net::{IpAddr, SocketAddr},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
 use crate::{
-    Kubectl, eventually, http,
+    Kubectl, Load, Sink, eventually, http,
+    load::Report,
     process::{Process, kubewake, workspace},
-    until,
+    until, until_ok,
 };
 
 /// Where the operator makes collectors.
@@ -92,25 +97,38 @@ impl Operated {
 
     /// One of the operator's own figures: the sum of all that begin so, such as `kubewake_operator_writes_total`.
     pub fn figure(&self, name: &str) -> f64 {
-        let page = http::get(self.address.expect("it runs"), "/metrics").text();
+        let page = self.page("/metrics");
         let lines = page.lines().filter(|line| line.starts_with(name));
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// Applies something.
+    /// What the operator serves there.
+    pub fn page(&self, path: &str) -> String {
+        http::get(self.address.expect("it runs"), path).text()
+    }
+
+    /// Applies something; what has a namespace is in `default`.
     pub fn apply(&self, manifest: &str) {
-        self.kubectl.ok_with("apply -f -", manifest);
+        self.kubectl.ok_with("apply --namespace default -f -", manifest);
     }
 
     /// Waits until a pipeline (`tracepipeline/backend`) is in a state, and gives its status.
     pub fn until_state(&self, pipeline: &str, state: &str) -> Value {
-        let mut last = Value::Null;
-        let kubectl = &self.kubectl;
-        until(&format!("{pipeline} is {state}"), || {
-            let object = kubectl.json(pipeline);
-            last = object["status"].clone();
-            let observed = object["status"]["observedGeneration"] == object["metadata"]["generation"];
-            (observed && last["state"] == state).then(|| last.clone())
+        self.until_status(pipeline, &format!("is {state}"), |status| status["state"] == state)
+    }
+
+    /// Waits until the status of a pipeline has this reason, and gives it.
+    pub fn until_reason(&self, pipeline: &str, reason: &str) -> Value {
+        self.until_status(pipeline, &format!("says {reason}"), |status| status["reason"] == reason)
+    }
+
+    fn until_status(&self, pipeline: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        until_ok(|| {
+            let object = self.kubectl.json(pipeline);
+            let status = &object["status"];
+            let is_observed = status["observedGeneration"] == object["metadata"]["generation"];
+            let said = || format!("{pipeline} {what}, but it has {status}");
+            (is_observed && holds(status)).then(|| status.clone()).ok_or_else(said)
         })
     }
 
@@ -136,6 +154,44 @@ impl Operated {
         pods.collect()
     }
 
+    /// Waits until so many collectors of the gateway are ready, and no others are there.
+    pub fn until_pods(&self, count: usize) {
+        let deployment = format!("deployment kubewake-gateway --namespace {NAMESPACE}");
+        eventually(&format!("{count} collectors are ready"), || {
+            let there = self.kubectl.exists(&deployment);
+            there
+                && self.kubectl.field(&deployment, ".status.readyReplicas") == count.to_string()
+                && self.pods().len() == count
+        });
+    }
+
+    /// The address of each of the collectors' pods.
+    pub fn addresses(&self) -> Vec<(String, IpAddr)> {
+        let pods = self.kubectl.json(&format!("pods --namespace {NAMESPACE} -l app.kubernetes.io/component=collector"));
+        let address = |pod: &Value| {
+            Some((pod["metadata"]["name"].as_str()?.to_owned(), pod["status"]["podIP"].as_str()?.parse().ok()?))
+        };
+        pods["items"].as_array().unwrap().iter().filter_map(address).collect()
+    }
+
+    /// What each collector says of itself.
+    pub fn collectors(&self) -> Vec<Value> {
+        self.addresses().into_iter().map(|(_, address)| http::get((address, 13133).into(), "/status").json()).collect()
+    }
+
+    /// Sends until everything of a run arrives, and gives that run: what is sent before a pipeline works may be lost.
+    pub fn until_delivered(&self, sink: &Sink, args: &[&str]) -> Report {
+        until("what is sent arrives", || {
+            let (report, sent) = (Load::run("grpc", self.otlp(), args), Instant::now());
+            while sent.elapsed() < Duration::from_secs(2) {
+                if report.items("acknowledged") > 0 && sink.missing(&report.acknowledged) == 0 {
+                    return Some(report);
+                }
+            }
+            None
+        })
+    }
+
     /// Everything that the operator made, as `kind/name`.
     pub fn made(&self) -> Vec<String> {
         let all = self.kubectl.ok(&format!("get {MADE} --namespace {NAMESPACE} -l telemetry.kubewake.io/part -o name"));
@@ -154,11 +210,21 @@ impl Operated {
 
 /// A TracePipeline to a backend without TLS.
 pub fn trace_pipeline(name: &str, backend: SocketAddr) -> String {
+    pipeline("TracePipeline", name, backend)
+}
+
+/// A pipeline of this kind to a backend without TLS.
+pub fn pipeline(kind: &str, name: &str, backend: SocketAddr) -> String {
     format!(
         "apiVersion: telemetry.kubewake.io/v1alpha1
-kind: TracePipeline
+kind: {kind}
 metadata: {{name: {name}}}
 spec: {{output: {{otlp: {{endpoint: {{value: \"http://{backend}\"}}}}}}}}
 "
     )
+}
+
+/// How collectors run, with this spec in YAML's flow style.
+pub fn telemetry(spec: &str) -> String {
+    format!("apiVersion: telemetry.kubewake.io/v1alpha1\nkind: Telemetry\nmetadata: {{name: default}}\nspec: {spec}\n")
 }

@@ -1,7 +1,19 @@
 //! A platform engineer applies pipelines, and the operator makes collectors of them.
 
+mod change;
+mod delivery;
 mod first;
+mod gone;
+mod guarded;
+mod missing;
+mod recorder;
+mod refused;
 mod restart;
 mod rotation;
+mod scale;
+mod secrecy;
+mod signals;
+mod slots;
+mod tail;
 mod traced;
 mod upgrade;

@@ -109,8 +109,13 @@ mod tests {
     async fn whatever_somebody_answers_costs_little() {
         let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", " ".repeat(LONGEST + 1)).into_bytes();
         assert!(matches!(ask_at(somebody(endless).await).await, Err(Error::Read(_))), "it is too long");
-        let cases =
-            [answer("no"), answer("[]"), answer(""), b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(), b"\x16\x03".to_vec()];
+        let cases = [
+            answer("no"),
+            answer("{\"pipelines\": 1}"),
+            answer(""),
+            b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(),
+            b"\x16\x03".to_vec(),
+        ];
         for case in cases {
             assert!(ask_at(somebody(case.clone()).await).await.is_err(), "{:?}", String::from_utf8_lossy(&case));
         }

@@ -74,12 +74,8 @@ impl ExporterReport {
 /// How a pipeline is doing, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Diagnosis {
-    /// Something that this version does not know.
-    #[default]
-    #[serde(other)]
-    Unknown,
     /// Nothing came in lately.
-    NoData,
+    NoData = 1,
     /// Data comes in and goes out.
     Delivering,
     /// A queue or the memory is nearly full.
@@ -92,4 +88,8 @@ pub enum Diagnosis {
     BackendUnreachable,
     /// The backend refuses what is sent.
     BackendRefuses,
+    /// Something that this version does not know, and so gives way to everything else.
+    #[default]
+    #[serde(other)]
+    Unknown = 0,
 }

@@ -1,0 +1,61 @@
+//! The status says how data fares on its way to the backend.
+
+use std::time::{Duration, Instant};
+
+use kubewake_e2e::{
+    Load, Sink, free_address,
+    operator::{Operated, trace_pipeline},
+};
+
+use super::guarded;
+
+const SOME: &[&str] = &["--requests", "10", "--spans", "10"];
+
+#[test]
+fn a_wrong_password_shows_within_15_seconds() {
+    let Some(operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    let backend = guarded::by_password(&sink, &["ada:lovelace"]);
+    operated.apply(&guarded::password("ada", "planted-byron"));
+    operated.apply(&guarded::with_password("backend", backend.grpc()));
+    operated.until_reason("tracepipeline/backend", "NoData");
+    Load::run("grpc", operated.otlp(), SOME);
+
+    let sent = Instant::now();
+    let status = operated.until_reason("tracepipeline/backend", "BackendRefuses");
+    assert!(sent.elapsed() < Duration::from_secs(15), "it took {:?}", sent.elapsed());
+    let delivering = Operated::condition(&status, "Delivering");
+    assert_eq!((&status["state"], &delivering["status"]), (&"Degraded".into(), &"False".into()), "{status}");
+    let words = delivering["message"].as_str().unwrap();
+    assert!(words.contains("credentials (grpc:16)") && !words.contains("byron"), "{words}");
+    let events = operated.kubectl.ok("get events --all-namespaces -o json");
+    assert!(events.contains("BackendRefuses") && !events.contains("byron"), "{events}");
+
+    operated.apply(&guarded::password("ada", "lovelace"));
+    let report = operated.until_delivered(&sink, SOME);
+    assert!(report.items("acknowledged") > 0);
+    // What was refused is lost, and that is not forgotten at once.
+    let status = operated.until_reason("tracepipeline/backend", "DataDropped");
+    assert!(Operated::condition(&status, "Delivering")["message"].as_str().unwrap().contains("refused"), "{status}");
+}
+
+#[test]
+fn a_backend_that_is_not_there_gets_everything_when_it_comes() {
+    let Some(operated) = Operated::start() else { return };
+    let address = free_address();
+    let quick = "retry: {initialInterval: 100ms, maxInterval: 200ms}";
+    operated.apply(&trace_pipeline("backend", address).replace("endpoint:", &format!("{quick}, endpoint:")));
+    operated.until_state("tracepipeline/backend", "Ready");
+    let report = Load::run("grpc", operated.otlp(), SOME);
+    let status = operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    assert!(
+        Operated::condition(&status, "Delivering")["message"].as_str().unwrap().contains("no connection"),
+        "{status}"
+    );
+    assert_eq!(operated.kubectl.field("tracepipeline backend", ".status.state"), "Degraded");
+
+    let sink = Sink::start_at(address, &[]);
+    sink.await_all(&report.acknowledged);
+    let status = operated.until_reason("tracepipeline/backend", "Delivering");
+    assert_eq!(status["state"], "Ready", "{status}");
+}

@@ -1,0 +1,80 @@
+//! Backends that ask who sends, as pipelines know them.
+
+use std::net::SocketAddr;
+
+use kubewake_e2e::{Authority, Collector, Config, Sink, certificate::Identity, grpc_to};
+
+const DOORS: &str =
+    "{protocols: {grpc: {endpoint: \"127.0.0.1:0\", SETTINGS}, http: {endpoint: \"127.0.0.1:0\", SETTINGS}}}";
+
+/// A backend that takes what these people send, `name:password` each, and keeps it in the sink.
+pub(super) fn by_password(sink: &Sink, people: &[&str]) -> Collector {
+    let people = people.join("\\n");
+    let config = Config::to("otlp", grpc_to(sink.address()))
+        .extension("basicauth", format!("{{htpasswd: {{inline: \"{people}\"}}}}"))
+        .receiver("otlp", DOORS.replace("SETTINGS", "auth: {authenticator: basicauth}"));
+    Collector::with(config).start()
+}
+
+/// A backend that takes what those send who have a certificate of the authority, and keeps it in the sink.
+pub(super) fn by_certificate(sink: &Sink, authority: &Authority) -> Collector {
+    let server = authority.sign("server");
+    let tls = "tls: {cert_file: \"${env:DIR}/server.pem\", key_file: \"${env:DIR}/server.key\", client_ca_file: \"${env:DIR}/ca.pem\"}";
+    let config = Config::to("otlp", grpc_to(sink.address())).receiver("otlp", DOORS.replace("SETTINGS", tls));
+    let files = Collector::with(config).file("server.pem", server.cert).file("server.key", server.key);
+    files.file("ca.pem", authority.pem()).start()
+}
+
+/// A TracePipeline that shows the password of the Secret `backend`, whoever that says it is.
+pub(super) fn with_password(name: &str, backend: SocketAddr) -> String {
+    let value =
+        |key: &str| format!("{{valueFrom: {{secretKeyRef: {{name: backend, namespace: default, key: {key}}}}}}}");
+    format!(
+        "apiVersion: telemetry.kubewake.io/v1alpha1
+kind: TracePipeline
+metadata: {{name: {name}}}
+spec:
+  output:
+    otlp:
+      endpoint: {{value: \"http://{backend}\"}}
+      authentication: {{basic: {{user: {}, password: {}}}}}
+",
+        value("user"),
+        value("password")
+    )
+}
+
+/// A TracePipeline that shows the certificate of the Secret `backend`.
+pub(super) fn with_certificate(name: &str, backend: SocketAddr) -> String {
+    let value =
+        |key: &str| format!("{{valueFrom: {{secretKeyRef: {{name: backend, namespace: default, key: {key}}}}}}}");
+    format!(
+        "apiVersion: telemetry.kubewake.io/v1alpha1
+kind: TracePipeline
+metadata: {{name: {name}}}
+spec:
+  output:
+    otlp:
+      endpoint: {{value: \"https://{backend}\"}}
+      tls: {{ca: {}, cert: {}, key: {}}}
+",
+        value("ca.crt"),
+        value("tls.crt"),
+        value("tls.key")
+    )
+}
+
+/// The Secret with who sends.
+pub(super) fn password(user: &str, password: &str) -> String {
+    secret(&format!("{{user: {user}, password: {password}}}"))
+}
+
+/// The Secret with the certificate of who sends.
+pub(super) fn certificate(authority: &Authority, identity: &Identity) -> String {
+    let data = serde_json::json!({"ca.crt": authority.pem(), "tls.crt": identity.cert, "tls.key": identity.key});
+    secret(&data.to_string())
+}
+
+fn secret(data: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: backend, namespace: default}}\nstringData: {data}\n")
+}

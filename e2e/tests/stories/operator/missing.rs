@@ -1,0 +1,38 @@
+//! A Secret that is not there is said to be missing, and nothing more is needed than that it appears.
+
+use kubewake_e2e::{
+    Load, Sink,
+    operator::{NAMESPACE, Operated},
+};
+
+use super::guarded;
+
+#[test]
+fn a_pipeline_starts_when_its_secret_appears() {
+    let Some(operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    let backend = guarded::by_password(&sink, &["ada:lovelace"]);
+    operated.apply(&guarded::with_password("backend", backend.grpc()));
+    let status = operated.until_state("tracepipeline/backend", "Invalid");
+    let accepted = Operated::condition(&status, "Accepted");
+    assert_eq!(accepted["reason"], "SecretMissing", "{status}");
+    assert!(accepted["message"].as_str().unwrap().contains("default/backend"), "{status}");
+    assert_eq!(
+        operated.kubectl.ok(&format!("get deployments,pods --namespace {NAMESPACE} -o name")),
+        "",
+        "it takes no slot"
+    );
+
+    operated.apply(&guarded::password("ada", "lovelace"));
+    operated.until_state("tracepipeline/backend", "Ready");
+    operated.until_delivered(&sink, &["--requests", "10"]);
+
+    operated.kubectl.ok("delete secret backend --namespace default");
+    let status = operated.until_state("tracepipeline/backend", "Degraded");
+    assert_eq!(status["reason"], "SecretMissing", "{status}");
+    let report = Load::run("grpc", operated.otlp(), &["--requests", "10"]);
+    sink.await_all(&report.acknowledged);
+
+    operated.apply(&guarded::password("ada", "lovelace"));
+    operated.until_state("tracepipeline/backend", "Ready");
+}
