@@ -137,7 +137,7 @@ impl Runs {
         let read = self.read().await?;
         let entries = self.world.present();
         self.world.metrics.retain(|id| entries.contains_key(id));
-        self.world.sources.retain(&entries.values().flat_map(|entry| entry.sources.clone()).collect());
+        self.world.sources.retain(&self.world.named());
         let holders = holders(&read.locks, &entries);
         let Last { rendered, written, .. } = last;
         let rendered = self.render(&holders, rendered)?;
