@@ -99,6 +99,13 @@ impl Kubectl {
         done.stdout
     }
 
+    /// Runs a command that must end well on files that say themselves in which namespaces they are.
+    pub fn ok_anywhere(&self, command: &str, input: &str) -> String {
+        let done = self.run_in(self.bare(command), input);
+        assert_eq!(done.code, 0, "kubectl {command}\n{}{}", done.stdout, done.stderr);
+        done.stdout
+    }
+
     /// Runs a command that must fail, and gives what it complains of.
     pub fn fails(&self, command: &str) -> String {
         self.fails_with(command, "")
@@ -168,9 +175,12 @@ impl Kubectl {
     }
 
     fn command(&self, command: &str) -> Command {
+        self.bare(&format!("--namespace {} {command}", self.namespace))
+    }
+
+    fn bare(&self, command: &str) -> Command {
         let mut program = clean(&program(), self.cluster.folder());
-        program.env("KUBECONFIG", self.cluster.kubeconfig()).args(["--namespace", &self.namespace]);
-        program.args(command.split_whitespace());
+        program.env("KUBECONFIG", self.cluster.kubeconfig()).args(command.split_whitespace());
         program
     }
 }

@@ -49,6 +49,9 @@ impl Operated {
         let kubectl = Kubectl::with_nodes(cluster)?;
         kubectl.ok(&format!("apply --server-side -k {}", workspace().join("deploy/crds").display()));
         kubectl.ok("wait --for=condition=Established crd --all");
+        eventually("all kinds are served", || {
+            kubectl.run("get tracepipelines,logpipelines,metricpipelines,telemetries", "").code == 0
+        });
         Some(Self { operator: None, address: None, args: Vec::new(), kubectl })
     }
 

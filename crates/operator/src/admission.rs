@@ -191,3 +191,18 @@ async fn owner(client: &Client, namespace: &str) -> Result<OwnerReference, Error
 
 /// An object that a pipeline names.
 type Objects = BTreeSet<access::Object>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_deletions_nor_statuses_are_asked_about_and_silence_is_a_refusal() {
+        let hook = hook(&Endpoint::service("kubewake-system", "kubewake-operator", 443));
+        let rule = hook.rules.unwrap().remove(0);
+        assert_eq!(rule.operations.unwrap(), ["CREATE", "UPDATE"]);
+        assert!(rule.resources.unwrap().iter().all(|resource| !resource.contains(['/', '*'])));
+        assert_eq!(hook.failure_policy.as_deref(), Some("Fail"));
+        assert_eq!(hook.client_config.service.unwrap().path.as_deref(), Some(PATH));
+    }
+}

@@ -13,6 +13,7 @@ use kubewake_api::{
     Settings, Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},
 };
+use tokio::sync::watch;
 
 use crate::{
     bell::Bell,
@@ -55,6 +56,8 @@ pub struct World {
     pub pods: Store<Pod>,
     /// The pipelines.
     pub pipelines: Pipelines,
+    /// Whether all watches have shown what there is.
+    pub seen: watch::Sender<bool>,
     /// How collectors run.
     pub telemetries: Store<Telemetry>,
     /// What was said of it.
@@ -93,8 +96,10 @@ fn uids_of<K: Resource>(signal: Signal, objects: &[Arc<K>]) -> BTreeMap<Id, Stri
 }
 
 impl World {
-    /// Waits until everything was seen once, and every pipeline looked at.
-    pub async fn complete(&self) {
+    /// Waits for all watches to have shown what there is, and lets everybody go on who waits for that.
+    ///
+    /// For one caller only: of several who wait for one of kube's stores, it wakes the last.
+    pub async fn see(&self) {
         // A watch that ends without having shown anything ends with the operator.
         let _ = future::join5(
             self.pipelines.traces.wait_until_ready(),
@@ -105,6 +110,13 @@ impl World {
         )
         .await;
         self.live.synced().await;
+        self.seen.send_replace(true);
+    }
+
+    /// Waits until everything was seen once, and every pipeline looked at.
+    pub async fn complete(&self) {
+        // It ends only with this value itself.
+        let _ = self.seen.subscribe().wait_for(|seen| *seen).await;
         self.desk.complete(|| self.pipelines.uids()).await;
     }
 

@@ -20,6 +20,7 @@ use kube::{
 use kube_lease_manager::LeaseManagerError;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
 use kubewake_trail::{Controller, Trail, in_words};
+use tokio::sync::watch;
 
 use crate::{
     bell::Bell,
@@ -113,6 +114,7 @@ impl Operator {
         let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods).await);
         let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
         let sweep = async {
+            world.see().await;
             // Also where there is no pipeline whose reconcile would do it.
             context.settled().await;
             tracing::info!("everything was looked at once");
@@ -156,6 +158,7 @@ impl Operator {
             verdicts: Arc::new(Verdicts::new(bell.clone())),
             pods,
             pipelines,
+            seen: watch::Sender::new(false),
             telemetries: telemetry,
             written: Written::default(),
             last_settings: Mutex::default(),

@@ -18,7 +18,7 @@ fn installed() -> Option<Kubectl> {
     if !kubectl.since(22, "kustomize that knows patches") {
         return None;
     }
-    kubectl.ok(&format!("apply -k {}", workspace().join("deploy").display()));
+    kubectl.ok_anywhere(&format!("apply -k {}", workspace().join("deploy").display()), "");
     kubectl.ok(&format!("rollout status deployment/kubewake-operator {SYSTEM} --timeout=120s"));
     Some(kubectl)
 }

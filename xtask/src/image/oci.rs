@@ -44,9 +44,11 @@ pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::R
         "layers": [layer.named("application/vnd.oci.image.layer.v1.tar")],
     });
     let mut manifest = written(&layout, &blobs, &manifest)?.named("application/vnd.oci.image.manifest.v1+json");
-    let version = about.tag.rsplit_once(':').map_or("latest", |(_, version)| version);
-    manifest["annotations"] =
-        json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
+    if let Some(manifest) = manifest.as_object_mut() {
+        let version = about.tag.rsplit_once(':').map_or("latest", |(_, version)| version);
+        let names = json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
+        manifest.insert("annotations".to_owned(), names);
+    }
 
     let index =
         json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest] });

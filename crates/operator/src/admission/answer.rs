@@ -155,3 +155,6 @@ fn verdict(case: &Case, forbidden: &[access::Object]) -> (Verdict, Outcome) {
 fn broken(message: &str) -> Verdict {
     Verdict::Refuse { message: message.to_owned(), reason: "InternalError", code: 500 }
 }
+
+#[cfg(test)]
+mod tests;

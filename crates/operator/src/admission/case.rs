@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
-    Pipeline, Problem, Settings,
+    Pipeline, Problem,
     v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TracePipeline},
-    validate_spec,
+    validate_spec, validate_telemetry,
 };
 use kubewake_trail::webhook::review::Review;
 use serde::de::DeserializeOwned;
@@ -54,8 +54,7 @@ impl Case {
 
     fn of_telemetry(object: &Value) -> Option<Self> {
         let spec = read::<Telemetry>(object)?.spec;
-        // Problems are the same in every namespace.
-        let problems = Settings::of(&spec, "default").err().unwrap_or_default();
+        let problems = validate_telemetry(&spec);
         Some(Self { pipeline: None, problems, warnings: Vec::new(), named: Objects::new() })
     }
 

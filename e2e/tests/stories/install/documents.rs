@@ -52,7 +52,7 @@ fn write_down(folder: &Path, yaml: &str, backend: SocketAddr) -> Option<String> 
         yaml if yaml.contains("kind: Telemetry\n") => "telemetry.yaml",
         _ => "pipeline.yaml",
     };
-    let yaml = yaml.replace("https://backend.example:4317", &format!("http://{backend}"));
+    let yaml = yaml.replace("https://backend.example.com:4317", &format!("http://{backend}"));
     fs::write(folder.join(file), yaml).unwrap();
     Some(format!("kubectl apply -f {file}"))
 }
@@ -90,6 +90,8 @@ fn everything_that_the_documents_say_works_in_their_order() {
     install.iter().for_each(|line| typed(&kubectl, folder.path(), line));
     // Who reads of the API server's traces has a pipeline.
     walk(&kubectl, folder.path(), "docs/pipelines.md", sink.address());
+    // The page shows more pipelines than the one that it deletes.
+    kubectl.ok("delete tracepipelines,logpipelines,metricpipelines --all");
     eventually("all is gone that was made", || {
         let left =
             kubectl.ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
