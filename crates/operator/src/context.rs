@@ -1,7 +1,7 @@
 //! What every reconcile and every run has at hand.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,7 +20,8 @@ use crate::{
     desk::{Desk, Entry, Id},
     live::Live,
     metrics::Metrics,
-    secrets::Sources,
+    reconcile::PipelineKind,
+    secrets::{Source, Sources},
     verdicts::Verdicts,
     written::Written,
 };
@@ -81,6 +82,14 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
+    /// All objects that they name, also those that nobody has looked at yet: a watch for one of these must not end.
+    fn named(&self) -> BTreeSet<Source> {
+        let mut named = named_by(&self.traces.state());
+        named.extend(named_by(&self.logs.state()));
+        named.extend(named_by(&self.metrics.state()));
+        named
+    }
+
     /// The uid of each that is not going.
     fn uids(&self) -> BTreeMap<Id, String> {
         let mut uids = uids_of(Signal::Traces, &self.traces.state());
@@ -88,6 +97,11 @@ impl Pipelines {
         uids.extend(uids_of(Signal::Metrics, &self.metrics.state()));
         uids
     }
+}
+
+fn named_by<K: PipelineKind>(objects: &[Arc<K>]) -> BTreeSet<Source> {
+    let references = objects.iter().flat_map(|object| object.pipeline().references());
+    references.map(|reference| Source::from(&reference)).collect()
 }
 
 fn uids_of<K: Resource>(signal: Signal, objects: &[Arc<K>]) -> BTreeMap<Id, String> {
@@ -118,6 +132,11 @@ impl World {
         // It ends only with this value itself.
         let _ = self.seen.subscribe().wait_for(|seen| *seen).await;
         self.desk.complete(|| self.pipelines.uids()).await;
+    }
+
+    /// All objects that pipelines name.
+    pub fn named(&self) -> BTreeSet<Source> {
+        self.pipelines.named()
     }
 
     /// What was found of the pipelines that are there.

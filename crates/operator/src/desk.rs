@@ -3,7 +3,7 @@
 //! A pipeline that was valid once and is not now, be it that its Secret is gone, is on the desk with what it was: what runs goes on.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{Problem, Resolved, Signal, Valid};
 use tokio::sync::watch;
 
-use crate::{lock::Slot, secrets::Source};
+use crate::lock::Slot;
 
 /// How often it is looked whether somebody who is awaited is gone.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -45,8 +45,6 @@ pub struct Entry {
     pub problems: Vec<Problem>,
     /// Whether it holds a slot; nothing, if it never had reason to ask for one.
     pub slot: Option<Slot>,
-    /// The objects that it names.
-    pub sources: BTreeSet<Source>,
     /// What it was checked with: the generation, and what it names.
     pub checked: Option<(i64, Arc<Resolved>)>,
 }

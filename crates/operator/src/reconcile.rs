@@ -3,7 +3,7 @@
 //! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is touched before. One that holds a slot and is not valid any more goes on as it was.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     fmt::Debug,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -35,7 +35,6 @@ use crate::{
     lock::{self, Lock, Slot},
     names,
     ready::Collectors,
-    secrets::Source,
     status::{self, Facts},
     written::Written,
 };
@@ -137,7 +136,6 @@ impl Context {
     ) -> (Entry, Result<(), Error>) {
         let references = pipeline.references();
         let resolved = Arc::new(self.world.sources.resolve(&references).await);
-        let sources: BTreeSet<Source> = references.iter().map(Source::from).collect();
         self.world.live.synced().await;
         let before = self.world.desk.get(&id_of(pipeline), &pipeline.uid);
         let again = before.as_ref().and_then(|before| before.again(pipeline.generation, &resolved));
@@ -158,7 +156,7 @@ impl Context {
             self.keep(object, &owner, &resolved).await;
         }
         let checked = Some((pipeline.generation, resolved));
-        (Entry { owner, valid, problems, slot, sources, checked }, result)
+        (Entry { owner, valid, problems, slot, checked }, result)
     }
 
     /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.

@@ -14,7 +14,7 @@ fn id() -> Id {
 fn entry(slot: Option<Slot>, problems: &[Reason]) -> Entry {
     let problem = |reason: &Reason| Problem { path: "spec.x".into(), reason: *reason, message: "is wrong".into() };
     let (problems, owner) = (problems.iter().map(problem).collect(), OwnerReference::default());
-    Entry { owner, valid: None, problems, slot, sources: BTreeSet::new(), checked: None }
+    Entry { owner, valid: None, problems, slot, checked: None }
 }
 
 fn rendered() -> Outcome {

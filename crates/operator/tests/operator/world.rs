@@ -20,7 +20,7 @@ use kube::{
     client::{Body, ClientBuilder},
     runtime::{conditions, wait::await_condition},
 };
-use kubewake_api::v1alpha1::{PipelineStatus, Telemetry, TracePipeline};
+use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, PipelineStatus, Telemetry, TracePipeline};
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
 use kubewake_operator::{
     context::Options,
@@ -66,6 +66,15 @@ impl World {
             let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
             timeout(PATIENCE, established).await.unwrap().unwrap();
         }
+        // They are served a moment later.
+        let all = ListParams::default();
+        until("pipelines are served", async || {
+            Api::<TracePipeline>::all(client.clone()).list(&all).await.ok()?;
+            Api::<LogPipeline>::all(client.clone()).list(&all).await.ok()?;
+            Api::<MetricPipeline>::all(client.clone()).list(&all).await.ok()?;
+            Api::<Telemetry>::all(client.clone()).list(&all).await.ok()
+        })
+        .await;
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(NAMESPACE.to_owned());
         Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
