@@ -107,9 +107,9 @@ impl Operated {
         http::get(self.address.expect("it runs"), path).text()
     }
 
-    /// Applies something; what has a namespace is in `default`.
+    /// Applies something.
     pub fn apply(&self, manifest: &str) {
-        self.kubectl.ok_with("apply --namespace default -f -", manifest);
+        self.kubectl.ok_with("apply -f -", manifest);
     }
 
     /// Waits until a pipeline (`tracepipeline/backend`) is in a state, and gives its status.

@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::{
-    judge::{Answer, Tier, judge},
+    judge::{Answer, Tier, judge, read},
     sections::Documents,
     steady::Steady,
 };
@@ -46,6 +46,7 @@ pub async fn follow(world: &World) {
         for tier in Tier::ALL {
             documents.want(tier, document(world, tier).as_deref());
         }
+        world.verdicts.note_read(read(&answers, Tier::Gateway));
         world.verdicts.set(steady.after(judge(&answers, &documents)));
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! *Guaranteed*: a document holds only pipelines that hold a slot, and is written only if nobody wrote it since the locks were read; an operator that was paused overwrites nothing. It is
 //! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values are there
-//! before the document that names them, and stay for [`STAY`] after it is gone.
+//! before the document that names them, and stay for [`STAY`] after it is gone. What a document does not need any more goes when the collectors that receive have read it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -159,7 +159,11 @@ impl Runs {
             self.count(desired.kind, self.applier.apply(&desired).await?);
             wanted.insert((desired.kind, desired.name));
         }
-        self.sweep(&wanted).await?;
+        let given_up = written.is_some_and(|written| written.elapsed() >= STAY);
+        // Who goes by the document before still needs what that one is about: rights, and the collectors behind.
+        if layer.gateway.as_ref().is_none_or(|document| self.world.verdicts.is_read(&document.hash, given_up)) {
+            self.sweep(&wanted).await?;
+        }
         hasten::pods(&self.world, layer).await;
         Ok(())
     }

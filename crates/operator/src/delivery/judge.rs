@@ -12,7 +12,11 @@ use super::{
     report::{Diagnosis, ExporterReport, PipelineReport, Report},
     sections::Documents,
 };
-use crate::{desk::Id, names, verdicts::Verdict};
+use crate::{
+    desk::Id,
+    names,
+    verdicts::{Read, Verdict},
+};
 
 #[cfg(test)]
 mod tests;
@@ -74,6 +78,12 @@ pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict>
         }
     }
     verdicts
+}
+
+/// The documents by which the collectors of a tier go.
+pub fn read(answers: &[Answer], tier: Tier) -> BTreeSet<Read> {
+    let hash = |report: &Report| report.revision.as_ref().map(|revision| revision.hash.clone());
+    answers.iter().filter(|answer| answer.tier == tier).map(|answer| answer.report.as_ref().and_then(hash)).collect()
 }
 
 /// The pipeline that a document calls so; none for what no resource stands for.

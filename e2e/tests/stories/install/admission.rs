@@ -48,10 +48,11 @@ fn all_that_is_wrong_is_said_at_once_and_what_is_unwise_is_a_warning() {
     let sink = Sink::start();
     let mut bad = pipeline("bad", sink.address());
     bad["spec"]["output"]["otlp"]["endpoint"]["value"] = "no address".into();
-    bad["spec"]["output"]["otlp"]["headers"] = json!([{"name": "not a name", "value": "1"}]);
+    bad["spec"]["output"]["otlp"]["headers"] =
+        json!([{"name": "x-one", "value": "1"}, {"name": "X-One", "value": "2"}]);
     bad["spec"]["filter"] = json!([{"matchType": "regexp", "services": ["("]}]);
     let said = kubectl.fails_with("apply -f -", &bad.to_string());
-    for path in ["spec.output.otlp.endpoint", "spec.output.otlp.headers[0]", "spec.filter[0].services[0]"] {
+    for path in ["spec.output.otlp.endpoint", "spec.output.otlp.headers[1].name", "spec.filter[0].services[0]"] {
         assert!(said.contains(path), "{path}\n{said}");
     }
 

@@ -25,7 +25,7 @@ fn until_in_force(operated: &Operated, word: &str) {
 }
 
 fn resource_version(operated: &Operated) -> String {
-    operated.kubectl.field("secret backend --namespace default", ".metadata.resourceVersion")
+    operated.kubectl.field("secret backend", ".metadata.resourceVersion")
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
     let (first, second) =
         (guarded::by_password(&sink, &["ada:one", "bob:two"]), guarded::by_password(&sink, &["bob:two"]));
     operated.apply(&guarded::password("ada", "one"));
-    operated.apply(&guarded::with_password("backend", first.grpc()));
+    operated.apply(&guarded::with_password(&operated, "backend", first.grpc()));
     operated.until_pods(2);
     let (pods, load) = (operated.pods(), Load::start("grpc", operated.otlp(), STEADY));
     sink.await_items(100);
@@ -43,7 +43,7 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
     operated.apply(&guarded::password("bob", "two"));
     until_in_force(&operated, &format!("-r{}", resource_version(&operated)));
     sink.await_items(sink.items() + 500);
-    operated.apply(&guarded::with_password("backend", second.grpc()));
+    operated.apply(&guarded::with_password(&operated, "backend", second.grpc()));
     until_in_force(&operated, &second.grpc().to_string());
     sink.await_items(sink.items() + 500);
 
@@ -61,7 +61,7 @@ fn a_renewed_certificate_costs_no_span_and_no_pod() {
     let (sink, authority) = (Sink::start(), Authority::new("ours"));
     let backend = guarded::by_certificate(&sink, &authority);
     operated.apply(&guarded::certificate(&authority, &authority.sign("first")));
-    operated.apply(&guarded::with_certificate("backend", backend.grpc()));
+    operated.apply(&guarded::with_certificate(&operated, "backend", backend.grpc()));
     operated.until_pods(2);
     let (pods, load) = (operated.pods(), Load::start("grpc", operated.otlp(), STEADY));
     sink.await_items(100);

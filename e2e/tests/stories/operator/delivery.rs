@@ -17,7 +17,7 @@ fn a_wrong_password_shows_within_15_seconds() {
     let sink = Sink::start();
     let backend = guarded::by_password(&sink, &["ada:lovelace"]);
     operated.apply(&guarded::password("ada", "planted-byron"));
-    operated.apply(&guarded::with_password("backend", backend.grpc()));
+    operated.apply(&guarded::with_password(&operated, "backend", backend.grpc()));
     operated.until_reason("tracepipeline/backend", "NoData");
     Load::run("grpc", operated.otlp(), SOME);
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use kubewake_e2e::{Authority, Collector, Config, Sink, certificate::Identity, grpc_to};
+use kubewake_e2e::{Authority, Collector, Config, Operated, Sink, certificate::Identity, grpc_to};
 
 const DOORS: &str =
     "{protocols: {grpc: {endpoint: \"127.0.0.1:0\", SETTINGS}, http: {endpoint: \"127.0.0.1:0\", SETTINGS}}}";
@@ -26,9 +26,8 @@ pub(super) fn by_certificate(sink: &Sink, authority: &Authority) -> Collector {
 }
 
 /// A TracePipeline that shows the password of the Secret `backend`, whoever that says it is.
-pub(super) fn with_password(name: &str, backend: SocketAddr) -> String {
-    let value =
-        |key: &str| format!("{{valueFrom: {{secretKeyRef: {{name: backend, namespace: default, key: {key}}}}}}}");
+pub(super) fn with_password(operated: &Operated, name: &str, backend: SocketAddr) -> String {
+    let value = |key: &str| value(operated, key);
     format!(
         "apiVersion: telemetry.kubewake.io/v1alpha1
 kind: TracePipeline
@@ -45,9 +44,8 @@ spec:
 }
 
 /// A TracePipeline that shows the certificate of the Secret `backend`.
-pub(super) fn with_certificate(name: &str, backend: SocketAddr) -> String {
-    let value =
-        |key: &str| format!("{{valueFrom: {{secretKeyRef: {{name: backend, namespace: default, key: {key}}}}}}}");
+pub(super) fn with_certificate(operated: &Operated, name: &str, backend: SocketAddr) -> String {
+    let value = |key: &str| value(operated, key);
     format!(
         "apiVersion: telemetry.kubewake.io/v1alpha1
 kind: TracePipeline
@@ -64,6 +62,12 @@ spec:
     )
 }
 
+/// A value that stands in the Secret `backend`.
+pub(super) fn value(operated: &Operated, key: &str) -> String {
+    let namespace = operated.kubectl.namespace();
+    format!("{{valueFrom: {{secretKeyRef: {{name: backend, namespace: {namespace}, key: {key}}}}}}}")
+}
+
 /// The Secret with who sends.
 pub(super) fn password(user: &str, password: &str) -> String {
     secret(&format!("{{user: {user}, password: {password}}}"))
@@ -76,5 +80,5 @@ pub(super) fn certificate(authority: &Authority, identity: &Identity) -> String 
 }
 
 fn secret(data: &str) -> String {
-    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: backend, namespace: default}}\nstringData: {data}\n")
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: backend}}\nstringData: {data}\n")
 }

@@ -12,11 +12,14 @@ fn a_pipeline_starts_when_its_secret_appears() {
     let Some(operated) = Operated::start() else { return };
     let sink = Sink::start();
     let backend = guarded::by_password(&sink, &["ada:lovelace"]);
-    operated.apply(&guarded::with_password("backend", backend.grpc()));
+    operated.apply(&guarded::with_password(&operated, "backend", backend.grpc()));
     let status = operated.until_state("tracepipeline/backend", "Invalid");
     let accepted = Operated::condition(&status, "Accepted");
     assert_eq!(accepted["reason"], "SecretMissing", "{status}");
-    assert!(accepted["message"].as_str().unwrap().contains("default/backend"), "{status}");
+    assert!(
+        accepted["message"].as_str().unwrap().contains(&format!("{}/backend", operated.kubectl.namespace())),
+        "{status}"
+    );
     assert_eq!(
         operated.kubectl.ok(&format!("get deployments,pods --namespace {NAMESPACE} -o name")),
         "",
@@ -27,7 +30,7 @@ fn a_pipeline_starts_when_its_secret_appears() {
     operated.until_state("tracepipeline/backend", "Ready");
     operated.until_delivered(&sink, &["--requests", "10"]);
 
-    operated.kubectl.ok("delete secret backend --namespace default");
+    operated.kubectl.ok("delete secret backend");
     let status = operated.until_state("tracepipeline/backend", "Degraded");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     let report = Load::run("grpc", operated.otlp(), &["--requests", "10"]);

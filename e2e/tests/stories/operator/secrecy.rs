@@ -32,11 +32,13 @@ fn a_planted_secret_is_found_nowhere() {
     operated.apply(&telemetry("{logLevel: debug}"));
     operated.apply(&guarded::password("ada", PLANTED));
     // A key that the pipeline does not name is nobody's business, and one that is no use is talked about.
-    operated.kubectl.ok(&format!("patch secret backend --namespace default -p {{\"stringData\":{{\"other\":\"{PLANTED}\",\"bad\":\"http://{PLANTED}:x\"}}}}"));
-    operated.apply(&guarded::with_password("backend", backend.grpc()));
-    let broken = guarded::with_password("broken", backend.grpc());
-    let from_secret = "{valueFrom: {secretKeyRef: {name: backend, namespace: default, key: bad}}}";
-    operated.apply(&broken.replace(&format!("{{value: \"http://{}\"}}", backend.grpc()), from_secret));
+    operated.kubectl.ok(&format!(
+        "patch secret backend -p {{\"stringData\":{{\"other\":\"{PLANTED}\",\"bad\":\"http://{PLANTED}:x\"}}}}"
+    ));
+    operated.apply(&guarded::with_password(&operated, "backend", backend.grpc()));
+    let broken = guarded::with_password(&operated, "broken", backend.grpc());
+    let from_secret = guarded::value(&operated, "bad");
+    operated.apply(&broken.replace(&format!("{{value: \"http://{}\"}}", backend.grpc()), &from_secret));
     operated.until_reason("tracepipeline/broken", "EndpointInvalid");
     operated.until_state("tracepipeline/backend", "Ready");
     Load::run("grpc", operated.otlp(), &["--requests", "10"]);

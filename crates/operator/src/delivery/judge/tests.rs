@@ -203,3 +203,15 @@ fn a_refusal_names_a_pipeline_by_its_components() {
     assert!(!is_about("exporter `otlp_grpc/traces-ab`: no", "traces/a"));
     assert!(!is_about("exporter otlp_grpc/traces-b-traces-a: no", "traces/a"));
 }
+
+#[test]
+fn it_is_known_who_goes_by_which_document() {
+    let answers = [
+        answer(Tier::Gateway, "a", json!({})),
+        answer(Tier::Gateway, "a", json!({})),
+        Answer { tier: Tier::Gateway, report: None },
+        answer(Tier::Sticky, "b", json!({})),
+    ];
+    assert_eq!(read(&answers, Tier::Gateway), BTreeSet::from([Some(fingerprint("a")), None]));
+    assert_eq!(read(&answers[..2], Tier::Sticky), BTreeSet::new());
+}
