@@ -4,21 +4,16 @@ use std::net::SocketAddr;
 
 use kubewake_e2e::{Load, Operated, Sink, eventually};
 
-/// A pipeline whose backend stands in a Secret of the story's namespace.
-fn pipeline(operated: &Operated) -> String {
-    let namespace = operated.kubectl.namespace();
-    format!(
-        "
+/// A pipeline whose backend stands in a Secret.
+const PIPELINE: &str = "
 apiVersion: telemetry.kubewake.io/v1alpha1
 kind: TracePipeline
-metadata: {{name: backend}}
+metadata: {name: backend}
 spec:
   output:
     otlp:
-      endpoint: {{valueFrom: {{secretKeyRef: {{name: backend, namespace: {namespace}, key: endpoint}}}}}}
-"
-    )
-}
+      endpoint: {valueFrom: {secretKeyRef: {name: backend, namespace: default, key: endpoint}}}
+";
 
 fn secret(backend: SocketAddr) -> String {
     format!(
@@ -35,13 +30,10 @@ stringData: {{endpoint: \"http://{backend}\"}}
 fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     let Some(operated) = Operated::start() else { return };
     let (first, second) = (Sink::start(), Sink::start());
-    operated.apply(&pipeline(&operated));
+    operated.apply(PIPELINE);
     let status = operated.until_state("tracepipeline/backend", "Invalid");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
-    assert!(
-        status.to_string().contains(&format!("{}/backend", operated.kubectl.namespace())),
-        "it says which: {status}"
-    );
+    assert!(status.to_string().contains("default/backend"), "it says which: {status}");
 
     operated.apply(&secret(first.address()));
     operated.until_state("tracepipeline/backend", "Ready");
@@ -53,7 +45,7 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     eventually("the first backend gets something", || first.items() > 0);
     operated.apply(&secret(second.address()));
     eventually("the second backend gets something", || second.items() > 0);
-    operated.kubectl.ok("delete secret backend");
+    operated.kubectl.ok("delete secret backend --namespace default");
     let status = operated.until_state("tracepipeline/backend", "Degraded");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     let before = second.items();
