@@ -42,9 +42,10 @@ impl Error {
         &self.source
     }
 
-    /// Whether somebody else wrote the object since it was read.
-    pub fn is_conflict(&self) -> bool {
-        matches!(&*self.source, kube::Error::Api(status) if status.code == 409)
+    /// Whether it may well work in a moment: somebody else wrote the object since it was read, or a binding came before the API server's
+    /// authoriser had seen its role.
+    pub fn is_passing(&self) -> bool {
+        matches!(&*self.source, kube::Error::Api(status) if status.code == 409 || status.code == 404)
     }
 }
 

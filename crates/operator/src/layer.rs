@@ -39,8 +39,10 @@ use check::Rendered;
 
 /// Longer than a kubelet takes to bring a new document to its pods: a value that an old one names is not removed before.
 pub const STAY: Duration = Duration::from_secs(180);
-/// How often a run begins anew because somebody else wrote a document.
+/// How often a run begins anew because of something that passes, such as somebody else who wrote a document.
 const ATTEMPTS: usize = 3;
+/// How long that may take to pass.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What did not work.
 #[derive(Debug, thiserror::Error)]
@@ -122,13 +124,13 @@ impl Runs {
             self.world.metrics.layer_run();
             outcome = Outcome::default();
             let Err(error) = self.run(&mut outcome, last).await else { return outcome };
-            let is_conflict = matches!(&error, Error::Apply(error) if error.is_conflict());
-            tracing::warn!(error = &error as &dyn std::error::Error, "the collector layer is not as it should be yet");
             outcome.failure = Some(words(&error));
-            if !is_conflict {
+            if !matches!(&error, Error::Apply(error) if error.is_passing()) {
                 break;
             }
+            tokio::time::sleep(PAUSE).await;
         }
+        tracing::warn!(error = outcome.failure, "the collector layer is not as it should be yet");
         self.world.metrics.layer_failed();
         outcome
     }

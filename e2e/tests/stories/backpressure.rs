@@ -70,14 +70,15 @@ fn what_was_acknowledged_arrives_once_the_backend_is_back() {
 
 #[test]
 fn memory_stays_within_the_budget_whatever_is_sent() {
-    /// Beyond the budget: the program itself, and what connections read ahead.
-    const ROOM_MIB: u64 = 64;
+    /// Beyond the budget and the program itself, of which a build for tests is large: what connections read ahead.
+    const ROOM_MIB: u64 = 32;
     let sink = Sink::hanging();
     let config = Config::to("otlp", grpc_to(sink.address()).with("sending_queue: {queue_size: 1000000}"))
         .processor("memory_limiter", "{check_interval: 1s, limit_mib: 16, spike_limit_mib: 0}")
         .processor("batch", "{timeout: 100ms}")
         .pipeline("traces", "memory_limiter, batch", "otlp");
     let collector = Collector::with(config).start();
+    let most = collector.peak_mib() + 16 + ROOM_MIB;
     // Several times what fits, in requests of half a MiB, from many connections at once.
     let run = |protocol, door, more: &[&str]| {
         let args = ["--spans", "1000", "--connections", "16", "--in-flight", "4"];
@@ -90,8 +91,8 @@ fn memory_stays_within_the_budget_whatever_is_sent() {
     ];
     assert!(reports.iter().all(|report| report.items("failed") == 0), "{reports:?}");
     assert!(reports[0].items("acknowledged") > 0 && reports[0].items("refused") > 0, "{reports:?}");
-    assert!(collector.peak_mib() <= 16 + ROOM_MIB, "{} MiB", collector.peak_mib());
+    assert!(collector.peak_mib() <= most, "{} MiB", collector.peak_mib());
     sink.recover();
     reports.iter().for_each(|report| sink.await_all(&report.acknowledged));
-    assert!(collector.peak_mib() <= 16 + ROOM_MIB, "{} MiB", collector.peak_mib());
+    assert!(collector.peak_mib() <= most, "{} MiB", collector.peak_mib());
 }
