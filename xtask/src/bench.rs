@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator; our own operator.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
@@ -16,6 +16,7 @@ mod idle;
 mod isolation;
 mod load;
 mod machine;
+mod operator;
 mod overload;
 mod process;
 mod reload;
@@ -90,6 +91,8 @@ pub(crate) enum Scenario {
     Cluster,
     /// A traced reconcile that records nothing
     Trail,
+    /// The operator with two hundred pipelines: a resync, and memory
+    Operator,
 }
 
 /// How long and how hard.
@@ -171,6 +174,7 @@ impl Scenario {
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),
             Scenario::Trail => trail::run(plan),
+            Scenario::Operator => operator::run(plan),
         }
     }
 }

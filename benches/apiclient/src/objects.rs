@@ -13,9 +13,13 @@ use crate::connect::{Target, request};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// Creates what a file says, as JSON.
+/// Creates what a file says, which is JSON, or YAML by its name.
 pub(crate) async fn post(target: &Target, path: &str, file: &str) -> anyhow::Result<Value> {
-    send(target, Method::POST, path, std::fs::read(file)?.into()).await?;
+    let body = Bytes::from(std::fs::read(file)?);
+    match file.ends_with(".yaml") {
+        true => send_as(target, Method::POST, path, ("application/yaml", body)).await?,
+        false => send(target, Method::POST, path, body).await?,
+    };
     Ok(json!({ "created": path }))
 }
 
@@ -55,8 +59,12 @@ pub(crate) async fn deploy(target: &Target, file: &str, patience: Duration) -> a
 }
 
 async fn send(target: &Target, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
+    send_as(target, method, path, ("application/json", body)).await
+}
+
+async fn send_as(target: &Target, method: Method, path: &str, (media, body): (&str, Bytes)) -> anyhow::Result<Bytes> {
     let mut connection = target.connect().await?;
-    let request = request(path).method(method).header(http::header::CONTENT_TYPE, "application/json");
+    let request = request(path).method(method).header(http::header::CONTENT_TYPE, media);
     let answer = connection.send_request(request.body(Full::new(body))?).await?;
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();

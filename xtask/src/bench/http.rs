@@ -1,4 +1,4 @@
-//! As much HTTP as the sink's pages need.
+//! As much HTTP as the pages of the sink and of the operator need.
 
 use std::{
     io::{Read, Write},
@@ -11,15 +11,20 @@ use serde_json::Value;
 
 /// Gets a JSON document.
 pub(crate) fn get(address: &str, path: &str) -> anyhow::Result<Value> {
+    serde_json::from_str(&text(address, path)?).with_context(|| format!("GET {path} gave no JSON"))
+}
+
+/// Gets a text.
+pub(crate) fn text(address: &str, path: &str) -> anyhow::Result<String> {
     call(address, "GET", path, &[])
 }
 
 /// Posts bytes and gets a JSON document.
 pub(crate) fn post(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
-    call(address, "POST", path, body)
+    serde_json::from_str(&call(address, "POST", path, body)?).with_context(|| format!("POST {path} gave no JSON"))
 }
 
-fn call(address: &str, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
+fn call(address: &str, method: &str, path: &str, body: &[u8]) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let head = format!(
@@ -33,5 +38,5 @@ fn call(address: &str, method: &str, path: &str, body: &[u8]) -> anyhow::Result<
     let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no body")?;
     let status = head.lines().next().unwrap_or_default();
     ensure!(status.contains(" 200 "), "{method} {path} was answered with {status}: {body}");
-    serde_json::from_str(body).with_context(|| format!("{method} {path} gave no JSON"))
+    Ok(body.to_owned())
 }
