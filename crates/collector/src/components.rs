@@ -139,8 +139,8 @@ pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
 }
 
 /// What turns requests into others by these settings, if that is what the processor does.
-fn mapper(settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn Mapper>> {
-    let _ = stats;
+fn mapper(id: &ComponentId, settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn Mapper>> {
+    let _ = (id, stats);
     match settings {
         #[cfg(feature = "processor-filter")]
         model::Processor::Filter(settings) => {
@@ -161,7 +161,7 @@ fn mapper(settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn
         #[cfg(feature = "processor-probabilistic-sampler")]
         model::Processor::ProbabilisticSampler(settings) => {
             use crate::processor::probabilistic_sampler::ProbabilisticSampler;
-            Some(Box::new(ProbabilisticSampler::new(settings, &stats.sampled)))
+            Some(Box::new(ProbabilisticSampler::new(id, settings, &stats.sampled)))
         }
         _ => None,
     }
@@ -191,7 +191,7 @@ impl Step {
         registry: &Registry,
     ) -> Result<Self, BuildError> {
         let stats = registry.processor(id, signal);
-        if let Some(mapper) = mapper(settings, &stats) {
+        if let Some(mapper) = mapper(id, settings, &stats) {
             return Ok(Self::Map(Mapping::new(signal, mapper, stats)));
         }
         match settings {
@@ -203,7 +203,7 @@ impl Step {
             model::Processor::TailSampling(settings) => {
                 let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
                 let settings = model::TailSampling::clone(settings);
-                Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(settings, stats, sampling)))
+                Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(id, settings, stats, sampling)))
             }
             #[cfg(feature = "processor-k8sattributes")]
             model::Processor::KubernetesAttributes(settings) => {
@@ -216,11 +216,11 @@ impl Step {
     }
 
     /// Puts new settings in force.
-    pub fn reconfigure(&self, settings: &model::Processor) {
+    pub fn reconfigure(&self, id: &ComponentId, settings: &model::Processor) {
         // An id keeps its type, so that a step never meets the settings of another one.
         match self {
             Self::Map(mapping) => {
-                mapper(settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
+                mapper(id, settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
             }
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => {

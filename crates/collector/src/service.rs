@@ -11,7 +11,10 @@ use std::{
     collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -100,8 +103,10 @@ pub struct Service {
     watcher: AsyncMutex<Watcher>,
     /// The files that the document in force refers to.
     watched: Mutex<BTreeSet<PathBuf>>,
-    /// What it and they held when it was loaded.
-    in_force: Mutex<Prints>,
+    /// What the document and its files held when they were last loaded or refused.
+    tried: Mutex<Prints>,
+    /// The last attempt was refused for something that may pass.
+    may_pass: AtomicBool,
 }
 
 impl Service {
@@ -122,7 +127,8 @@ impl Service {
             logs: watch::Sender::default(),
             watcher: AsyncMutex::new(watcher),
             watched: Mutex::default(),
-            in_force: Mutex::default(),
+            tried: Mutex::default(),
+            may_pass: AtomicBool::new(false),
         });
         let warnings = loaded.warnings.clone();
         let mut console = service.console.lock().await;
@@ -166,18 +172,19 @@ impl Service {
             Ok(text) => self.load(console, text).await,
             Err(error) => Err(error.clone()),
         };
-        match &result {
-            Ok(()) => self.remember(held),
-            Err(error) => self.record_refusal(error, text.as_deref().unwrap_or_default()),
+        if let Err(error) = &result {
+            self.record_refusal(error, text.as_deref().unwrap_or_default());
         }
+        self.may_pass.store(matches!(result, Err(LoadError::Apply(_))), Ordering::Relaxed);
+        self.remember(held);
         result
     }
 
-    /// Loads the document again because something changed, unless somebody who asked for it has had the change already.
+    /// Loads the document again because something changed, unless somebody who asked for it has had the change, or its
+    /// refusal, already.
     async fn take_up_change(&self) -> Result<(), LoadError> {
         let mut console = self.console.lock().await;
-        let refused = self.telemetry.running().refused.is_some();
-        if !refused && self.contents() == *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) {
+        if self.contents() == *self.tried.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(());
         }
         tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
@@ -191,7 +198,7 @@ impl Service {
         prints(&files)
     }
 
-    /// Notes what was held before it was loaded. Files that were not known by then have just been read.
+    /// Notes what was held before it was tried. Files that were not known by then have just been read.
     fn remember(&self, held: Prints) {
         let mut now = self.contents();
         for (file, print) in &mut now {
@@ -199,7 +206,7 @@ impl Service {
                 *print = *before;
             }
         }
-        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     async fn load(&self, console: &mut Console, text: &str) -> Result<(), LoadError> {
@@ -212,20 +219,18 @@ impl Service {
     /// may pass, such as a busy port. It never ends.
     pub async fn watch(&self) {
         let mut watcher = self.watcher.lock().await;
-        let mut again = false;
         loop {
             let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let changed = watcher.changed(&self.path, files);
-            let patience = if again { TRY_AGAIN } else { Duration::MAX };
-            let result = match tokio::time::timeout(patience, changed).await {
+            let patience = if self.may_pass.load(Ordering::Relaxed) { TRY_AGAIN } else { Duration::MAX };
+            // Its error is logged and shown where one looks.
+            let _ = match tokio::time::timeout(patience, changed).await {
                 Ok(()) => self.take_up_change().await,
                 Err(_) => {
                     tracing::info!("the configuration that was refused is tried again");
                     self.reload().await
                 }
             };
-            // Its error is logged and shown where one looks.
-            again = matches!(result, Err(LoadError::Apply(_)));
         }
     }
 

@@ -104,6 +104,21 @@ fn what_a_balancer_cannot_mean() {
             "no host",
         ),
         (&with("{static: {hostnames: ['a:x']}}"), "", &["traces"], &at("::resolver::static::hostnames::0"), "port"),
+        (
+            &with("{static: {hostnames: [a, 'b b']}}"),
+            "",
+            &["traces"],
+            &at("::resolver::static::hostnames::1"),
+            "is no host name",
+        ),
+        (
+            &with("{static: {hostnames: ['a/b:1']}}"),
+            "",
+            &["traces"],
+            &at("::resolver::static::hostnames::0"),
+            "is no host name",
+        ),
+        (&with("{static: {hostnames: ['[::x]:1']}}"), "", &["traces"], &at("::resolver::static::hostnames::0"), "IPv6"),
         (&with("{dns: {port: '1'}}"), "", &["traces"], &at("::resolver::dns::hostname"), "needs a `hostname`"),
         (&with("{dns: {hostname: a, port: 'x'}}"), "", &["traces"], &at("::resolver::dns::port"), "no port"),
         (&with("{k8s: {service: a.b.c}}"), "", &["traces"], &at("::resolver::k8s::service"), "names no Service"),
@@ -149,6 +164,13 @@ fn what_cannot_be_asked_of_a_cluster() {
     refused(&[
         ("", "auth_type: magic", traces, &at("::auth_type"), "unknown `auth_type`"),
         ("", "extract: {metadata: [k8s.pod.nam]}", traces, &at("::extract::metadata::0"), "k8s.pod.name"),
+        (
+            "",
+            "extract: {metadata: [k8s.pod.name, k8s.nonsense]}",
+            traces,
+            &at("::extract::metadata::1"),
+            "unknown `metadata` \"k8s.nonsense\"",
+        ),
         ("", "extract: {labels: [{key: a, key_regex: b}]}", traces, &at("::extract::labels::0"), "cannot both"),
         ("", "extract: {labels: [{tag_name: a}]}", traces, &at("::extract::labels::0::key"), "must say which"),
         (

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 10)]
     attributes: usize,
     /// The share of items that are errors, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = crate::sink::mode::share)]
     error_share: f64,
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
@@ -221,7 +221,7 @@ impl Args {
             items: self.spans,
             traces: self.traces.min(self.spans),
             attributes: self.attributes,
-            error_share: self.error_share.clamp(0.0, 1.0),
+            error_share: self.error_share,
         };
         let interval = self.rate.map(|rate| Duration::from_secs_f64(self.spans as f64 / rate));
         Run {
@@ -256,5 +256,27 @@ impl Args {
             }));
         }
         clients
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_number_from_0_to_1() {
+        let parse = |share: &str| {
+            let words = ["load", "--target", "http://127.0.0.1:4317", "--error-share", share];
+            let found = Args::augment_args(Command::new("load")).try_get_matches_from(words)?;
+            Args::from_arg_matches(&found).map(|args| args.error_share)
+        };
+        assert_eq!(parse("0.25").unwrap(), 0.25);
+        assert_eq!(parse("1").unwrap(), 1.0);
+        for wrong in ["2", "nan", "inf", "x"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("2").unwrap_err().to_string().contains("a number from 0 to 1 is needed"));
     }
 }

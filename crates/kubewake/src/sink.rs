@@ -7,7 +7,7 @@ mod control;
 mod count;
 mod decompress;
 mod items;
-mod mode;
+pub(crate) mod mode;
 mod receive;
 pub(crate) mod reply;
 mod seen;

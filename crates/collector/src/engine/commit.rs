@@ -139,7 +139,7 @@ impl Change<'_> {
             match existing {
                 Some(existing) => {
                     if existing.settings != *settings {
-                        existing.step.reconfigure(settings);
+                        existing.step.reconfigure(id, settings);
                     }
                     out.push(RunningStep { settings: settings.clone(), ..existing });
                 }

@@ -21,7 +21,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-use kubewake_config::model::ProbabilisticSampler as Settings;
+use kubewake_config::{ComponentId, model::ProbabilisticSampler as Settings};
 use kubewake_otlp::{Signal, select};
 
 use self::{
@@ -43,12 +43,12 @@ pub struct ProbabilisticSampler {
 
 impl ProbabilisticSampler {
     /// A sampler by these settings.
-    pub fn new(settings: &Settings, stats: &SamplerStats) -> Self {
+    pub fn new(id: &ComponentId, settings: &Settings, stats: &SamplerStats) -> Self {
         Self {
             sampler: Sampler::new(settings),
             keys: LogKeys::new(settings),
             counts: Counts::new(stats, settings.from_attribute.as_deref()),
-            warnings: Warnings::default(),
+            warnings: Warnings::of(id),
         }
     }
 }

@@ -48,7 +48,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::FutureExt;
-use kubewake_config::model::TailSampling as Settings;
+use kubewake_config::{ComponentId, model::TailSampling as Settings};
 use tokio::time::Instant;
 
 use self::{
@@ -71,6 +71,7 @@ const TRACES_PER_SHARD: usize = 1024;
 
 /// The processor, in one pipeline.
 pub struct TailSampler {
+    id: ComponentId,
     rules: ArcSwap<Rules>,
     hash: IdHash,
     lanes: Vec<Lane>,
@@ -100,12 +101,18 @@ struct Request {
 
 impl TailSampler {
     /// A sampler that leads nowhere yet.
-    pub fn new(settings: Settings, stats: Arc<ProcessorStats>, sampling: Arc<TailStats>) -> Arc<Self> {
+    pub fn new(
+        id: &ComponentId,
+        settings: Settings,
+        stats: Arc<ProcessorStats>,
+        sampling: Arc<TailStats>,
+    ) -> Arc<Self> {
         let shards = number_of_shards(&settings);
         let rules = Rules::new(settings, shards, &sampling, None);
         let hash = IdHash::new();
         let lane = |_| Lane { shard: Shard::new(hash, &rules, shards, &sampling), outbox: Arc::default() };
         Arc::new(Self {
+            id: id.clone(),
             lanes: (0..shards).map(lane).collect(),
             rules: ArcSwap::from_pointee(rules),
             hash,
@@ -190,7 +197,7 @@ impl TailSampler {
     /// Looks after a shard until it holds nothing. A panic there would be a mistake of ours, and costs what was being written, not the shard.
     async fn look_after(self: Arc<Self>, at: usize) {
         while AssertUnwindSafe(self.clone().attend(at)).catch_unwind().await.is_err() {
-            tracing::error!(shard = at, "a decision broke; the shard goes on");
+            tracing::error!(processor = %self.id, shard = at, "a decision broke; the shard goes on");
         }
     }
 
@@ -253,9 +260,10 @@ impl TailSampler {
         if overloaded {
             self.sampling.overloads.fetch_add(1, Ordering::Relaxed);
             let percentage = self.rules.load().settings.overload_percentage;
-            tracing::warn!(percentage, "memory runs short: new traces do not wait, a share of them is kept at random");
+            tracing::warn!(processor = %self.id, percentage,
+                "memory runs short: new traces do not wait, a share of them is kept at random");
         } else {
-            tracing::info!("there is memory again: new traces wait for their decision");
+            tracing::info!(processor = %self.id, "there is memory again: new traces wait for their decision");
         }
     }
 }

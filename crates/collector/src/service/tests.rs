@@ -127,6 +127,8 @@ async fn a_change_that_was_loaded_on_request_is_not_loaded_again() {
     assert_eq!(revisions(&service), (4, 0));
     fs::write(&path, document(", no_such_field: 1")).unwrap();
     service.reload().await.unwrap_err();
+    service.take_up_change().await.unwrap();
+    assert_eq!(revisions(&service), (4, 1), "and is not refused again");
     fs::write(&path, document(", max_request_body_size: 20")).unwrap();
     service.take_up_change().await.unwrap();
     assert!(service.telemetry().running().refused.is_none(), "a refusal is not in force any more");

@@ -60,9 +60,10 @@ impl<'a> Cursor<'a> {
         if self.path.is_empty() { field } else { format!("{}::{field}", self.path) }
     }
 
-    /// The field's own name.
+    /// The field's own name; for an item of a list, that of the list.
     pub(crate) fn name(&self) -> &str {
-        self.path.rsplit("::").next().unwrap_or_default()
+        let is_index = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+        self.path.rsplit("::").find(|part| !is_index(part)).unwrap_or_default()
     }
 
     /// Whether this is a URL with a user and password in it.

@@ -67,7 +67,7 @@ fn some_unless_zero(milliseconds: u64) -> Option<Duration> {
 }
 
 /// A number from 0 to 1.
-pub(super) fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share: f64 = parse(text)?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("a number from 0 to 1 is needed".to_owned()) }
 }

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use kubewake_config::ComponentId;
 use kubewake_otlp::Signal;
 
 use super::decide::{Trouble, Verdict};
@@ -66,15 +67,23 @@ impl Tally {
 }
 
 /// Troubles that were told already: each is told once, as a sender that makes it makes it again and again.
-#[derive(Default)]
-pub(super) struct Warnings([AtomicBool; Trouble::ALL.len()]);
+pub(super) struct Warnings {
+    processor: ComponentId,
+    told: [AtomicBool; Trouble::ALL.len()],
+}
 
 impl Warnings {
+    /// Those of a processor, of which none was told yet.
+    pub(super) fn of(processor: &ComponentId) -> Self {
+        Self { processor: processor.clone(), told: Default::default() }
+    }
+
     pub(super) fn tell(&self, tally: &Tally, signal: Signal, fail_closed: bool) {
-        for ((trouble, seen), told) in Trouble::ALL.iter().zip(tally.troubles).zip(&self.0) {
+        for ((trouble, seen), told) in Trouble::ALL.iter().zip(tally.troubles).zip(&self.told) {
             if seen && !told.swap(true, Ordering::Relaxed) {
                 let done = if fail_closed { "dropped" } else { "kept" };
-                tracing::warn!(%signal, reason = trouble.words(), done, "cannot sample some items by probability");
+                tracing::warn!(processor = %self.processor, %signal, reason = trouble.words(), done,
+                    "cannot sample some items by probability");
             }
         }
     }

@@ -8,6 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::core::{Charge, Origin};
 
+fn id() -> ComponentId {
+    ComponentId::new("probabilistic_sampler")
+}
+
 fn settings(mode: SamplerMode, percentage: f32) -> Settings {
     // All digits, as the cases of the specification have them.
     Settings { mode, percentage, precision: 14, fail_closed: false, ..Settings::default() }
@@ -32,7 +36,7 @@ fn span(trace_id: &str, state: &str) -> String {
 }
 
 fn sample(settings: &Settings, signal: Signal, part: &Part) -> Mapped {
-    let map = |part: &Part| ProbabilisticSampler::new(settings, &SamplerStats::default()).map(signal, part);
+    let map = |part: &Part| ProbabilisticSampler::new(&id(), settings, &SamplerStats::default()).map(signal, part);
     let (mapped, unknown) = (map(part), map(&Part { traits: Traits::default(), ..part.clone() }));
     assert_eq!((&mapped.bytes, mapped.items), (&unknown.bytes, unknown.items), "what is known only saves time");
     assert_eq!(kubewake_otlp::scan(signal, &mapped.bytes).unwrap().items, mapped.items);
@@ -291,7 +295,7 @@ fn a_log_record_can_ask_for_a_percentage() {
 fn decisions_are_counted_by_what_made_them() {
     let stats = SamplerStats::default();
     let by = Settings { from_attribute: Some("id".into()), ..settings(SamplerMode::HashSeed, 100.0) };
-    let sampler = ProbabilisticSampler::new(&by, &stats);
+    let sampler = ProbabilisticSampler::new(&id(), &by, &stats);
     sampler.map(Signal::Traces, &spans(&[span(HALF, ""), span(RARE, ""), span("", "")].join(",")));
     sampler.map(Signal::Logs, &logs(r#"{"attributes": [{"key": "id", "value": {"intValue": 1}}]}"#));
     let counts = |policy: &str| (stats.of(policy).kept(), stats.of(policy).dropped());

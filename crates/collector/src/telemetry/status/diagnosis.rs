@@ -28,7 +28,8 @@ pub enum Diagnosis {
     BufferFilling,
     /// Nothing fails, and what is held has waited long; or the destination says that it cannot follow.
     BackendSlow,
-    /// Data was lost within the interval, and attempts do not fail at the moment.
+    /// Data was lost within the interval, and attempts do not fail at the moment, or only because the destination cannot
+    /// follow.
     DataDropped,
     /// A destination cannot be reached, does not answer in time, or is not there for now.
     BackendUnreachable,

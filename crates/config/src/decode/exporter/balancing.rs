@@ -141,16 +141,31 @@ fn peer(at: &Cursor<'_>, report: &Report) -> Option<String> {
         Some(_) if bracketed && text.ends_with(']') => format!("{text}:{DEFAULT_PORT}"),
         Some(_) => text,
     };
-    let checked = match address.split_once(':') {
-        Some(("", _)) => Err("no host".to_owned()),
-        _ => grpc::port(&address).map_err(|what| what.describe(at, &address)),
-    };
-    match checked {
+    let checked = grpc::port(&address).map_err(|what| what.describe(at, &address));
+    match checked.and_then(|()| host(at, &address)) {
         Ok(()) => Some(address),
         Err(what) => {
             report.error(at, format!("a peer cannot be read: {what}"), Some("write it as host:port".into()));
             None
         }
+    }
+}
+
+/// Whether an address with a port has a host that can be looked up or is an address itself.
+fn host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let number = inner.split_once('%').map_or(inner, |(number, _zone)| number);
+        let is_address = number.parse::<std::net::Ipv6Addr>().is_ok();
+        return is_address.then_some(()).ok_or_else(|| format!("{} is no IPv6 address", at.quote(inner)));
+    }
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let is_name = name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(known));
+    match is_name {
+        true => Ok(()),
+        false if host.is_empty() => Err("no host".to_owned()),
+        false => Err(format!("{} is no host name", at.quote(host))),
     }
 }
 

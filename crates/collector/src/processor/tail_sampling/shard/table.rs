@@ -223,7 +223,12 @@ impl Trace {
             if self.tail.segment != store.open_number() {
                 store.hold(store.open_number());
             }
+            let is_first = self.tail == Place::NONE;
             self.tail = store.span(self.tail, headers.scope.1, request.span_of(record));
+            if is_first {
+                // Only now: another segment may have been begun for this request since the trace was admitted.
+                self.since = self.tail.segment;
+            }
             self.spans = self.spans.saturating_add(1);
             self.bytes += request.size_of(record);
             self.randomness = record.seen.randomness.or(self.randomness);

@@ -29,6 +29,24 @@ async fn a_trace_too_many_makes_the_oldest_a_decision_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_held_when_all_was_dropped() {
+    let setup = Setup::new(
+        "num_traces: 1000\ndecision_wait: 2s\npolicies: [{name: e, type: status_code, status_code: {status_codes: [ERROR]}}]",
+    );
+    let budget = Budget::new(64 << 20, 0);
+    let setup = setup.charged_to(budget.join());
+    // Segments end between requests, and the one before is freed before the next is.
+    for request in 0..12 {
+        setup.send((1..=10).map(|trace| large(request * 10 + trace, 10_000)).collect()).await;
+        setup.pass(300).await;
+    }
+    assert!(setup.stats.waiting_bytes.load(Ordering::Relaxed) > 0);
+    setup.pass(3000).await;
+    assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), 0);
+    assert_eq!((budget.used(), setup.kept().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn senders_wait_for_a_place_where_that_is_wanted() {
     let setup = Setup::new(&format!("num_traces: 2\ndecision_wait: 5s\nblock_on_overflow: true\n{ALL}"));
     setup.send(vec![span(1)]).await;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewake_config::{FixedSources, load, model::Processor as Settings};
+use kubewake_config::{ComponentId, FixedSources, load, model::Processor as Settings};
 use kubewake_otlp::Signal;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -183,7 +183,7 @@ impl Setup {
 
     pub(super) fn with(settings: kubewake_config::model::TailSampling) -> Self {
         let stats = Arc::<TailStats>::default();
-        let sampler = TailSampler::new(settings, Arc::default(), stats.clone());
+        let sampler = TailSampler::new(&ComponentId::new("tail_sampling"), settings, Arc::default(), stats.clone());
         let backend = Arc::new(Backend::default());
         sampler.next().point_at(vec![backend.clone()]);
         Self { sampler, backend, stats, member: None }
