@@ -41,10 +41,10 @@ use crate::{
     views::Views,
 };
 
-/// Processes get so long to end when the cluster does.
-const GRACE: Duration = Duration::from_secs(10);
-/// Whatever keeps a node from ending, the cluster ends after this.
-const STOP: Duration = Duration::from_secs(15);
+/// When the cluster ends, pods get the time that they ask for, and no more than this.
+const GRACE: Duration = Duration::from_secs(15);
+/// Whatever keeps a node from ending, the cluster ends after this: there is time to kill what did not end, and to say so.
+const STOP: Duration = Duration::from_secs(20);
 /// A pod that lost its node is kept for so long: the node may come back.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
@@ -170,7 +170,7 @@ impl EmbeddedCluster {
     /// # Errors
     /// If nobody knows what became of whoever cleans up.
     pub async fn stop(mut self) -> io::Result<()> {
-        tracing::info!(limit = ?STOP, "stopping: pods are asked to end");
+        tracing::info!(limit = ?GRACE, "stopping: pods are asked to end");
         let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(GRACE)));
         if tokio::time::timeout(STOP, stops).await.is_err() {
             tracing::warn!("some pods did not end in time; what is left of them is killed");

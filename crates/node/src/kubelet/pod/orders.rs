@@ -84,8 +84,8 @@ impl Worker {
                 (told.gone || told.pod.metadata.deletion_timestamp.is_some(), deadline(&told.pod))
             };
             let judged = self.board.read(|facts| facts.verdict.as_ref().map(|verdict| verdict.grace));
-            if let Some(by) = *stopping.borrow_and_update() {
-                stop(order, by);
+            if let Some(limit) = *stopping.borrow_and_update() {
+                stop(order, limit.min(Instant::now() + self.grace()));
             } else if going {
                 stop(order, Instant::now() + self.grace());
             } else if let Some(grace) = judged {
