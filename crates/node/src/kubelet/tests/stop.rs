@@ -206,7 +206,7 @@ async fn a_node_that_stops_gives_a_pod_no_more_than_its_own_grace_period() {
 async fn a_node_that_stops_gives_a_pod_no_more_than_its_limit() {
     let fixture = Fixture::start().await;
     let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
-    stubborn["spec"]["terminationGracePeriodSeconds"] = 3600.into();
+    stubborn["spec"]["terminationGracePeriodSeconds"] = i64::MAX.into();
     fixture.create(stubborn).await;
     fixture.until_said("stubborn", "up").await;
     tokio::time::timeout(PATIENCE, fixture.kubelet.stop(Duration::from_secs(1))).await.unwrap();
