@@ -94,8 +94,12 @@ pub enum StartError {
          stop that one first"
     )]
     Taken { directory: PathBuf, block: u8 },
+    #[error("the data directory {0:?} is in use by another cluster: stop that one first, or name another directory")]
+    InUse(PathBuf),
     #[error("the directory {path:?} cannot be used")]
     Directory { path: PathBuf, source: io::Error },
+    #[error("the file {path:?} cannot be used")]
+    File { path: PathBuf, source: io::Error },
     #[error("nobody would clean up after the cluster")]
     Guard(#[source] io::Error),
     #[error("the API server does not start")]
