@@ -4,16 +4,20 @@ use std::net::SocketAddr;
 
 use kubewake_e2e::{Load, Operated, Sink, eventually};
 
-/// A pipeline whose backend stands in a Secret.
-const PIPELINE: &str = "
+/// A pipeline whose backend stands in a Secret of a namespace.
+fn pipeline(namespace: &str) -> String {
+    format!(
+        "
 apiVersion: telemetry.kubewake.io/v1alpha1
 kind: TracePipeline
-metadata: {name: backend}
+metadata: {{name: backend}}
 spec:
   output:
     otlp:
-      endpoint: {valueFrom: {secretKeyRef: {name: backend, namespace: default, key: endpoint}}}
-";
+      endpoint: {{valueFrom: {{secretKeyRef: {{name: backend, namespace: {namespace}, key: endpoint}}}}}}
+"
+    )
+}
 
 fn secret(backend: SocketAddr) -> String {
     format!(
@@ -30,10 +34,11 @@ stringData: {{endpoint: \"http://{backend}\"}}
 fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     let Some(operated) = Operated::start() else { return };
     let (first, second) = (Sink::start(), Sink::start());
-    operated.apply(PIPELINE);
+    let namespace = operated.kubectl.namespace();
+    operated.apply(&pipeline(namespace));
     let status = operated.until_state("tracepipeline/backend", "Invalid");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
-    assert!(status.to_string().contains("default/backend"), "it says which: {status}");
+    assert!(status.to_string().contains(&format!("{namespace}/backend")), "it says which: {status}");
 
     operated.apply(&secret(first.address()));
     operated.until_state("tracepipeline/backend", "Ready");
@@ -45,7 +50,7 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     eventually("the first backend gets something", || first.items() > 0);
     operated.apply(&secret(second.address()));
     eventually("the second backend gets something", || second.items() > 0);
-    operated.kubectl.ok("delete secret backend --namespace default");
+    operated.kubectl.ok("delete secret backend");
     let status = operated.until_state("tracepipeline/backend", "Degraded");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     let before = second.items();
