@@ -120,6 +120,8 @@ impl Default for Options {
 pub enum StartError {
     #[error("the data directory {0:?} is not a directory: name another, or one that is not there yet")]
     DataDir(PathBuf),
+    #[error("the data directory {path:?} cannot be made: {file:?} is not a directory")]
+    UnderFile { path: PathBuf, file: PathBuf },
     #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("the store cannot be opened")]
@@ -137,12 +139,24 @@ pub enum StartError {
 /// Whether this can be a data directory: one that is not there yet is made.
 ///
 /// # Errors
-/// If something else is there.
+/// If something else is there, or where a directory above it would be.
 pub fn check_data_dir(data_dir: Option<&Path>) -> Result<(), StartError> {
-    match data_dir.filter(|path| path.exists() && !path.is_dir()) {
-        Some(path) => Err(StartError::DataDir(path.to_owned())),
+    let Some(path) = data_dir else { return Ok(()) };
+    match path.ancestors().find(|above| above.exists()).filter(|above| !above.is_dir()) {
+        Some(file) if file == path => Err(StartError::DataDir(file.to_owned())),
+        Some(file) => Err(StartError::UnderFile { path: path.to_owned(), file: file.to_owned() }),
         None => Ok(()),
     }
+}
+
+/// Whether a server runs with this data directory.
+pub fn is_data_dir_in_use(data_dir: &Path) -> bool {
+    store::is_in_use(&objects(data_dir))
+}
+
+/// Where a data directory has the store.
+fn objects(data_dir: &Path) -> PathBuf {
+    data_dir.join("objects")
 }
 
 /// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
@@ -165,7 +179,7 @@ impl ApiServer {
         let certs = certificates(&options)?;
         let tls = server_config(Serving::new(&certs.server)?, [certs.authority.certificate()])?;
         let store = Store::open(store::Options {
-            data_dir: options.data_dir.as_ref().map(|dir| dir.join("objects")),
+            data_dir: options.data_dir.as_deref().map(objects),
             history_bytes: options.history_bytes,
             ..store::Options::default()
         })?;

@@ -43,6 +43,7 @@ use self::{
     state::State,
 };
 pub use self::{
+    disk::is_in_use,
     error::{OpenError, WriteError},
     event::{Event, EventKind},
     list::{At, ListError, ListQuery, Listed, More},

@@ -41,10 +41,10 @@ use crate::{
     views::Views,
 };
 
-/// Processes get so long to end when the cluster does.
-const GRACE: Duration = Duration::from_secs(10);
-/// Whatever keeps a node from ending, the cluster ends after this.
-const STOP: Duration = Duration::from_secs(15);
+/// When the cluster ends, pods get the time that they ask for, and no more than this.
+const GRACE: Duration = Duration::from_secs(15);
+/// Whatever keeps a node from ending, the cluster ends after this: there is time to kill what did not end, and to say so.
+const STOP: Duration = Duration::from_secs(20);
 /// A pod that lost its node is kept for so long: the node may come back.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
@@ -94,8 +94,12 @@ pub enum StartError {
          stop that one first"
     )]
     Taken { directory: PathBuf, block: u8 },
+    #[error("the data directory {0:?} is in use by another cluster: stop that one first, or name another directory")]
+    InUse(PathBuf),
     #[error("the directory {path:?} cannot be used")]
     Directory { path: PathBuf, source: io::Error },
+    #[error("the file {path:?} cannot be used")]
+    File { path: PathBuf, source: io::Error },
     #[error("nobody would clean up after the cluster")]
     Guard(#[source] io::Error),
     #[error("the API server does not start")]
@@ -170,7 +174,7 @@ impl EmbeddedCluster {
     /// # Errors
     /// If nobody knows what became of whoever cleans up.
     pub async fn stop(mut self) -> io::Result<()> {
-        tracing::info!(limit = ?STOP, "stopping: pods are asked to end");
+        tracing::info!(limit = ?GRACE, "stopping: pods are asked to end");
         let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(GRACE)));
         if tokio::time::timeout(STOP, stops).await.is_err() {
             tracing::warn!("some pods did not end in time; what is left of them is killed");

@@ -243,10 +243,10 @@ impl Kubelet {
         self.node.log(request)
     }
 
-    /// Asks all processes to end, makes them when this time is over, and returns when they are gone. Pods stay in the API, with
-    /// what became of their containers: a node that starts again runs them again.
-    pub async fn stop(&self, grace: Duration) {
-        self.node.stopping.send_replace(Some(Instant::now() + grace));
+    /// Asks all processes to end, makes them when the grace period of their pod or this time is over, and returns when they are gone.
+    /// Pods stay in the API, with what became of their containers: a node that starts again runs them again.
+    pub async fn stop(&self, limit: Duration) {
+        self.node.stopping.send_replace(Some(Instant::now() + limit));
         let mut count = self.workers.count.subscribe();
         // The sender is ours.
         let _ = count.wait_for(|count| *count == 0).await;

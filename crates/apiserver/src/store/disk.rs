@@ -162,6 +162,12 @@ impl DirLock {
     }
 }
 
+/// Whether some process has the directory now.
+pub fn is_in_use(dir: &Path) -> bool {
+    let lock = File::open(dir.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}
+
 /// Said to the kernel: to close the file is not enough while a child process that was just forked still has it.
 impl Drop for DirLock {
     fn drop(&mut self) {

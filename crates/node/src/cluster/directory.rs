@@ -75,10 +75,15 @@ impl Directory {
 
     fn block_of(&self, data: &Path) -> Result<Block, StartError> {
         let path = data.join("addresses.json");
-        let unusable = |source| StartError::Directory { path: path.clone(), source };
+        let unusable = |source| StartError::File { path: path.clone(), source };
+        fs::create_dir_all(data).map_err(|source| StartError::Directory { path: data.to_owned(), source })?;
         let before = read(&path).map_err(unusable)?;
         let block = Block::take(before).map_err(StartError::Addresses)?;
         match before {
+            // Most likely the cluster that has the addresses is the one that is here.
+            Some(before) if before != block.number() && server::is_data_dir_in_use(data) => {
+                Err(StartError::InUse(data.to_owned()))
+            }
             Some(before) if before != block.number() => {
                 Err(StartError::Taken { directory: data.to_owned(), block: before })
             }
@@ -107,9 +112,6 @@ fn read(path: &Path) -> io::Result<Option<u8>> {
 
 fn write(path: &Path, block: u8) -> io::Result<()> {
     let text = serde_json::to_vec(&Remembered { version: VERSION, block })?;
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
     let part = path.with_extension("part");
     fs::write(&part, text)?;
     fs::rename(&part, path)

@@ -1,7 +1,9 @@
-//! What follows from the state of nodes: [taints](taints) that keep pods away, and pods that are [orphans](orphans).
+//! What follows from the state of nodes: [taints](taints) that keep pods away or [evict](evict) them, and pods that are
+//! [orphans](orphans).
 //!
 //! *Not done*: nodes that are there but do not answer. They live in this process.
 
+mod evict;
 pub mod orphans;
 mod taints;
 
@@ -12,8 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::views::Views;
 
-/// Starts both controllers. `quarantine` is for orphans.
+/// Starts the controllers. `quarantine` is for orphans.
 pub fn start(client: &Client, views: &Views, quarantine: Duration, tasks: &mut JoinSet<()>) {
     super::start::<taints::Taints>(client, views, tasks);
+    super::start::<evict::Evictions>(client, views, tasks);
     orphans::start(client, views, quarantine, tasks);
 }

@@ -58,6 +58,8 @@ pub struct Inputs<'a> {
 pub struct Launch {
     /// An absolute path, or a name to look up in `PATH`.
     pub program: PathBuf,
+    /// The program as the pod writes it, for messages: what is found or expanded is the node's to know.
+    pub written: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
     /// All of its variables.
@@ -118,12 +120,13 @@ pub async fn resolve(inputs: &Inputs<'_>) -> Result<Launch, ConfigError> {
     values::add(inputs, &mut variables).await?;
     volumes.mount(container, &mut variables).await?;
     let dir = command::directory(container, &root);
+    let written = container.command.iter().flatten().next().map_or_else(|| inputs.program.path.clone(), PathBuf::from);
     let (program, args) = command::line(container, inputs.program, &mut variables, &root, &dir)?;
     tokio::fs::create_dir_all(&dir).await.map_err(|source| MountError::io("make the directory", &dir, source))?;
     let mut env = beneath(inputs);
     env.extend(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
     values::check(&env)?;
-    Ok(Launch { program, args, env: env.into_iter().collect(), dir, root })
+    Ok(Launch { program, written, args, env: env.into_iter().collect(), dir, root })
 }
 
 /// What is there before the pod says anything. It is not expanded in arguments: that is the kubelet's rule for what an image brings.

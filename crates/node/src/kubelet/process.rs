@@ -59,6 +59,19 @@ pub enum StartError {
     Setup(#[from] io::Error),
 }
 
+impl StartError {
+    /// The same of a program that is called so.
+    fn about(self, program: &Path) -> Self {
+        let program = program.to_owned();
+        match self {
+            Self::NotInPath(_) => Self::NotInPath(program),
+            Self::NoFile(_) => Self::NoFile(program),
+            Self::Exec(_, error) => Self::Exec(program, error),
+            Self::NoDirectory(_) | Self::Setup(_) => self,
+        }
+    }
+}
+
 /// Starts a process in a group of its own, with exactly this environment and this mark.
 ///
 /// # Errors
@@ -67,13 +80,14 @@ pub fn start(launch: &Launch, mark: &Mark) -> Result<(Process, Output), StartErr
     if !launch.dir.is_dir() {
         return Err(StartError::NoDirectory(launch.dir.clone()));
     }
-    let mut command = mark.command(&find(&launch.program, &launch.dir, &launch.env)?);
+    let program = find(&launch.program, &launch.dir, &launch.env).map_err(|error| error.about(&launch.written))?;
+    let mut command = mark.command(&program);
     command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(&launch.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Before it starts, so that its end is not missed.
     let ends = signal(SignalKind::child())?;
-    let child = command.spawn().map_err(|error| StartError::Exec(launch.program.clone(), error))?;
+    let child = command.spawn().map_err(|error| StartError::Exec(launch.written.clone(), error))?;
     Ok(Process::of(child, ends)?)
 }
 

@@ -1,8 +1,8 @@
 //! Which nodes a pod may run on by what it and the nodes say: selectors, affinity to nodes, taints and tolerations.
 //!
-//! Also the DaemonSet controller asks this.
+//! Also the DaemonSet controller asks this, and whoever evicts.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::{
     Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
@@ -51,6 +51,19 @@ pub fn is_cordoned(spec: &PodSpec, node: &Node) -> bool {
 pub fn untolerated<'n>(spec: &PodSpec, node: &'n Node, effects: &[&str]) -> impl Iterator<Item = &'n Taint> {
     let taints = node.spec.as_ref().and_then(|node| node.taints.as_ref()).into_iter().flatten();
     taints.filter(move |taint| effects.contains(&taint.effect.as_str()) && !tolerates(spec, taint))
+}
+
+/// How long a pod that runs on the node may stay, in spite of its `NoExecute` taints: no time if it does not tolerate one of them,
+/// and for ever if this is `None`.
+pub fn may_stay(spec: &PodSpec, node: &Node) -> Option<Duration> {
+    let taints = node.spec.as_ref().and_then(|node| node.taints.as_ref()).into_iter().flatten();
+    let seconds = taints.filter(|taint| taint.effect == "NoExecute").filter_map(|taint| {
+        match spec.tolerations.iter().flatten().find(|toleration| is_tolerated(toleration, taint)) {
+            Some(toleration) => toleration.toleration_seconds.map(|seconds| u64::try_from(seconds).unwrap_or(0)),
+            None => Some(0),
+        }
+    });
+    seconds.min().map(Duration::from_secs)
 }
 
 fn tolerates(spec: &PodSpec, taint: &Taint) -> bool {

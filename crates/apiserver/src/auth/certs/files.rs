@@ -15,7 +15,13 @@ pub fn write(path: &Path, contents: &str, private: bool) -> io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    fs::create_dir_all(directory)?;
+    fs::create_dir_all(directory).map_err(|error| match error.kind() {
+        // The system's words are that a file exists, which is not what is wrong.
+        io::ErrorKind::AlreadyExists => {
+            io::Error::new(io::ErrorKind::NotADirectory, format!("{directory:?} is not a directory"))
+        }
+        _ => error,
+    })?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = directory.join(format!(".{}.{:016x}", name.to_string_lossy(), fastrand::u64(..)));
     let mode = if private { 0o600 } else { 0o644 };

@@ -189,3 +189,10 @@ fn given_certificates_are_checked_when_they_are_read() {
     assert!(matches!(Pair::load(&path("apiserver.key"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
     assert!(matches!(Pair::load(&path("none"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
 }
+
+#[test]
+fn a_place_below_a_file_is_told_plainly() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let refused = files::write(&file.path().join("kubeconfig"), "text", true).unwrap_err();
+    assert_eq!(refused.to_string(), format!("{:?} is not a directory", file.path()));
+}

@@ -24,7 +24,7 @@ fn another_format_is_not_read() {
     let data = tempfile::tempdir().unwrap();
     fs::write(data.path().join("addresses.json"), r#"{"version":2,"block":20}"#).unwrap();
     let refused = directory(data.path()).block().unwrap_err();
-    assert!(matches!(refused, StartError::Directory { .. }), "{refused:?}");
+    assert!(matches!(refused, StartError::File { .. }), "{refused:?}");
 }
 
 #[test]
@@ -48,4 +48,23 @@ fn a_file_is_no_directory() {
     let refused = Directory::open(Some(file.path())).unwrap_err();
     let why = std::error::Error::source(&refused).unwrap().to_string();
     assert!(why.starts_with("the data directory \"/") && why.contains("is not a directory"), "{why}");
+}
+
+#[test]
+fn below_a_file_is_no_directory() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let refused = Directory::open(Some(&file.path().join("sub/data"))).unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(why.ends_with(&format!("cannot be made: {:?} is not a directory", file.path())), "{why}");
+}
+
+#[tokio::test]
+async fn a_directory_that_somebody_uses_is_said_to_be_in_use() {
+    let data = tempfile::tempdir().unwrap();
+    let _held = directory(data.path()).block().unwrap();
+    let options = server::Options { data_dir: Some(data.path().to_owned()), ..server::Options::default() };
+    let server = server::ApiServer::start(options).await.unwrap();
+    let refused = directory(data.path()).block().unwrap_err();
+    assert!(matches!(&refused, StartError::InUse(path) if path == data.path()), "{refused:?}");
+    server.stop().await;
 }

@@ -119,7 +119,8 @@ fn failed(pod: &Pod) -> serde_json::Value {
     json!({ "metadata": { "uid": pod.uid() }, "status": { "phase": "Failed", "conditions": [condition] } })
 }
 
-fn node_of(pod: &Pod) -> Option<Key> {
+/// The node that it is bound to.
+pub(super) fn node_of(pod: &Pod) -> Option<Key> {
     let name = pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())?;
     Some(Key::new("", name))
 }

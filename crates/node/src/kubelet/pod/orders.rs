@@ -84,8 +84,8 @@ impl Worker {
                 (told.gone || told.pod.metadata.deletion_timestamp.is_some(), deadline(&told.pod))
             };
             let judged = self.board.read(|facts| facts.verdict.as_ref().map(|verdict| verdict.grace));
-            if let Some(by) = *stopping.borrow_and_update() {
-                stop(order, by);
+            if let Some(limit) = *stopping.borrow_and_update() {
+                stop(order, limit.min(Instant::now() + self.grace()));
             } else if going {
                 stop(order, Instant::now() + self.grace());
             } else if let Some(grace) = judged {
@@ -117,7 +117,8 @@ impl Worker {
         let asked = told.pod.metadata.deletion_grace_period_seconds;
         let usual = told.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
         let seconds = asked.or(usual).and_then(|seconds| u64::try_from(seconds).ok());
-        seconds.map_or(GRACE, Duration::from_secs)
+        // No clock goes on for as long as a pod may ask.
+        seconds.map_or(GRACE, |seconds| Duration::from_secs(seconds.min(u32::MAX.into())))
     }
 }
 

@@ -12,6 +12,7 @@ fn start(launch: &Launch) -> Result<(Process, Output), StartError> {
 fn shell(script: &str) -> Launch {
     Launch {
         program: "sh".into(),
+        written: "sh".into(),
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())],
         dir: "/".into(),
@@ -58,10 +59,17 @@ async fn dropped_it_is_killed() {
 
 #[tokio::test]
 async fn what_cannot_start_says_why() {
-    let launch = |program: &str, dir: &str| Launch { program: program.into(), dir: dir.into(), ..shell("") };
+    let launch = |program: &str, dir: &str| Launch {
+        program: program.into(),
+        written: program.into(),
+        dir: dir.into(),
+        ..shell("")
+    };
+    let inside = Launch { written: "/bin/app".into(), ..launch("/tmp/pods/root/bin/app", "/") };
     for (launch, why) in [
         (launch("no-such-program", "/"), "exec: \"no-such-program\": executable file not found in $PATH"),
         (launch("/no/such/file", "/"), "exec: \"/no/such/file\": stat: no such file or directory"),
+        (inside, "exec: \"/bin/app\": stat: no such file or directory"),
         (launch("sh", "/no/such/directory"), "chdir to \"/no/such/directory\": no such directory"),
         (launch("/etc/passwd", "/"), "exec: \"/etc/passwd\": Permission denied"),
     ] {

@@ -191,3 +191,23 @@ async fn a_pod_that_was_bound_to_a_full_node_has_failed() {
     }
     fixture.nothing_is_left().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stops_gives_a_pod_no_more_than_its_own_grace_period() {
+    let fixture = Fixture::start().await;
+    let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
+    stubborn["spec"]["terminationGracePeriodSeconds"] = 1.into();
+    fixture.create(stubborn).await;
+    fixture.until_said("stubborn", "up").await;
+    tokio::time::timeout(PATIENCE, fixture.kubelet.stop(Duration::from_secs(3600))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stops_gives_a_pod_no_more_than_its_limit() {
+    let fixture = Fixture::start().await;
+    let mut stubborn = pod("stubborn", "trap '' TERM; echo up; while :; do sleep 1000; done");
+    stubborn["spec"]["terminationGracePeriodSeconds"] = i64::MAX.into();
+    fixture.create(stubborn).await;
+    fixture.until_said("stubborn", "up").await;
+    tokio::time::timeout(PATIENCE, fixture.kubelet.stop(Duration::from_secs(1))).await.unwrap();
+}

@@ -140,3 +140,15 @@ async fn a_probe_that_cannot_be_made_kills_nobody() {
     fixture.events("probed", |events| !events.iter().any(|(reason, _)| reason == "Killing")).await;
     fixture.delete("probed").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_is_not_there_is_called_as_the_pod_calls_it() {
+    let fixture = Fixture::start().await;
+    let mut lost = pod("lost", "");
+    lost["spec"]["containers"][0]["command"] = json!(["/no/such/prog"]);
+    fixture.create(lost).await;
+    let is_told = |events: &[(String, String)]| events.iter().any(|(reason, _)| reason == "Failed");
+    let events = fixture.events("lost", is_told).await;
+    let (_, note) = events.iter().find(|(reason, _)| reason == "Failed").unwrap();
+    assert!(note.contains("exec: \"/no/such/prog\": stat: no such file or directory"), "{note}");
+}

@@ -89,3 +89,18 @@ fn preferences_add_up() {
     let preferred = json!({ "preferredDuringSchedulingIgnoredDuringExecution": terms });
     assert_eq!(preference(&spec(json!({ "affinity": { "nodeAffinity": preferred } })), &node()), 7);
 }
+
+#[test]
+fn the_shortest_toleration_says_how_long_a_pod_may_stay() {
+    let mut node = node();
+    let stay = |node: &Node, tolerations: Value| may_stay(&spec(json!({ "tolerations": tolerations })), node);
+    assert_eq!(stay(&node, json!([])), None);
+    let taints = json!([{ "key": "a", "effect": "NoExecute" }, { "key": "b", "effect": "NoExecute" }]);
+    node.spec.as_mut().unwrap().taints = serde_json::from_value(taints).unwrap();
+    let tolerate = |key: &str, seconds: Option<i64>| json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds });
+    assert_eq!(stay(&node, json!([tolerate("a", None)])), Some(Duration::ZERO));
+    assert_eq!(stay(&node, json!([tolerate("a", None), tolerate("b", None)])), None);
+    assert_eq!(stay(&node, json!([tolerate("a", None), tolerate("b", Some(7))])), Some(Duration::from_secs(7)));
+    assert_eq!(stay(&node, json!([tolerate("a", Some(3)), tolerate("b", Some(7))])), Some(Duration::from_secs(3)));
+    assert_eq!(stay(&node, json!([tolerate("a", Some(-3)), tolerate("b", None)])), Some(Duration::ZERO));
+}
