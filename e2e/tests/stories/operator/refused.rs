@@ -13,8 +13,9 @@ fn a_refused_document_is_said_and_the_one_before_goes_on() {
     let (logs, traces) = (Sink::start(), Sink::start());
     operated.apply(&telemetry("{receivers: {opencensus: {enabled: true}}}"));
     operated.apply(&pipeline("LogPipeline", "backend", logs.address()));
-    operated.until_state("logpipeline/backend", "Ready");
     operated.until_pods(2);
+    // The collectors were asked, so that it is known that they have this document.
+    operated.until_reason("logpipeline/backend", "NoData");
     // Somebody sits where spans will be listened for.
     let taken: Vec<TcpListener> =
         operated.addresses().into_iter().map(|(_, address)| TcpListener::bind((address, 55678)).unwrap()).collect();
