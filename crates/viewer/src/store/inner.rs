@@ -32,6 +32,8 @@ pub(super) struct Inner {
     /// Without what is interned.
     bytes: usize,
     version: u64,
+    /// Spans that were kept since the start.
+    kept: u64,
     figures: Figures,
 }
 
@@ -53,6 +55,7 @@ impl Inner {
             objects: Interner::default(),
             bytes: 0,
             version: 0,
+            kept: 0,
             figures: Figures::default(),
         }
     }
@@ -62,10 +65,11 @@ impl Inner {
         self.figures.invalid_spans += arrival.invalid;
         for (id, draft) in arrival.drafts {
             added.traces.push(id);
-            let before = self.figures.received_spans;
+            let before = self.kept;
             self.figures.received_spans += draft.entries.len() as u64;
             if let Some(chunk) = self.grow(id, draft, now) {
                 added.spans += chunk.entries.len();
+                self.kept += chunk.entries.len() as u64;
                 all.push(Arrived { trace: id, chunk, before });
             }
         }
@@ -156,7 +160,7 @@ impl Inner {
     }
 
     /// Lets the traces go that were quiet for longest, until there is room.
-    fn make_room(&mut self, bytes: usize) {
+    pub(super) fn make_room(&mut self, bytes: usize) {
         while self.used() + bytes > self.limits.bytes {
             let Some((_, id)) = self.order.pop_first() else { return };
             self.drop_trace(id);
