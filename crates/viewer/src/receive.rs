@@ -22,10 +22,7 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-use crate::{
-    Error,
-    store::Keeper,
-};
+use crate::{Error, store::Keeper};
 
 /// What requests under way may take.
 const UNDER_WAY: u64 = 128 << 20;

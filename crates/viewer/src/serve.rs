@@ -16,7 +16,10 @@ use axum::{
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::{Addresses, Options, api, jaeger, page, store::{Keeper, Store}};
+use crate::{
+    Addresses, Options, api, jaeger, page,
+    store::{Keeper, Store},
+};
 
 /// What the page may do: load its own files and ask its own server.
 const POLICY: &str =
@@ -35,7 +38,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(store: Arc<Store>, keeper: Keeper,
+    pub(crate) fn new(
+        store: Arc<Store>,
+        keeper: Keeper,
         addresses: Addresses,
         options: &Options,
         stopping: watch::Receiver<bool>,

@@ -37,10 +37,6 @@ impl SpanBuilder {
         self.attribute(key, |out| put_bytes(out, 1, value.as_bytes()))
     }
 
-    pub(crate) fn raw(self, key: &[u8], value: &[u8]) -> Self {
-        self.pair(key, |out| put_bytes(out, 1, value))
-    }
-
     pub(crate) fn int(self, key: &str, value: i64) -> Self {
         self.attribute(key, |out| put_uint(out, 3, value as u64))
     }

@@ -31,7 +31,10 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send OTLP as JSON, with Content-Type: application/json");
     }
     let Ok(body) = to_bytes(body, LARGEST).await else {
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the file broke off, or is larger than 64 MiB: import it in parts");
+        return refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the file broke off, or is larger than 64 MiB: import it in parts",
+        );
     };
     aside(move || match requests(&body) {
         Ok(requests) => {

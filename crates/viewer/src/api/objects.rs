@@ -139,7 +139,8 @@ pub(crate) async fn objects(
     aside(move || {
         let objects = Objects::of(&state.store.snapshot());
         let found = objects.matching(&wanted).into_iter().take(limit);
-        let lines = found.map(|(key, known)| Line { head: Head::new(key, known), generations: known.generations.len() });
+        let lines =
+            found.map(|(key, known)| Line { head: Head::new(key, known), generations: known.generations.len() });
         json(StatusCode::OK, &serde_json::json!({ "objects": lines.collect::<Vec<_>>() }))
     })
     .await

@@ -164,7 +164,8 @@ async fn spans(state: State, filter: Filter, events: Events) -> Result<(), Gone>
 
 fn matching(arrived: &Arrived, filter: &Filter) -> Vec<String> {
     let json = |span: SpanRef<'_>| {
-        let json = TailJson { trace_id: arrived.trace, service: span.service(), span: SpanJson::as_sent(span, 0, false) };
+        let json =
+            TailJson { trace_id: arrived.trace, service: span.service(), span: SpanJson::as_sent(span, 0, false) };
         serde_json::to_string(&json).ok()
     };
     arrived.chunk.spans().filter(|span| filter.matches_span(*span)).filter_map(json).collect()

@@ -13,7 +13,9 @@ pub fn dependencies(snapshot: &Snapshot, when: &RangeInclusive<u64>) -> BTreeMap
     for trace in snapshot.traces.iter().filter(|trace| when.contains(&trace.start())) {
         let services: HashMap<u64, &str> = trace.spans().map(|span| (span.entry.id, span.service())).collect();
         for span in trace.spans() {
-            let Some(caller) = services.get(&span.entry.parent).filter(|caller| **caller != span.service()) else { continue };
+            let Some(caller) = services.get(&span.entry.parent).filter(|caller| **caller != span.service()) else {
+                continue;
+            };
             *calls.entry((caller, span.service())).or_default() += 1;
         }
     }

@@ -62,13 +62,21 @@ fn what_jaeger_has_as_tags_is_found_as_such() {
 #[test]
 fn objects_are_found_as_kubectl_names_them() {
     let about = |trace, kind: &str, name: &str| {
-        span(trace, 1).text("k8s.object.kind", kind).text("k8s.object.name", name).text("k8s.namespace.name", "n").at(trace as u64, 9)
+        span(trace, 1)
+            .text("k8s.object.kind", kind)
+            .text("k8s.object.name", name)
+            .text("k8s.namespace.name", "n")
+            .at(trace as u64, 9)
     };
     let pod = span(4, 1).text("k8s.pod.name", "p").text("k8s.namespace.name", "n").at(4, 9);
     let spans = vec![about(1, "NetworkPolicy", "x"), about(2, "Head", "x"), about(3, "Head", "y"), pod];
     let store = store(vec![("a", spans)]);
     let object = |kind: Option<&str>, name: Option<&str>| Filter {
-        object: ObjectFilter { kind: kind.map(str::to_owned), name: name.map(str::to_owned), namespace: Some("n".into()) },
+        object: ObjectFilter {
+            kind: kind.map(str::to_owned),
+            name: name.map(str::to_owned),
+            namespace: Some("n".into()),
+        },
         ..Filter::default()
     };
     assert_eq!(found(&store, object(Some("heads"), None)), [3, 2]);
@@ -124,7 +132,12 @@ fn a_long_circle_takes_no_time() {
 #[test]
 fn what_is_wrong_is_told_and_not_without_end() {
     let now = 1000 * MS;
-    let mut spans = vec![span(1, 1).at(MS, 2 * MS), span(1, 1).at(MS, 3 * MS), span(1, 2).below(1), span(1, 3).below(1).at(u64::MAX - 5, u64::MAX)];
+    let mut spans = vec![
+        span(1, 1).at(MS, 2 * MS),
+        span(1, 1).at(MS, 3 * MS),
+        span(1, 2).below(1),
+        span(1, 3).below(1).at(u64::MAX - 5, u64::MAX),
+    ];
     let arranged_few = trace(vec![("a", spans.clone())]);
     let few = arrange(&arranged_few, now);
     assert_eq!(kinds(&few), [(1, WarningKind::DuplicateSpan), (2, WarningKind::NoTime), (3, WarningKind::Future)]);
@@ -149,14 +162,18 @@ fn clocks_that_differ_are_made_good() {
         ("close", vec![span(1, 5).below(1).at(100 * MS - 1000, 110 * MS)]),
     ]);
     let arranged = arrange(&trace, u64::MAX / 2);
-    let placed: Vec<_> = arranged.spans.iter().map(|placed| (placed.span.entry.id, placed.start / MS, placed.skew / MS)).collect();
+    let placed: Vec<_> =
+        arranged.spans.iter().map(|placed| (placed.span.entry.id, placed.start / MS, placed.skew / MS)).collect();
     assert_eq!(placed, [(5, 99, 0), (1, 100, 0), (2, 110, 60), (3, 120, 60), (4, 900, 0)]);
     assert_eq!(kinds(&arranged), [(2, WarningKind::ClockSkew)]);
 }
 
 #[test]
 fn links_can_be_followed_back() {
-    let store = store(vec![("a", vec![span(1, 1).at(1, 2), SpanBuilder::new(2, 7, "later").link(1, 1).at(3, 4), span(3, 1).link(9, 9)])]);
+    let store = store(vec![(
+        "a",
+        vec![span(1, 1).at(1, 2), SpanBuilder::new(2, 7, "later").link(1, 1).at(3, 4), span(3, 1).link(9, 9)],
+    )]);
     let links = linked_from(&store.snapshot(), TraceId(1u128.to_be_bytes()));
     assert_eq!(links.len(), 1);
     assert_eq!((links[0].span, links[0].to, links[0].root.as_str()), (7, 1, "later"));

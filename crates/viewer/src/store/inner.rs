@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use kubewake_otlp::wire::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
@@ -95,7 +96,7 @@ impl Inner {
         if draft.entries.is_empty() {
             return None;
         }
-        slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, xxh3_64(draft.span(entry)))));
+        slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, fingerprint(draft.span(entry)))));
         let chunk = Arc::new(self.seal(draft));
         let slot = self.traces.get_mut(&id)?;
         Arc::make_mut(&mut slot.trace).push(chunk.clone(), cost.own, cost.shared);
@@ -109,7 +110,7 @@ impl Inner {
         let slot = self.traces.get(&id);
         let mut here = HashMap::new();
         let mut is_new = |entry: &Entry, span: &[u8]| {
-            let print = xxh3_64(span);
+            let print = fingerprint(span);
             let known = slot.and_then(|slot| slot.seen.get(&entry.id)) == Some(&print);
             !known && here.insert(entry.id, print) != Some(print)
         };
@@ -215,6 +216,12 @@ impl Inner {
         let oldest = oldest.map(|slot| slot.trace.start());
         Figures { traces: self.traces.len(), bytes: self.used(), limit: self.limits.bytes, oldest, ..self.figures }
     }
+}
+
+/// Stands for what a span says, in whatever order its fields are written: one that was exported and comes back is the same.
+fn fingerprint(span: &[u8]) -> u64 {
+    let said = Fields::new(span).filter(|field| field.value.iter().any(|byte| *byte != 0));
+    said.fold(0, |sum: u64, field| sum.wrapping_add(xxh3_64(field.raw)))
 }
 
 /// What a draft takes as a chunk.

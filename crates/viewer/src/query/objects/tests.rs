@@ -61,8 +61,14 @@ fn a_generation_is_converging_until_it_failed_or_converged() {
     let newest = head.newest();
     let [(second, later), (first, before)] = newest.as_slice() else { panic!("{newest:?}") };
     assert_eq!((second.1, first.1), (2, 1));
-    assert_eq!((later.state(), later.message(), later.reconciles, later.errors), (State::Failed, Some("forbidden"), 2, 1));
-    assert_eq!((before.state(), before.message(), before.duration, before.span), (State::Converged, None, Some(15), Some(1)));
+    assert_eq!(
+        (later.state(), later.message(), later.reconciles, later.errors),
+        (State::Failed, Some("forbidden"), 2, 1)
+    );
+    assert_eq!(
+        (before.state(), before.message(), before.duration, before.span),
+        (State::Converged, None, Some(15), Some(1))
+    );
     let working = store(vec![run(1, 1).at(1, 2).error("no"), run(2, 1).at(3, 4)]);
     assert_eq!(find(&working, "Head").1.state(), State::Converging);
 }

@@ -24,7 +24,13 @@ pub fn tree<'a>(objects: &'a Objects, key: &'a Key, known: &'a Known) -> Node<'a
     node(objects, key, known, &mut way, &mut left)
 }
 
-fn node<'a>(objects: &'a Objects, key: &'a Key, known: &'a Known, way: &mut Vec<&'a Key>, left: &mut usize) -> Node<'a> {
+fn node<'a>(
+    objects: &'a Objects,
+    key: &'a Key,
+    known: &'a Known,
+    way: &mut Vec<&'a Key>,
+    left: &mut usize,
+) -> Node<'a> {
     way.push(key);
     let mut children = Vec::new();
     if way.len() < DEPTH {
