@@ -9,6 +9,7 @@
 mod api;
 mod jaeger;
 mod json;
+mod metrics;
 mod page;
 pub mod query;
 pub mod receive;

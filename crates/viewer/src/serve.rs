@@ -17,7 +17,7 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
-    Addresses, Options, api, jaeger, page,
+    Addresses, Options, api, jaeger, metrics, page,
     store::{Keeper, Store},
 };
 
@@ -66,6 +66,7 @@ fn routes(state: State) -> Router {
     Router::new()
         .nest("/api/v1", api::routes())
         .nest("/api", jaeger::routes())
+        .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(async || "ok"))
         .fallback(fallback)
         .layer(middleware::from_fn_with_state(state.clone(), guard))

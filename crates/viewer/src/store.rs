@@ -11,6 +11,7 @@
 
 mod arrival;
 mod chunk;
+mod disk;
 mod inner;
 mod intern;
 mod keeper;
@@ -31,6 +32,7 @@ use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
+    disk::{Disk, DiskError},
     keeper::Keeper,
     trace::{Trace, TraceId},
 };
