@@ -154,6 +154,7 @@ fn the_other_documents_name_only_commands_that_exist() {
         "CONTRIBUTING.md",
         "ARCHITECTURE.md",
         "docs/collector-differences.md",
+        "docs/concepts.md",
         "docs/apiserver.md",
         "docs/benchmarks.md",
         "docs/processors.md",
@@ -173,6 +174,32 @@ fn the_readme_shows_what_up_says() {
     for line in shown.lines() {
         let words = line.split("http://").next().unwrap().split('…').next().unwrap().trim();
         assert!(source.contains(words), "`up` does not say {words:?}");
+    }
+}
+
+#[test]
+fn every_command_of_the_migration_works() {
+    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("collector.yaml");
+    let [file, mended] = blocks("docs/migrating.md", "yaml").try_into().unwrap();
+    fs::write(&config, ports.swap(&file)).unwrap();
+    let validate = "kubewake collector validate --config collector.yaml";
+    let refused = shell(validate, folder.path()).output().unwrap();
+    let (said, shown) = (String::from_utf8_lossy(&refused.stderr), blocks("docs/migrating.md", "text").remove(0));
+    assert!(!refused.status.success());
+    assert!(shown.lines().all(|line| said.contains(line)), "{shown}\nis not what it says:\n{said}");
+
+    let metrics = "service:\n  telemetry: {metrics: {level: none}}";
+    let better = mended.lines().find(|line| line.contains("filter:")).unwrap();
+    let of = |line: &str| if line.contains("filter: {") { better.to_owned() } else { line.to_owned() };
+    let file = file.lines().map(of).collect::<Vec<_>>().join("\n").replace("service:", metrics);
+    fs::write(&config, ports.swap(&file)).unwrap();
+    for command in commands("docs/migrating.md") {
+        if command.starts_with("kubewake collector --config") {
+            Process::start(&mut shell(&command, folder.path())).ready();
+        } else {
+            assert!(shell(&command, folder.path()).status().unwrap().success(), "{command}");
+        }
     }
 }
 
