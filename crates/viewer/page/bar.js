@@ -3,6 +3,7 @@
 import { info } from './api.js';
 import { button, fill, h, icon, s } from './dom.js';
 import { bytes, count, dateTime } from './format.js';
+import { traceIdIn } from './query.js';
 import { navigate, searchUrl, traceUrl } from './router.js';
 import { theme } from './theme.js';
 import { chooseFiles } from './transfer.js';
@@ -71,10 +72,4 @@ function lookup() {
     field.blur();
   };
   return h('form', { class: 'lookup', role: 'search', on: { submit } }, icon('search'), field);
-}
-
-/** The trace id in a text, or null. */
-export function traceIdIn(text) {
-  const found = /(?:^|[^0-9a-f])([0-9a-f]{32})(?:$|[^0-9a-f])/i.exec(text) ?? /^\s*([0-9a-f]{16})\s*$/i.exec(text);
-  return found ? found[1].toLowerCase() : null;
 }

@@ -47,3 +47,9 @@ export function upsert(traces, arrived, limit) {
   const all = [...byId.values()].sort(SORTS.newest[1]).slice(0, limit);
   return { traces: all, fresh };
 }
+
+/** The trace id in a text, or null. */
+export function traceIdIn(text) {
+  const found = /(?:^|[^0-9a-f])([0-9a-f]{32})(?:$|[^0-9a-f])/i.exec(text) ?? /^\s*([0-9a-f]{16})\s*$/i.exec(text);
+  return found ? found[1].toLowerCase() : null;
+}
