@@ -106,9 +106,14 @@ impl Told {
         &self.id
     }
 
+    /// The id of the span that comes after so many others.
+    pub fn span_id(&self, others: usize) -> String {
+        format!("{:08x}{:08x}", u32::from_str_radix(&self.id[24..], 16).unwrap(), others + 1)
+    }
+
     /// Adds a span of a service, and gives its id.
     pub fn span(&mut self, service: &str, name: &str, parent: Option<&str>, start: f64, length: f64) -> String {
-        let id = format!("{:08x}{:08x}", u32::from_str_radix(&self.id[24..], 16).unwrap(), self.spans.len() + 1);
+        let id = self.span_id(self.spans.len());
         let at = |millis: f64| (self.begin as i128 + (millis * 1e6) as i128).max(0).to_string();
         let span = json!({
             "traceId": self.id, "spanId": id, "parentSpanId": parent.unwrap_or_default(), "name": name, "kind": 1,

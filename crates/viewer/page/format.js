@@ -121,6 +121,11 @@ export function line(text, most = 200) {
   return whole.length > most ? `${shown}…` : shown;
 }
 
+/** A request to Kubernetes by what it is about: `PATCH …/heads/{:name}/status`. Group, version and namespace are much alike. */
+export function shortName(name) {
+  return name.replace(/^(\w+) \/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/[^/]+)?(\/.+)$/, '$1 …$2');
+}
+
 /** The value of an attribute as text. */
 export function valueText(value) {
   return typeof value === 'string' ? value : JSON.stringify(value) ?? '';

@@ -2,7 +2,7 @@
 
 import { colorClass } from './colors.js';
 import { h, icon } from './dom.js';
-import { duration, line, plural } from './format.js';
+import { duration, line, plural, shortName } from './format.js';
 import { place } from './range.js';
 
 /** Deeper levels are not moved further in. */
@@ -34,7 +34,7 @@ function name(node, open, view) {
     open === null ? h('span', { class: 'leaf' }) : h('span', { class: 'toggle', 'aria-hidden': 'true', title: open ? 'Collapse' : `Expand ${plural(node.below, 'span')}` }, icon('chevron'), !open && h('span', { class: 'below', text: String(node.below) })),
     h('span', { class: 'swatch' }),
     other && h('strong', { class: 'service', text: line(node.service, 60) }),
-    h('span', { class: 'operation', title: line(node.name, 500), text: line(node.name) }),
+    h('span', { class: 'operation', title: line(node.name, 500), text: shortName(line(node.name)) }),
     (node.error || (!open && open !== null && node.errorsBelow > 0)) && h('span', { class: node.error ? 'flag bad' : 'flag bad faint', title: node.error ? 'Error' : `${plural(node.errorsBelow, 'error')} below` }, icon('error')),
     links > 0 && h('span', { class: 'flag', title: plural(links, 'link') }, icon('link')),
     warned && h('span', { class: 'flag warn', title: 'Look at the details: something is odd here', text: '!' }));
@@ -62,7 +62,7 @@ function time(node, open, view) {
   const path = (view.critical?.get(node) ?? []).map((section) => stretch(section.waits ? 'path waits' : 'path', section.from, section.to));
   const events = (node.span.events ?? []).slice(0, 50).map((event) => mark(event, at, view));
   return h('div', { class: 'time', role: 'gridcell', 'aria-label': `${duration(node.length)}, from ${duration(node.start)}${node.error ? ', error' : ''}` },
-    hull, stretch('bar', node.start, node.end), gaps, path, events, label(node, at));
+    hull, stretch('bar', node.start, node.end), gaps, path, events, label(node, at, hull ? node.last : node.end, view.gaps && node.wait ? node.wait[0] : node.start));
 }
 
 function mark(event, at, view) {
@@ -70,13 +70,13 @@ function mark(event, at, view) {
   return left >= 0 && left <= 100 ? h('div', { class: 'event', title: line(event.name), css: { left: `${left}%` } }) : null;
 }
 
-/** How long it took, where it hides nothing: behind the bar, else before it, else on it. */
-function label(node, at) {
-  const [left, right] = [at(node.start), at(node.end)];
+/** How long it took, where it hides nothing: behind what is drawn, else before it, else on it. */
+function label(node, at, end, begin) {
+  const [left, right] = [at(begin), at(end)];
   const text = duration(node.length);
   if (right < 0) return h('div', { class: 'label out', css: { left: '4px' }, text: `‹ ${text}` });
-  if (left > 100) return h('div', { class: 'label out', css: { right: '4px' }, text: `${text} ›` });
+  if (at(node.start) > 100) return h('div', { class: 'label out', css: { right: '4px' }, text: `${text} ›` });
   if (right < 86) return h('div', { class: 'label', css: { left: `${Math.max(right, 0)}%` }, text });
-  if (left > 14 && !node.wait) return h('div', { class: 'label', css: { right: `${100 - Math.min(left, 100)}%` }, text });
+  if (left > 14) return h('div', { class: 'label', css: { right: `${100 - Math.min(left, 100)}%` }, text });
   return h('div', { class: 'label on', css: { right: `${Math.max(100 - right, 0)}%` }, text });
 }

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { colorOf } from './colors.js';
-import { button, fill, h } from './dom.js';
+import { button, fill, h, icon } from './dom.js';
 import { bytes, count, plural } from './format.js';
 import { SORTS, toServer, upsert } from './query.js';
 import { resultRow } from './result.js';
@@ -20,7 +20,7 @@ export function search(element, route) {
   const plot = h('div', { class: 'plot' });
   const head = h('div', { class: 'results-head' });
   const list = h('div', { class: 'results', role: 'list', 'aria-label': 'Traces' });
-  const filters = h('details', { class: 'filters' }, h('summary', { text: 'Filters' }), form.element);
+  const filters = h('details', { class: 'filters' }, h('summary', {}, icon('filter'), 'Filters'), form.element);
   // Beside the results where there is room, behind a line above them where there is not.
   const wide = matchMedia('(min-width: 861px)');
   const place = () => (filters.open = wide.matches);

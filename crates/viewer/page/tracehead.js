@@ -100,7 +100,7 @@ function legend(model, search) {
 }
 
 const KINDS = {
-  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future',
+  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time',
 };
 
 function warnings(model, jump) {

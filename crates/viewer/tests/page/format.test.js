@@ -49,6 +49,13 @@ test('what cannot be seen is made visible', () => {
   assert.equal(format.line('x'.repeat(300)).length, 201);
 });
 
+test('requests to Kubernetes are named by what they are about', () => {
+  assert.equal(format.shortName('PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/childas/{:name}/status'), 'PATCH …/childas/{:name}/status');
+  assert.equal(format.shortName('GET /api/v1/nodes'), 'GET …/nodes');
+  assert.equal(format.shortName('GET /api/cart'), 'GET /api/cart');
+  assert.equal(format.shortName('reconcile Head'), 'reconcile Head');
+});
+
 test('marks of an axis are round and few', () => {
   assert.deepEqual(format.ticks(0, 10e6, 5), [0, 2e6, 4e6, 6e6, 8e6, 10e6]);
   assert.deepEqual(format.ticks(0, 600e9, 4), [0, 300e9, 600e9]);

@@ -27,10 +27,12 @@ fn hostile() -> (Viewer, Told) {
         "links": [{"traceId": "ab".repeat(16), "spanId": "cd".repeat(8)}],
     }));
     told.span("lost", "its parent never came", Some("00000000deadbeef"), 5.0, 5.0);
-    let a = told.span("round", "circle a", None, 10.0, 5.0);
+    // The root and the lost one come before: the first of the circle is the child of its last.
+    let last = told.span_id(4);
+    let a = told.span("round", "circle a", Some(&last), 10.0, 5.0);
     let b = told.span("round", "circle b", Some(&a), 11.0, 2.0);
     let c = told.span("round", "circle c", Some(&b), 12.0, 1.0);
-    // The first of them is made the child of the last.
+    assert_eq!(c, last);
     told.span("clock", "yesterday", Some(&root), -86_400_000.0, 1.0);
     told.span("clock", "in a hundred years", Some(&root), YEARS, 1.0);
     told.span("deep", "level 0", Some(&c), 20.0, 60.0);
