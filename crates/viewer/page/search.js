@@ -29,19 +29,30 @@ export function search(element, route) {
   fill(element, h('div', { class: 'search' }, filters, h('section', { class: 'found', 'aria-label': 'Results' }, h('h1', { class: 'offscreen', text: 'Traces' }), plot, head, list)));
   let [asking, leave, frame] = [null, null, 0];
 
-  async function load() {
+  /** What comes is followed before the store is asked, so that nothing falls between the two. */
+  function load() {
     asking?.abort();
     leave?.();
     asking = new AbortController();
     state.waiting.clear();
     if (!state.traces.length) fill(list, loading('Searching…'));
+    const params = toServer(state.params);
+    const signal = asking.signal;
+    // A search that ends in the past has no news.
+    if (params.has('end')) {
+      leave = null;
+      ask(params, signal);
+    } else {
+      leave = listen(params, () => ask(params, signal));
+    }
+  }
+
+  async function ask(params, signal) {
     try {
-      const params = toServer(state.params);
-      const said = await api.search(params, asking.signal);
+      const said = await api.search(params, signal);
       Object.assign(state, { traces: said.traces, matched: said.matched, store: said.store, failure: null });
       form.problems(said.problems ?? []);
       state.traces.forEach((trace) => trace.services.forEach((service) => colorOf(service.name)));
-      listen(params);
     } catch (error) {
       if (error.name === 'AbortError') return;
       form.problems(error.problems ?? []);
@@ -50,9 +61,8 @@ export function search(element, route) {
     draw();
   }
 
-  function listen(params) {
-    // A search that ends in the past has no news.
-    if (params.has('end')) return;
+  /** Calls `ready` when it listens, each time that it does so anew, and when it cannot. */
+  function listen(params, ready) {
     const trace = (summary) => {
       state.waiting.set(summary.traceId, summary);
       if (!frame) frame = requestAnimationFrame(() => ((frame = 0), arrive()));
@@ -61,7 +71,13 @@ export function search(element, route) {
       state.store = said;
       dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
     };
-    leave = api.live(params, { trace, store }, (connected) => ((state.connected = connected), drawHead()));
+    let asked = false;
+    return api.live(params, { trace, store }, (connected) => {
+      state.connected = connected;
+      if (connected || !asked) ready();
+      asked = true;
+      drawHead();
+    });
   }
 
   function arrive() {

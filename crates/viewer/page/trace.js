@@ -19,7 +19,7 @@ export function trace(element, route) {
   const id = route.parts.id.toLowerCase().padStart(32, '0');
   document.title = `Trace ${id.slice(0, 8)} · Kubewake`;
   const asking = new AbortController();
-  let [leave, shown] = [() => {}, null];
+  let [shown, loaded] = [null, 0];
   fill(element, loading('Loading the trace…'));
 
   async function load(params) {
@@ -28,21 +28,25 @@ export function trace(element, route) {
       said = await api.trace(id, asking.signal);
       if (!said.spans.length) throw new api.Failure(404, 'The trace has no spans.');
     } catch (error) {
-      if (error.name === 'AbortError') return;
-      if (!shown) fill(element, failed(explain(error, id), () => load(params)));
+      if (error.name !== 'AbortError' && !shown) fill(element, failed(explain(error, id), () => load(params)));
       return;
     }
+    if (said.spans.length === loaded) return;
+    loaded = said.spans.length;
     shown?.close();
     shown = show(element, said, params);
-    leave();
-    // It may go on: what arrives later is shown in its place, and what is open stays open.
-    leave = api.live(new URLSearchParams({ q: id }), {
-      trace: (summary) => summary.traceId === id && summary.spans !== said.spans.length && load(new URLSearchParams(location.search)),
-      store: (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store })),
-    });
   }
 
-  load(route.params);
+  // It may go on: what arrives later is shown in its place, and what is open stays open. So it is followed first, then asked for.
+  const again = () => load(shown ? new URLSearchParams(location.search) : route.params);
+  let asked = false;
+  const leave = api.live(new URLSearchParams({ q: id }), {
+    trace: (summary) => summary.traceId === id && summary.spans !== loaded && again(),
+    store: (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store })),
+  }, (connected) => {
+    if (connected || !asked) again();
+    asked = true;
+  });
   return {
     update: (next) => next.parts.id.toLowerCase().padStart(32, '0') === id && Boolean(shown?.follow(next.params)),
     close() {
