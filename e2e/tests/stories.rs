@@ -45,5 +45,6 @@ mod stories {
     mod tail_sampling;
     mod tls_auth;
     mod up;
+    mod viewer;
     mod webhook;
 }
