@@ -10,7 +10,10 @@
 //! has changed something. What was sent with it is kept. A request that is refused again and again has it ever more seldom ([`refusals`]).
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{self, Poll},
     time::Instant,
 };
@@ -36,6 +39,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::{
     answer::{Answer, Before},
     known::Applier,
+    server::Server,
     target::Target,
 };
 use crate::{
@@ -48,6 +52,7 @@ use crate::{
 mod answer;
 pub(crate) mod known;
 pub(crate) mod refusals;
+mod server;
 mod target;
 
 /// The body of an answer.
@@ -59,8 +64,8 @@ impl Trail {
     /// # Errors
     /// Where kube cannot make a client from this configuration.
     pub fn client(&self, config: kube::Config) -> kube::Result<kube::Client> {
-        let server = Arc::new(config.cluster_url.clone());
-        Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server: Some(server), ..self.layer() }).build())
+        let server = Some(Arc::new(Server { uri: config.cluster_url.clone(), is_away: AtomicBool::new(false) }));
+        Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server, ..self.layer() }).build())
     }
 
     /// The layer alone, for a client that is made in another way. It belongs outside of kube's own layers.
@@ -77,7 +82,7 @@ impl Trail {
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
     trail: Trail,
-    server: Option<Arc<Uri>>,
+    server: Option<Arc<Server>>,
 }
 
 impl<S> Layer<S> for TraceLayer {
@@ -93,7 +98,7 @@ impl<S> Layer<S> for TraceLayer {
 #[derive(Debug)]
 pub struct TraceService<S> {
     trail: Trail,
-    server: Option<Arc<Uri>>,
+    server: Option<Arc<Server>>,
     /// Called when the answer is awaited, so it must be shared.
     inner: Arc<Mutex<S>>,
 }
@@ -118,10 +123,15 @@ where
         let (trail, server, inner) = (self.trail.clone(), self.server.clone(), Arc::clone(&self.inner));
         Box::pin(async move {
             let current = Context::current();
-            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, server.as_deref()));
-            match call {
+            let uri = server.as_ref().map(|server| &server.uri);
+            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, uri));
+            let answer = match call {
                 Some(call) => call.traced(request, &inner).await,
                 None => send(&inner, request).await.map(|response| response.map(whole)),
+            };
+            match server {
+                Some(server) => server.told(answer),
+                None => answer,
             }
         })
     }
