@@ -14,6 +14,7 @@ mod stories {
     mod bad_input;
     mod chain;
     mod cluster;
+    mod commands;
     mod config;
     mod connections;
     mod curl_json;

@@ -27,6 +27,10 @@ mod sink;
 mod status;
 #[cfg(feature = "inspect")]
 mod survey;
+#[cfg(feature = "inspect")]
+mod tail;
+#[cfg(feature = "inspect")]
+mod trace;
 #[cfg(feature = "tools")]
 mod up;
 #[cfg(feature = "inspect")]
@@ -52,6 +56,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
   kubewake operator manifests | kubectl apply -f -         on a cluster
   kubewake check                                           is it well, and what to do if not
   kubewake status                                          what runs, and what flows
+  kubewake trace deployment/web                            what happened to it
   kubewake collector --config collector.yaml               in the place of an OpenTelemetry Collector
 
 `kubewake COMMAND --help` has examples of each. Colours and progress are for terminals only; NO_COLOR switches colours off."
@@ -69,6 +74,12 @@ enum Command {
     /// Says what is wrong and how to mend it, before and after an install
     #[cfg(feature = "inspect")]
     Check(check::Args),
+    /// Draws the latest trace of an object
+    #[cfg(feature = "inspect")]
+    Trace(trace::Args),
+    /// Shows spans as they arrive
+    #[cfg(feature = "inspect")]
+    Tail(tail::Args),
     /// Runs everything on this machine
     #[cfg(feature = "tools")]
     Up(up::Args),
@@ -118,6 +129,10 @@ fn main() -> ExitCode {
             #[cfg(feature = "inspect")]
             Command::Check(args) => answer(check::run(args).await),
             #[cfg(feature = "inspect")]
+            Command::Trace(args) => answer(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
+            #[cfg(feature = "inspect")]
+            Command::Tail(args) => answer(tail::run(args).await),
+            #[cfg(feature = "inspect")]
             Command::Completions(args) => report(completions::run(&args)),
             #[cfg(feature = "tools")]
             Command::Up(args) => up::run(args).await,
@@ -151,13 +166,7 @@ fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-#[cfg(any(
-    feature = "apiserver",
-    feature = "inspect",
-    feature = "operator",
-    feature = "tools",
-    feature = "webhook"
-))]
+#[cfg(any(feature = "apiserver", feature = "inspect", feature = "operator", feature = "tools", feature = "webhook"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -105,9 +105,14 @@ pub(crate) fn document<T: Serialize>(format: Format, what: &T) -> anyhow::Result
 
 /// Prints, unless nobody reads any more.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_on(text).map(|_| ())
+}
+
+/// Prints, and says whether somebody reads still.
+pub(crate) fn print_on(text: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot print"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).context("cannot print"),
     }
 }

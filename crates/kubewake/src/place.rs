@@ -94,7 +94,10 @@ impl ClusterArgs {
             Ok(file) => {
                 let context = self.context.clone().or_else(|| file.current_context.clone()).unwrap_or_default();
                 let config = Config::from_custom_kubeconfig(file, &options).await;
-                return Ok((config.context("the kubeconfig names no cluster that can be used")?, format!("context {context}")));
+                return Ok((
+                    config.context("the kubeconfig names no cluster that can be used")?,
+                    format!("context {context}"),
+                ));
             }
             // A file that is there and wrong is not passed by.
             Err(error) if std::env::var_os("KUBECONFIG").is_some() => {
@@ -177,7 +180,8 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(FILE);
         assert!(Up::read(&path).is_none());
-        let text = r#"{"page": "http://127.0.0.1:1", "kubeconfig": "/k", "otlp": {"grpc": "127.0.0.1:4317"}, "pid": 7}"#;
+        let text =
+            r#"{"page": "http://127.0.0.1:1", "kubeconfig": "/k", "otlp": {"grpc": "127.0.0.1:4317"}, "pid": 7}"#;
         std::fs::write(&path, text).unwrap();
         let up = Up::read(&path).unwrap();
         assert_eq!((up.page.as_str(), up.kubeconfig), ("http://127.0.0.1:1", PathBuf::from("/k")));

@@ -117,7 +117,8 @@ fn unreachable(error: &hyper_util::client::legacy::Error) -> Error {
 fn complaint(said: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(said).ok();
     let field = |name: &str| json.as_ref()?.get(name)?.as_str().map(str::to_owned);
-    let text = field("error").or_else(|| field("message")).unwrap_or_else(|| String::from_utf8_lossy(said).into_owned());
+    let text =
+        field("error").or_else(|| field("message")).unwrap_or_else(|| String::from_utf8_lossy(said).into_owned());
     text.trim().chars().take(300).collect()
 }
 

@@ -47,7 +47,9 @@ impl Life {
         let words = |seconds: i64| duration(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000));
         let left = self.ends.saturating_sub(now);
         match left {
-            _ if now < self.begins => Some((true, format!("it is good only in {}", words(self.begins.saturating_sub(now))))),
+            _ if now < self.begins => {
+                Some((true, format!("it is good only in {}", words(self.begins.saturating_sub(now)))))
+            }
             ..=0 => Some((true, format!("it has expired {} ago", words(left.saturating_neg())))),
             left if left < self.ends.saturating_sub(self.begins) / LATE => {
                 Some((false, format!("it ends in {}, and should have been renewed by now", words(left))))
@@ -68,7 +70,8 @@ pub(super) fn authorities(bundle: &[u8]) -> Result<(RootCertStore, Life), String
     let (mut store, mut longest) = (RootCertStore::empty(), None::<Life>);
     for (index, certificate) in CertificateDer::pem_slice_iter(bundle).enumerate() {
         let certificate = certificate.map_err(|_| format!("block {} of its caBundle is no PEM", index + 1))?;
-        let life = Life::of(&certificate).ok_or_else(|| format!("block {} of its caBundle is no certificate", index + 1))?;
+        let life =
+            Life::of(&certificate).ok_or_else(|| format!("block {} of its caBundle is no certificate", index + 1))?;
         store.add(certificate).map_err(|error| format!("block {} of its caBundle: {error}", index + 1))?;
         longest = Some(longest.filter(|longest| longest.ends >= life.ends).unwrap_or(life));
     }
@@ -77,7 +80,9 @@ pub(super) fn authorities(bundle: &[u8]) -> Result<(RootCertStore, Life), String
 
 /// Calls it as an API server would, as far as the handshake.
 pub(super) async fn call(address: &str, name: &str, roots: RootCertStore) -> Call {
-    let Ok(name) = ServerName::try_from(name.to_owned()) else { return Call::Untrusted(format!("{name:?} is no name")) };
+    let Ok(name) = ServerName::try_from(name.to_owned()) else {
+        return Call::Untrusted(format!("{name:?} is no name"));
+    };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
         Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
@@ -93,7 +98,9 @@ pub(super) async fn call(address: &str, name: &str, roots: RootCertStore) -> Cal
             let (_, connection) = stream.get_ref();
             Call::Answered(connection.peer_certificates().and_then(|shown| Life::of(shown.first()?)))
         }
-        Ok(Err(error)) => Call::Untrusted(error.to_string()),
+        // What rustls has against it, and not what became of the connection.
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => Call::Untrusted(error.to_string()),
+        Ok(Err(error)) => Call::Unreachable(error.to_string()),
         Err(_) => Call::Unreachable("no handshake in time".to_owned()),
     }
 }
@@ -122,6 +129,9 @@ mod tests {
             assert_eq!(authorities(bundle.as_bytes()).map(|_| ()).unwrap_err(), words);
         }
         let no_certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
-        assert_eq!(authorities(no_certificate.as_bytes()).map(|_| ()).unwrap_err(), "block 1 of its caBundle is no certificate");
+        assert_eq!(
+            authorities(no_certificate.as_bytes()).map(|_| ()).unwrap_err(),
+            "block 1 of its caBundle is no certificate"
+        );
     }
 }

@@ -51,7 +51,9 @@ fn is_supported(version: &str, minor: &str) -> Line {
             format!("upgrade the cluster to 1.{OLDEST} or newer"),
         ),
         Ok(_) => Line::passed(code::KW103, version),
-        Err(_) => Line::warned(code::KW103, format!("{version:?} is no version that can be compared"), "kubectl version"),
+        Err(_) => {
+            Line::warned(code::KW103, format!("{version:?} is no version that can be compared"), "kubectl version")
+        }
     }
 }
 
@@ -63,6 +65,9 @@ mod tests {
     #[test]
     fn versions_are_compared_as_providers_write_them() {
         let outcome = |minor: &str| is_supported("v1", minor).outcome;
-        assert_eq!(["35", "28+", "27", "x"].map(outcome), [Outcome::Passed, Outcome::Passed, Outcome::Failed, Outcome::Warned]);
+        assert_eq!(
+            ["35", "28+", "27", "x"].map(outcome),
+            [Outcome::Passed, Outcome::Passed, Outcome::Failed, Outcome::Warned]
+        );
     }
 }

@@ -33,7 +33,11 @@ fn lines(namespace: &str, pipelines: &[Pipeline], collectors: &[Collector]) -> V
     };
     match (collectors.is_empty(), pipelines.iter().any(is_active)) {
         (true, false) => Vec::new(),
-        (true, true) => vec![Line::failed(code::KW601, "there is none", format!("kubectl get deployments,events --namespace {namespace}"))],
+        (true, true) => vec![Line::failed(
+            code::KW601,
+            "there is none",
+            format!("kubectl get deployments,events --namespace {namespace}"),
+        )],
         (false, _) => {
             let mut lines = vec![run(namespace, &collectors)];
             lines.extend(answer(namespace, &collectors));
@@ -53,7 +57,8 @@ fn run(namespace: &str, collectors: &[&Collector]) -> Line {
         return Line::passed(code::KW601, format!("{ready} are ready"));
     }
     let detail = format!("{ready} of {} are ready, not {}", collectors.len(), some(&bad));
-    let mend = format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector");
+    let mend =
+        format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector");
     match ready {
         0 => Line::failed(code::KW601, detail, mend),
         _ => Line::warned(code::KW601, detail, mend),
@@ -67,16 +72,20 @@ fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
         .filter(|it| it.is_ready)
         .filter_map(|it| it.report.as_ref().err().map(|why| format!("{} ({why})", it.pod)))
         .collect();
-    let reports: Vec<_> = collectors.iter().filter_map(|it| it.report.as_ref().ok().map(|report| (&it.pod, report))).collect();
+    let reports: Vec<_> =
+        collectors.iter().filter_map(|it| it.report.as_ref().ok().map(|report| (&it.pod, report))).collect();
     let mut lines = Vec::new();
     if !silent.is_empty() {
-        let mend = format!("kubectl port-forward --namespace {namespace} POD 13133   # then: curl http://127.0.0.1:13133/status");
+        let mend = format!(
+            "kubectl port-forward --namespace {namespace} POD 13133   # then: curl http://127.0.0.1:13133/status"
+        );
         lines.push(Line::warned(code::KW602, format!("not seen from here: {}", some(&silent)), mend));
     } else if !reports.is_empty() {
         lines.push(Line::passed(code::KW602, ""));
     }
     let refused = reports.iter().filter_map(|(pod, report)| Some((pod, report.refused.as_ref()?.reasons.first())));
-    let refused: Vec<String> = refused.map(|(pod, why)| format!("{pod}: {}", why.map_or("it is refused", |why| why))).collect();
+    let refused: Vec<String> =
+        refused.map(|(pod, why)| format!("{pod}: {}", why.map_or("it is refused", |why| why))).collect();
     if let Some(first) = refused.first() {
         let detail = format!("{} of {} go on with the one before: {first}", refused.len(), reports.len());
         let mend = "kubectl get telemetry   # the pipeline that is DocumentRefused";
@@ -84,7 +93,8 @@ fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
     } else if !reports.is_empty() {
         lines.push(Line::passed(code::KW603, ""));
     }
-    let other = reports.iter().find(|(_, report)| !report.version.is_empty() && report.version != env!("CARGO_PKG_VERSION"));
+    let other =
+        reports.iter().find(|(_, report)| !report.version.is_empty() && report.version != env!("CARGO_PKG_VERSION"));
     if let Some((pod, report)) = other {
         let detail = format!("{pod} is {}, this program {}", report.version, env!("CARGO_PKG_VERSION"));
         lines.push(Line::warned(code::KW604, detail, "kubectl get telemetry default -o jsonpath={.spec.image}"));
@@ -128,14 +138,25 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_never_well() {
-        let well = collector("a", Ok(Report { version: env!("CARGO_PKG_VERSION").into(), ..report("traces/a", 1, 1, 0) }));
-        let all = [("KW601", Outcome::Passed), ("KW602", Outcome::Passed), ("KW603", Outcome::Passed), ("KW604", Outcome::Passed)];
+        let well =
+            collector("a", Ok(Report { version: env!("CARGO_PKG_VERSION").into(), ..report("traces/a", 1, 1, 0) }));
+        let all = [
+            ("KW601", Outcome::Passed),
+            ("KW602", Outcome::Passed),
+            ("KW603", Outcome::Passed),
+            ("KW604", Outcome::Passed),
+        ];
         assert_eq!(said(&[], std::slice::from_ref(&well)), all);
         let silent = collector("b", Err("it does not answer in time".to_owned()));
         assert_eq!(said(&[], &[silent]), [("KW601", Outcome::Passed), ("KW602", Outcome::Warned)]);
         let refused = Some(Refused { reasons: vec!["no such field".to_owned()] });
         let refusing = collector("c", Ok(Report { refused, version: "0.0.1".into(), ..Report::default() }));
-        let expected = [("KW601", Outcome::Passed), ("KW602", Outcome::Passed), ("KW603", Outcome::Failed), ("KW604", Outcome::Warned)];
+        let expected = [
+            ("KW601", Outcome::Passed),
+            ("KW602", Outcome::Passed),
+            ("KW603", Outcome::Failed),
+            ("KW604", Outcome::Warned),
+        ];
         assert_eq!(said(&[], &[refusing]), expected);
         let ending = Collector { phase: "Terminating".into(), is_ready: false, ..well };
         assert_eq!(said(&[], &[ending]), []);

@@ -94,7 +94,8 @@ fn are_alike(found: &Found) -> Option<Line> {
 /// What objects look like, in the version that this program knows.
 fn schema(crd: &CustomResourceDefinition) -> Value {
     let version = crd.spec.versions.iter().find(|version| version.name == "v1alpha1");
-    let schema = version.and_then(|version| version.schema.as_ref()).and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let schema =
+        version.and_then(|version| version.schema.as_ref()).and_then(|schema| schema.open_api_v3_schema.as_ref());
     serde_json::to_value(schema).unwrap_or_default()
 }
 
@@ -139,7 +140,8 @@ mod tests {
         assert_eq!(differ(&ours), [""; 0]);
         let mut there = ours.clone();
         there["properties"]["spec"]["properties"].as_object_mut().unwrap().remove("paused");
-        there["properties"]["spec"]["properties"]["filter"]["items"]["properties"]["later"] = serde_json::json!({"type": "string"});
+        there["properties"]["spec"]["properties"]["filter"]["items"]["properties"]["later"] =
+            serde_json::json!({"type": "string"});
         there["properties"]["spec"]["description"] = "in other words".into();
         assert_eq!(differ(&there), ["TracePipeline.spec.filter[].later", "TracePipeline.spec.paused"]);
         assert!(!differ(&Value::Null).is_empty());

@@ -71,9 +71,7 @@ impl Report {
                 "code": line.code.id, "title": line.code.title, "result": line.outcome, "detail": line.detail, "mend": line.mend,
             })
         };
-        let section = |section: &Section| {
-            serde_json::json!({"name": section.name, "lines": section.lines.iter().map(line).collect::<Vec<_>>()})
-        };
+        let section = |section: &Section| serde_json::json!({"name": section.name, "lines": section.lines.iter().map(line).collect::<Vec<_>>()});
         serde_json::json!({
             "success": self.failed().next().is_none(),
             "sections": self.sections.iter().map(section).collect::<Vec<_>>(),

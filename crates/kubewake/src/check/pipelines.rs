@@ -36,7 +36,11 @@ pub(super) fn look(pipelines: &[Pipeline], errors: &[kube::Error]) -> Section {
 fn pipeline(pipeline: &Pipeline) -> Line {
     let title = pipeline.title();
     if !pipeline.is_observed() {
-        let mend = format!("kubectl describe {} {}\nkubewake check --wait   # it may be about to", pipeline.kind.name(), pipeline.name);
+        let mend = format!(
+            "kubectl describe {} {}\nkubewake check --wait   # it may be about to",
+            pipeline.kind.name(),
+            pipeline.name
+        );
         return Line::failed(code::KW502, format!("{title}: no operator has looked at it as it is"), mend);
     }
     let conditions = pipeline.conditions();
@@ -115,7 +119,14 @@ mod tests {
 
     #[test]
     fn the_first_condition_that_does_not_hold_is_said() {
-        let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "False", "BackendRefuses"), ("Configured", "False", "ApplyFailed")]);
+        let line = example(
+            2,
+            &[
+                ("Accepted", "True", "Valid"),
+                ("Delivering", "False", "BackendRefuses"),
+                ("Configured", "False", "ApplyFailed"),
+            ],
+        );
         assert_eq!((line.code.id, line.outcome), ("KW503", Outcome::Failed));
         assert_eq!(line.detail, "tracepipeline/backend: because (ApplyFailed)");
         let line = example(2, &[("Accepted", "False", "Pending")]);
@@ -123,7 +134,11 @@ mod tests {
         assert!(line.mend.contains("\"slots\": {\"traces\": 2}"), "{}", line.mend);
         let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "Unknown", "NoData")]);
         assert_eq!((line.outcome, line.detail.as_str()), (Outcome::Passed, "tracepipeline/backend (Delivering)"));
-        assert_eq!(example(1, &[("Accepted", "True", "Valid")]).outcome, Outcome::Failed, "it speaks of what was before");
+        assert_eq!(
+            example(1, &[("Accepted", "True", "Valid")]).outcome,
+            Outcome::Failed,
+            "it speaks of what was before"
+        );
         assert_eq!(look(&[], &[]).lines[0].outcome, Outcome::Warned);
     }
 

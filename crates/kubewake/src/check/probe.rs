@@ -111,11 +111,15 @@ async fn send(scene: &Scene<'_>, web: &Web, body: Bytes) -> Result<String, Strin
     if let Some(endpoint) = &scene.args.endpoint {
         let endpoint = endpoint.trim_end_matches('/');
         let sent = web.post(&format!("{endpoint}/v1/traces"), body).await;
-        return sent.map_err(|error| format!("{endpoint}: {error}")).and_then(taken).map(|()| format!("sent to {endpoint}"));
+        return sent
+            .map_err(|error| format!("{endpoint}: {error}"))
+            .and_then(taken)
+            .map(|()| format!("sent to {endpoint}"));
     }
     let (client, namespace) = (&scene.cluster.client, &scene.args.cluster.namespace);
     let service = Api::<Service>::namespaced(client.clone(), namespace).get_opt(names::OTLP).await;
-    let service = service.map_err(|error| format!("the Service {} cannot be seen: {}", names::OTLP, in_words(&error)))?;
+    let service =
+        service.map_err(|error| format!("the Service {} cannot be seen: {}", names::OTLP, in_words(&error)))?;
     let service = service.ok_or_else(|| format!("there is no Service {} in {namespace}", names::OTLP))?;
     let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
@@ -140,7 +144,9 @@ async fn by_api_server(client: &Client, namespace: &str, body: Bytes) -> Result<
 /// A receiver may say OK, and that it took nothing.
 fn taken(answer: Bytes) -> Result<(), String> {
     let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
-    let rejected = answer.pointer("/partialSuccess/rejectedSpans").is_some_and(|it| !matches!(it, Value::Null) && it != 0 && it != "0");
+    let rejected = answer
+        .pointer("/partialSuccess/rejectedSpans")
+        .is_some_and(|it| !matches!(it, Value::Null) && it != 0 && it != "0");
     let why = answer.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).unwrap_or("it does not say why");
     if rejected { Err(format!("it is rejected: {why}")) } else { Ok(()) }
 }
@@ -199,14 +205,18 @@ fn judge(seconds: u64, expected: &Expected<'_>, after: &BTreeMap<String, Totals>
         return Line::warned(code::KW702, detail, "kubewake check --viewer URL   # if the backend is a viewer");
     }
     let lost = waiting.iter().find(|pipeline| {
-        let dropped = |figures: &BTreeMap<String, Totals>| figures.get(&pipeline.id()).map_or(0, |totals| totals.dropped);
+        let dropped =
+            |figures: &BTreeMap<String, Totals>| figures.get(&pipeline.id()).map_or(0, |totals| totals.dropped);
         dropped(after) > dropped(&expected.before)
     });
     let what = if lost.is_some() { "dropped something" } else { "delivered nothing" };
     let detail = format!("{names} {what} within {seconds} s");
     let mend = "kubectl get telemetry   # REASON says why\nkubewake status";
     if lost.is_none() && waiting.iter().all(|pipeline| pipeline.is_choosy()) {
-        let mend = format!("kubewake check --probe-seconds {}   # where whole traces wait it takes longer", seconds.saturating_mul(2));
+        let mend = format!(
+            "kubewake check --probe-seconds {}   # where whole traces wait it takes longer",
+            seconds.saturating_mul(2)
+        );
         return Line::warned(code::KW702, format!("{detail}; input, filter or sampling may have dropped it"), mend);
     }
     Line::failed(code::KW702, detail, mend)
@@ -219,7 +229,10 @@ mod tests {
 
     fn pipeline(spec: Value) -> Pipeline {
         let conditions = json!([{"type": "Configured", "status": "True"}]);
-        Pipeline::example(Kind::Traces, json!({"metadata": {"name": "a"}, "spec": spec, "status": {"conditions": conditions}}))
+        Pipeline::example(
+            Kind::Traces,
+            json!({"metadata": {"name": "a"}, "spec": spec, "status": {"conditions": conditions}}),
+        )
     }
 
     fn figures(sent: u64, dropped: u64) -> BTreeMap<String, Totals> {
@@ -231,7 +244,8 @@ mod tests {
         let outcome = |spec: Value, after: &BTreeMap<String, Totals>, viewer: Option<&str>| {
             let pipeline = pipeline(spec);
             let viewer = viewer.map(str::to_owned);
-            let expected = Expected { pipelines: vec![&pipeline], before: figures(5, 0), must_be_seen: viewer.is_some(), viewer };
+            let expected =
+                Expected { pipelines: vec![&pipeline], before: figures(5, 0), must_be_seen: viewer.is_some(), viewer };
             judge(9, &expected, after).outcome
         };
         assert_eq!(outcome(json!({}), &figures(5, 0), None), Outcome::Failed);

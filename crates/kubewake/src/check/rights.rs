@@ -53,8 +53,7 @@ async fn one_by_one(client: &Client, namespace: &str) -> Line {
         let may = may(client, attributes(verb, group, resource, namespace)).await;
         (!may.unwrap_or(false)).then(|| named(verb, group, resource))
     });
-    let missing: Vec<Option<String>> =
-        stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    let missing: Vec<Option<String>> = stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
     let missing: Vec<String> = missing.into_iter().flatten().collect();
     if missing.is_empty() {
         return Line::passed(code::KW111, "");
@@ -85,7 +84,8 @@ fn attributes(verb: &str, group: &str, resource: &str, namespace: Option<&str>) 
 
 /// Whether whoever asks may.
 async fn may(client: &Client, what: ResourceAttributes) -> Result<bool, kube::Error> {
-    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(what), ..SelfSubjectAccessReviewSpec::default() };
+    let spec =
+        SelfSubjectAccessReviewSpec { resource_attributes: Some(what), ..SelfSubjectAccessReviewSpec::default() };
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let answer = Api::all(client.clone()).create(&PostParams::default(), &review).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
@@ -123,7 +123,9 @@ mod tests {
         let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
         for file in ["base", "crds"].iter().flat_map(|folder| std::fs::read_dir(deploy.join(folder)).unwrap()) {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            for kind in text.lines().filter_map(|line| line.strip_prefix("kind: ")).filter(|kind| *kind != "Kustomization") {
+            for kind in
+                text.lines().filter_map(|line| line.strip_prefix("kind: ")).filter(|kind| *kind != "Kustomization")
+            {
                 let plural = kind.to_lowercase();
                 let plural = plural.strip_suffix('y').map_or(format!("{plural}s"), |stem| format!("{stem}ies"));
                 assert!(NEEDED.iter().any(|(_, _, resource, _)| *resource == plural), "{kind}");

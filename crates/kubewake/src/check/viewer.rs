@@ -6,7 +6,12 @@ use super::{
     Scene, code,
     line::{Line, Section},
 };
-use crate::{output::number::{bytes, count}, place::Up, survey::viewer::{Info, info}, web::Web};
+use crate::{
+    output::number::{bytes, count},
+    place::Up,
+    survey::viewer::{Info, info},
+    web::Web,
+};
 
 /// It answers from memory.
 const PATIENCE: Duration = Duration::from_secs(3);

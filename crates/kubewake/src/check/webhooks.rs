@@ -67,7 +67,10 @@ async fn of_operator(scene: &Scene<'_>) -> Vec<Line> {
     };
     let Some(registered) = registered else {
         let detail = "nobody says what is wrong with a pipeline when it is written, and whoever writes one can name every Secret";
-        let mend = format!("kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen", names::MANAGER);
+        let mend = format!(
+            "kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen",
+            names::MANAGER
+        );
         return vec![Line::warned(code::KW401, detail, mend)];
     };
     let hook = Hook {
@@ -169,7 +172,8 @@ async fn target(client: &Client, config: &WebhookClientConfig) -> Result<Target,
     let service = config.service.as_ref().ok_or("its registration names neither a URL nor a Service")?;
     let (namespace, name) = (service.namespace.clone(), service.name.clone());
     let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
-    let found = found.map_err(|error| format!("the Service {namespace}/{name} cannot be seen: {}", in_words(&error)))?;
+    let found =
+        found.map_err(|error| format!("the Service {namespace}/{name} cannot be seen: {}", in_words(&error)))?;
     let found = found.ok_or_else(|| format!("there is no Service {namespace}/{name}"))?;
     let address = found.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
@@ -194,9 +198,16 @@ async fn behind(client: &Client, hook: &Hook, target: &Target, why: &str) -> Lin
     });
     let mend = format!("kubectl get pods,endpointslices --namespace {namespace}\n{}", hook.restart);
     match ready {
-        Ok(0) => Line::failed(hook.codes.answers, format!("no pod behind the Service {namespace}/{name} is ready"), mend),
-        Ok(_) => Line::passed(hook.codes.answers, format!("pods behind {namespace}/{name} are ready; not called from here ({why})")),
-        Err(error) => Line::warned(hook.codes.answers, format!("not called from here ({why}), and {}", in_words(&error)), mend),
+        Ok(0) => {
+            Line::failed(hook.codes.answers, format!("no pod behind the Service {namespace}/{name} is ready"), mend)
+        }
+        Ok(_) => Line::passed(
+            hook.codes.answers,
+            format!("pods behind {namespace}/{name} are ready; not called from here ({why})"),
+        ),
+        Err(error) => {
+            Line::warned(hook.codes.answers, format!("not called from here ({why}), and {}", in_words(&error)), mend)
+        }
     }
 }
 
@@ -210,7 +221,8 @@ async fn is_asked(client: &Client, hook: &Hook) -> Line {
     let mend = &hook.restart;
     match api.create(&dry, &object).await {
         Ok(_) => {
-            let detail = "the API server takes a pipeline that the webhook would refuse: its rules or selectors were changed";
+            let detail =
+                "the API server takes a pipeline that the webhook would refuse: its rules or selectors were changed";
             Line::failed(code::KW404, detail, mend)
         }
         Err(kube::Error::Api(status)) if status.message.contains("denied the request") => Line::passed(code::KW404, ""),

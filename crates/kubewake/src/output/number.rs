@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn sizes_and_ages_are_short() {
-        assert_eq!([0, 512, 1536, 268_435_456, u64::MAX].map(bytes), ["0 B", "512 B", "1.5 KiB", "256 MiB", "16777216 TiB"]);
+        assert_eq!(
+            [0, 512, 1536, 268_435_456, u64::MAX].map(bytes),
+            ["0 B", "512 B", "1.5 KiB", "256 MiB", "16777216 TiB"]
+        );
         assert_eq!([-3, 0, 119, 120, 7_200, 200_000].map(age), ["0s", "0s", "119s", "2m", "2h", "2d"]);
         assert_eq!([count(1, "span"), count(0, "span")], ["1 span", "0 spans"]);
     }

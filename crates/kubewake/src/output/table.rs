@@ -95,7 +95,11 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_they_need_to_be_and_the_last_gives_way() {
         let mut table = Table::new(&["NAME", "COUNT", "MESSAGE"]);
-        table.row(vec![Cell::new("a-long-name"), Cell::number(Some(7)), Cell::new("all is well, and there is more to say")]);
+        table.row(vec![
+            Cell::new("a-long-name"),
+            Cell::number(Some(7)),
+            Cell::new("all is well, and there is more to say"),
+        ]);
         table.row(vec![Cell::new("b\u{1b}"), Cell::number(None), Cell::new("")]);
         let expected = "NAME         COUNT  MESSAGE
 a-long-name      7  all is well, and th…

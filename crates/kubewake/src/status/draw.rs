@@ -29,8 +29,7 @@ pub(super) fn names(status: &Status) -> String {
     let workloads = workloads.map(|workload| format!("deployment.apps/{}\n", safe(&workload.name)));
     let telemetry = (!["Absent", "Unknown"].contains(&status.telemetry.state.as_str()))
         .then(|| "telemetry.telemetry.kubewake.io/default\n".to_owned());
-    let pipelines =
-        status.pipelines.iter().map(|it| format!("{}.telemetry.kubewake.io/{}\n", it.kind, safe(&it.name)));
+    let pipelines = status.pipelines.iter().map(|it| format!("{}.telemetry.kubewake.io/{}\n", it.kind, safe(&it.name)));
     let pods = status.collectors.iter().map(|it| format!("pod/{}\n", safe(&it.pod)));
     workloads.chain(telemetry).chain(pipelines).chain(pods).collect()
 }
@@ -62,7 +61,11 @@ fn head(status: &Status, screen: &Screen) -> String {
     let line = |(name, word, tone, words): (&str, &str, Tone, String)| {
         let fill = " ".repeat(state.saturating_sub(word.len()));
         let words = cut(&safe(&words), screen.width.saturating_sub(13 + state));
-        let line = format!("{}  {}{fill}  {words}", screen.paint(Tone::Strong, &format!("{name:9}")), screen.paint(tone, &safe(word)));
+        let line = format!(
+            "{}  {}{fill}  {words}",
+            screen.paint(Tone::Strong, &format!("{name:9}")),
+            screen.paint(tone, &safe(word))
+        );
         line.trim_end().to_owned() + "\n"
     };
     rows.map(line).concat()
@@ -201,7 +204,12 @@ mod tests {
                     queued_bytes: Some(1 << 20),
                     queue_capacity_bytes: Some(64 << 20),
                 },
-                Pipeline { kind: word("logpipeline"), name: word("new"), state: word("Pending"), ..Pipeline::default() },
+                Pipeline {
+                    kind: word("logpipeline"),
+                    name: word("new"),
+                    state: word("Pending"),
+                    ..Pipeline::default()
+                },
             ],
             collectors: vec![Collector {
                 pod: word("kubewake-gateway-1"),
@@ -254,7 +262,10 @@ PROBLEMS
     fn what_cannot_be_seen_is_said() {
         let status = Status { problems: vec!["there is no cluster".to_owned()], ..Status::default() };
         let drawn = table(&status, &Screen::plain(80));
-        assert!(drawn.contains("CLUSTER    Unreachable  none\n") && drawn.ends_with("PROBLEMS\n! there is no cluster\n"), "{drawn}");
+        assert!(
+            drawn.contains("CLUSTER    Unreachable  none\n") && drawn.ends_with("PROBLEMS\n! there is no cluster\n"),
+            "{drawn}"
+        );
     }
 
     #[test]

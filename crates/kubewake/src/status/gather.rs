@@ -100,8 +100,10 @@ async fn installed(client: &Client, namespace: &str, mut status: model::Status) 
         collectors::all(client, namespace),
     );
     let problems = &mut status.problems;
-    let leader = said(problems, "the operator's Lease cannot be read", leader).flatten().filter(|leader| !leader.is_gone);
-    status.operator = said(problems, "the operator cannot be seen", operator).unwrap_or_else(|| unknown(namespace, names::MANAGER));
+    let leader =
+        said(problems, "the operator's Lease cannot be read", leader).flatten().filter(|leader| !leader.is_gone);
+    status.operator =
+        said(problems, "the operator cannot be seen", operator).unwrap_or_else(|| unknown(namespace, names::MANAGER));
     status.operator.leader = leader.map(|leader| leader.holder);
     judge_operator(&mut status.operator, problems);
     status.webhook = said(problems, "the webhook cannot be seen", webhook).unwrap_or_else(|| unknown(WEBHOOK, WEBHOOK));
@@ -161,7 +163,9 @@ async fn deployment(client: &Client, namespace: &str, name: &str) -> Result<mode
 fn judge_operator(operator: &mut model::Workload, problems: &mut Vec<String>) {
     match (operator.state.as_str(), &operator.leader) {
         ("Absent", Some(_)) => "Ready".clone_into(&mut operator.state),
-        ("Absent", None) => problems.push("there is no operator: kubewake operator manifests | kubectl apply -f -".to_owned()),
+        ("Absent", None) => {
+            problems.push("there is no operator: kubewake operator manifests | kubectl apply -f -".to_owned())
+        }
         ("Degraded", _) => problems.push(format!("the operator has {} pods that are ready", operator.ready)),
         ("Ready", None) => {
             "Degraded".clone_into(&mut operator.state);
