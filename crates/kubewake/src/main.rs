@@ -33,6 +33,8 @@ mod tail;
 mod trace;
 #[cfg(feature = "tools")]
 mod up;
+#[cfg(feature = "viewer")]
+mod viewer;
 #[cfg(feature = "inspect")]
 mod web;
 #[cfg(feature = "webhook")]
@@ -101,6 +103,9 @@ enum Command {
     /// Receives OTLP, counts it, and misbehaves when asked to
     #[cfg(feature = "tools")]
     Sink(sink::Args),
+    /// Receives traces and shows them in a browser
+    #[cfg(feature = "viewer")]
+    Viewer(viewer::Args),
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::Args>),
@@ -148,6 +153,8 @@ fn main() -> ExitCode {
             Command::Operator(args) => report(operator::run(args).await),
             #[cfg(feature = "tools")]
             Command::Sink(args) => report(sink::run(args).await),
+            #[cfg(feature = "viewer")]
+            Command::Viewer(args) => report(viewer::run(args).await),
             #[cfg(feature = "webhook")]
             Command::Webhook(args) => webhook::report(webhook::run(*args).await),
         }
@@ -166,7 +173,14 @@ fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-#[cfg(any(feature = "apiserver", feature = "inspect", feature = "operator", feature = "tools", feature = "webhook"))]
+#[cfg(any(
+    feature = "apiserver",
+    feature = "inspect",
+    feature = "operator",
+    feature = "tools",
+    feature = "viewer",
+    feature = "webhook"
+))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
