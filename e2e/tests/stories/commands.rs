@@ -1,8 +1,10 @@
 //! Somebody at a terminal asks how Kubewake is.
 
 mod check;
+mod documents;
 mod help;
 mod status;
+mod trace;
 
 use std::{path::Path, process::Output};
 
