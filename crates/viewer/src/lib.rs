@@ -14,6 +14,8 @@ pub mod query;
 pub mod receive;
 mod serve;
 pub mod store;
+#[cfg(test)]
+mod testing;
 mod viewer;
 
 pub use viewer::{Addresses, Error, Options, Viewer};

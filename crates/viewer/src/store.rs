@@ -13,7 +13,11 @@ mod arrival;
 mod chunk;
 mod inner;
 mod intern;
+mod keeper;
 mod trace;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashSet,
@@ -27,6 +31,7 @@ use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
+    keeper::Keeper,
     trace::{Trace, TraceId},
 };
 
@@ -76,7 +81,7 @@ pub struct Arrived {
     pub trace: TraceId,
     /// Its new spans.
     pub chunk: Arc<Chunk>,
-    /// How many spans came before these, since the start.
+    /// How many spans were kept before these, since the start.
     pub before: u64,
 }
 

@@ -5,9 +5,9 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
-    receive::{Receiver, Settings},
+    receive::{self, Receiver, Settings},
     serve::{self, State},
-    store::{Limits, Store},
+    store::{Keeper, Limits, Store},
 };
 
 /// How a viewer is to run.
@@ -84,11 +84,12 @@ impl Viewer {
         let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
         let page = listener.local_addr().map_err(failed)?;
         let store = Arc::new(Store::new(Limits { bytes: options.memory, ..Limits::default() }));
+        let keeper = Keeper::new(store.clone(), receive::now);
         let settings = Settings { grpc: options.otlp_grpc, http: options.otlp_http };
-        let receiver = Receiver::start(&settings, store.clone())?;
+        let receiver = Receiver::start(&settings, keeper.clone())?;
         let addresses = Addresses { page, otlp_grpc: receiver.grpc(), otlp_http: receiver.http() };
         let stopping = watch::Sender::new(false);
-        let state = State::new(store.clone(), addresses, &options, stopping.subscribe());
+        let state = State::new(store.clone(), keeper, addresses, &options, stopping.subscribe());
         let server = tokio::spawn(serve::run(listener, state, stopping.subscribe()));
         Ok(Self { store, receiver, addresses, stopping, server })
     }
