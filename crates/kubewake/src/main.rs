@@ -168,7 +168,8 @@ fn main() -> ExitCode {
 #[cfg(feature = "inspect")]
 fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        eprintln!("error: {}", kubewake_trail::in_words(error.as_ref()));
+        // It may quote what somebody else answered.
+        eprintln!("error: {}", output::text::safe(&kubewake_trail::in_words(error.as_ref())));
         ExitCode::FAILURE
     })
 }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     id: Option<String>,
     /// The trace of this generation of the object [default: the latest]
     #[arg(long, value_name = "N", conflicts_with = "id")]
-    generation: Option<u64>,
+    generation: Option<i64>,
     /// Look until the object is as it should be, or has failed
     #[arg(long, short, conflicts_with_all = ["id", "generation"])]
     follow: bool,
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     }
     let id = match (&args.id, &object) {
         (Some(id), _) => id.clone(),
-        (None, Some(object)) => find::trace(&web, url, object, args.generation).await?.trace_id,
+        (None, Some(object)) => find::trace(&web, url, object, args.generation).await?,
         (None, None) => bail!("name an object as KIND/NAME, or a trace by --id"),
     };
     let trace = fetch(&web, url, &id).await?;
@@ -120,8 +120,8 @@ async fn follow(args: &Args, web: &Web, url: &str, object: &Object) -> anyhow::R
         if found.as_ref().is_some_and(|found| found.is_over()) {
             return Ok(());
         }
-        if let (true, Some(found)) = (shows, &found) {
-            let drawn = shown(args, url, &fetch(web, url, &found.trace_id).await?)?;
+        if let (true, Some(id)) = (shows, found.and_then(|found| found.trace_id)) {
+            let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
             if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
                 return Ok(());
             }

@@ -23,8 +23,9 @@ pub(super) struct Object {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Generation {
-    pub(super) generation: u64,
-    pub(super) trace_id: String,
+    pub(super) generation: i64,
+    /// None if nothing of it was recorded.
+    pub(super) trace_id: Option<String>,
     /// `converged`, `converging` or `failed`.
     pub(super) state: String,
 }
@@ -70,24 +71,17 @@ struct Node {
 }
 
 /// The trace of an object: of one generation, or the latest.
-pub(super) async fn trace(
-    web: &Web,
-    url: &str,
-    object: &Object,
-    generation: Option<u64>,
-) -> anyhow::Result<Generation> {
+pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> anyhow::Result<String> {
     let known = known(web, url, object).await?;
     let one = only(object, known)?;
     let Some(one) = one else { return nothing(web, url, object).await };
-    let Some(wanted) = generation else {
-        let trace_id = one.last.map(|last| last.trace_id).unwrap_or_default();
-        return Ok(Generation { trace_id, ..Generation::default() });
-    };
+    let Some(wanted) = generation else { return Ok(one.last.map(|last| last.trace_id).unwrap_or_default()) };
     let generations = generations(web, url, &one).await?;
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
-    generations.into_iter().find(|it| it.generation == wanted).with_context(|| {
+    let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
+    found.with_context(|| {
         format!(
-            "generation {wanted} of {}/{} is not in the store; there are {}",
+            "no trace of generation {wanted} of {}/{} is in the store; there are {}",
             object.kind,
             object.name,
             there.join(", ")
@@ -99,7 +93,7 @@ pub(super) async fn trace(
 pub(super) async fn latest(web: &Web, url: &str, object: &Object) -> anyhow::Result<Option<Generation>> {
     let Some(one) = only(object, known(web, url, object).await?)? else { return Ok(None) };
     let generations = generations(web, url, &one).await?;
-    Ok(generations.into_iter().next().filter(|generation| !generation.trace_id.is_empty()))
+    Ok(generations.into_iter().next())
 }
 
 async fn known(web: &Web, url: &str, object: &Object) -> anyhow::Result<Vec<Known>> {
@@ -135,7 +129,7 @@ fn named(known: &Known) -> String {
 }
 
 /// Says what there is instead.
-async fn nothing(web: &Web, url: &str, object: &Object) -> anyhow::Result<Generation> {
+async fn nothing(web: &Web, url: &str, object: &Object) -> anyhow::Result<String> {
     let all: Objects = web.get(&format!("{url}/api/v1/objects?limit={NAMED}")).await.unwrap_or_default();
     let names: Vec<String> = all.objects.iter().map(named).collect();
     let there = match names.is_empty() {

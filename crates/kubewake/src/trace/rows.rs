@@ -32,7 +32,7 @@ pub(super) fn rows(trace: &Trace) -> Vec<Row> {
     let worth = (trace.duration / WORTH).max(1);
     let mut rows = Vec::with_capacity(trace.spans.len());
     let mut waiting: Vec<Row> = Vec::new();
-    let mut push = |waiting: &mut Vec<Row>, siblings: &[usize], above: &[bool]| {
+    let push = |waiting: &mut Vec<Row>, siblings: &[usize], above: &[bool]| {
         waiting.extend(family(trace, siblings, above, &ends, worth).into_iter().rev());
     };
     push(&mut waiting, &roots, &[]);

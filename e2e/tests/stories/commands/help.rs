@@ -1,6 +1,12 @@
 //! Every command says how it is used, and shells know them all.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use kubewake_e2e::{process::kubewake, python::python};
 
 use super::run;
 
@@ -49,4 +55,27 @@ fn shells_complete_every_command() {
     );
     let completed = Command::new("bash").args(["-c", &typed]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "check", "{completed:?}");
+}
+
+/// Runs a command at a terminal, and gives what it shows there.
+fn at_terminal(home: &Path, command: &str, variables: &[(&str, &str)]) -> String {
+    let program = kubewake();
+    let mut words = vec![program.get_program().to_str().unwrap().to_owned()];
+    words.extend(command.split_whitespace().map(str::to_owned));
+    let script = "import pty, sys; pty.spawn(sys.argv[1:])";
+    let mut terminal = Command::new(python());
+    terminal.env_clear().env("HOME", home).env("TERM", "xterm").envs(variables.iter().copied());
+    let output = terminal.args(["-c", script]).args(&words).stdin(Stdio::null()).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn colours_are_for_terminals_whose_owners_want_them() {
+    let home = tempfile::tempdir().unwrap();
+    let red = "\u{1b}[31m\u{1b}[1m✗";
+    assert!(!run(home.path(), "check").stdout.contains('\u{1b}'));
+    let shown = at_terminal(home.path(), "check", &[]);
+    assert!(shown.contains(red), "{shown:?}");
+    let shown = at_terminal(home.path(), "check", &[("NO_COLOR", "1")]);
+    assert!(shown.contains("✗") && !shown.contains("\u{1b}[31m"), "{shown:?}");
 }

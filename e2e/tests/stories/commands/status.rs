@@ -1,7 +1,7 @@
 //! Everything at a glance, also where parts of it are missing.
 
 use kubewake_e2e::{
-    Cluster, Load, Sink,
+    Cluster, Load, Sink, free_address,
     operator::{Operated, trace_pipeline},
 };
 
@@ -57,6 +57,16 @@ fn it_shows_what_runs_and_what_flows() {
     let names = status("name").stdout;
     assert!(names.contains("tracepipeline.telemetry.kubewake.io/backend\n") && names.contains("\npod/"), "{names}");
     assert!(status("yaml").stdout.contains("\npipelines:\n"));
+
+    // What `up` wrote down is found by itself, also if its viewer is not there.
+    let state = home.join(".local/state/kubewake");
+    std::fs::create_dir_all(&state).unwrap();
+    let (kubeconfig, page) = (operated.kubectl.cluster().kubeconfig(), format!("http://{}", free_address()));
+    std::fs::write(state.join("up.json"), serde_json::json!({"page": page, "kubeconfig": kubeconfig}).to_string())
+        .unwrap();
+    let said = run(home, "status");
+    assert!(said.code == 0 && said.stdout.contains("(kubewake up)"), "{said:?}");
+    assert!(said.stdout.contains(&format!("VIEWER     Absent   not at {page}")), "{}", said.stdout);
 
     // A backend that has gone is told, and the exit code with it.
     drop(sink);
