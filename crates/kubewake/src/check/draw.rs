@@ -66,7 +66,7 @@ Operator
 ";
         assert_eq!(super::report(&report, &Screen::plain(80)), expected);
         assert_eq!(super::report(&Report::default(), &Screen::plain(80)), "All is well\n");
-        let document = report.document();
+        let document = serde_json::to_value(report.document()).unwrap();
         assert_eq!(document["success"], false);
         assert_eq!(document["sections"][0]["lines"][3]["result"], "failed");
     }

@@ -65,16 +65,39 @@ impl Report {
     }
 
     /// As programs read it.
-    pub(super) fn document(&self) -> serde_json::Value {
-        let line = |line: &Line| {
-            serde_json::json!({
-                "code": line.code.id, "title": line.code.title, "result": line.outcome, "detail": line.detail, "mend": line.mend,
-            })
+    pub(super) fn document(&self) -> Document {
+        let line = |line: &Line| LineDocument {
+            code: line.code.id,
+            title: line.code.title,
+            result: line.outcome,
+            detail: line.detail.clone(),
+            mend: line.mend.clone(),
         };
-        let section = |section: &Section| serde_json::json!({"name": section.name, "lines": section.lines.iter().map(line).collect::<Vec<_>>()});
-        serde_json::json!({
-            "success": self.failed().next().is_none(),
-            "sections": self.sections.iter().map(section).collect::<Vec<_>>(),
-        })
+        let section =
+            |section: &Section| SectionDocument { name: section.name, lines: section.lines.iter().map(line).collect() };
+        let sections = self.sections.iter().map(section).collect();
+        Document { success: self.failed().next().is_none(), sections }
     }
+}
+
+/// What programs read. Fields are added with time, and none changes its meaning.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    success: bool,
+    sections: Vec<SectionDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct SectionDocument {
+    name: &'static str,
+    lines: Vec<LineDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct LineDocument {
+    code: &'static str,
+    title: &'static str,
+    result: Outcome,
+    detail: String,
+    mend: String,
 }

@@ -72,10 +72,7 @@ fn mend(pipeline: &Pipeline, reason: &str) -> String {
     let (kind, name) = (pipeline.kind.name(), &pipeline.name);
     let edit = format!("kubectl edit {kind} {name}");
     match reason {
-        "Pending" => format!(
-            "kubectl get telemetry   # who holds the slot\nkubectl patch telemetry default --type merge --patch '{{\"spec\": {{\"slots\": {{\"{}\": 2}}}}}}'",
-            pipeline.id().split('/').next().unwrap_or_default()
-        ),
+        "Pending" => more_slots(pipeline),
         "SecretMissing" | "SecretInvalid" | "CertificateExpired" | "CertificateExpiresSoon" | "TlsInvalid" => {
             format!("kubectl get {kind} {name} -o jsonpath={{.spec.output}}   # which Secret and key; mend it there, and the pipeline follows")
         }
@@ -96,6 +93,16 @@ fn mend(pipeline: &Pipeline, reason: &str) -> String {
         "Unknown" | "NotAccepted" => format!("kubectl describe {kind} {name}"),
         _ => edit,
     }
+}
+
+/// A command that works whether there is a Telemetry or not.
+fn more_slots(pipeline: &Pipeline) -> String {
+    let signal = pipeline.id().split('/').next().unwrap_or_default().to_owned();
+    format!(
+        "kubectl get telemetry   # who holds the slot\n\
+         echo '{{apiVersion: telemetry.kubewake.io/v1alpha1, kind: Telemetry, metadata: {{name: default}}, spec: {{slots: {{{signal}: 2}}}}}}' | \
+         kubectl apply --server-side -f -"
+    )
 }
 
 #[cfg(test)]
@@ -131,7 +138,7 @@ mod tests {
         assert_eq!(line.detail, "tracepipeline/backend: because (ApplyFailed)");
         let line = example(2, &[("Accepted", "False", "Pending")]);
         assert_eq!((line.code.id, line.outcome), ("KW502", Outcome::Warned));
-        assert!(line.mend.contains("\"slots\": {\"traces\": 2}"), "{}", line.mend);
+        assert!(line.mend.contains("{slots: {traces: 2}}}'"), "{}", line.mend);
         let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "Unknown", "NoData")]);
         assert_eq!((line.outcome, line.detail.as_str()), (Outcome::Passed, "tracepipeline/backend (Delivering)"));
         assert_eq!(

@@ -133,6 +133,7 @@ fn said<T>(problems: &mut Vec<String>, what: &str, read: Result<T, kube::Error>)
 fn kind_missing(error: kube::Error) -> kube::Error {
     match error {
         kube::Error::Api(mut status) if status.code == 404 => {
+            status.reason = "NotFound".to_owned();
             status.message = "they are not installed (kubewake operator manifests | kubectl apply -f -)".to_owned();
             kube::Error::Api(status)
         }
