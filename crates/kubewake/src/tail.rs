@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_span_is_a_line_and_an_error_says_why() {
         let screen = Screen::plain(110);
-        let expected = "22:13:20.123  shop                    ✗ buy\\u{1b}[1m                   2.5 ms  4bf92f3577b34da6a3ce929d0e0e4736\n              no\\nmoney";
+        let expected = "22:13:20.123  shop                    ✗ buy\\u{1b}[1m                  2.5 ms  4bf92f3577b34da6a3ce929d0e0e4736\n              no\\nmoney";
         assert_eq!(args(Form::Table).text(&event("span", SPAN), &screen).unwrap(), expected);
         let json = args(Form::Json).text(&event("span", SPAN), &screen).unwrap();
         assert!(!json.contains('\n') && json.contains("\"name\":\"buy\\u001b[1m\""), "{json}");

@@ -29,7 +29,10 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
 
 /// The text in at most so many columns.
 pub(crate) fn cut(text: &str, width: usize) -> String {
-    truncate_str(text, width, "…").into_owned()
+    match width {
+        0 => String::new(),
+        width => truncate_str(text, width, "…").into_owned(),
+    }
 }
 
 /// The columns that a text takes.

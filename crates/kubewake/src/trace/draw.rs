@@ -48,7 +48,7 @@ pub(super) fn waterfall(trace: &Trace, url: &str, screen: &Screen) -> String {
                 drawn += &line(trace, span, above, &follows, &services, &columns, screen);
                 parents.push(index);
             }
-            Row::Gap { start, end, depth } => drawn += &gap(trace, start, end, depth, &columns, screen),
+            Row::Gap { start, end, above } => drawn += &gap(trace, (start, end), &above, &columns, screen),
         }
     }
     drawn + &warnings(trace, screen)
@@ -172,8 +172,8 @@ fn column(trace: &Trace, moment: u64, width: usize) -> usize {
     usize::try_from(column).unwrap_or(width).min(width)
 }
 
-fn gap(trace: &Trace, start: u64, end: u64, depth: usize, columns: &Columns, screen: &Screen) -> String {
-    let indent = "  ".repeat(depth.saturating_sub(1).min(columns.label / 4));
+fn gap(trace: &Trace, (start, end): (u64, u64), above: &[bool], columns: &Columns, screen: &Screen) -> String {
+    let (_, indent) = branches(above, columns.label / 2);
     let label = fit(&format!("{indent}⋯ {}", duration(end.saturating_sub(start))), columns.label + DURATION + 2);
     let (from, to) = (column(trace, start, columns.bar), column(trace, end, columns.bar));
     let dots = format!("{}{}", " ".repeat(from), "·".repeat(to.saturating_sub(from)));

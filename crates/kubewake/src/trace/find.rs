@@ -78,14 +78,10 @@ pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Opt
     let Some(wanted) = generation else { return Ok(one.last.map(|last| last.trace_id).unwrap_or_default()) };
     let generations = generations(web, url, &one).await?;
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
+    let there = if there.is_empty() { "none is known".to_owned() } else { format!("there are {}", there.join(", ")) };
     let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
     found.with_context(|| {
-        format!(
-            "no trace of generation {wanted} of {}/{} is in the store; there are {}",
-            object.kind,
-            object.name,
-            there.join(", ")
-        )
+        format!("no trace of generation {wanted} of {}/{} is in the store; {there}", object.kind, object.name)
     })
 }
 

@@ -21,8 +21,8 @@ pub(super) enum Row {
         /// For each level above: whether more of that level follows below. The last is its own.
         follows: Vec<bool>,
     },
-    /// Nothing was recorded between two siblings.
-    Gap { start: u64, end: u64, depth: usize },
+    /// Nothing was recorded between two siblings. For each level above them: whether more of it follows below.
+    Gap { start: u64, end: u64, above: Vec<bool> },
 }
 
 /// The rows of a trace.
@@ -114,7 +114,7 @@ fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], worth
     for (place, &index) in siblings.iter().enumerate() {
         let Some(span) = trace.spans.get(index) else { continue };
         if let Some(start) = until.filter(|until| span.start.saturating_sub(*until) >= worth) {
-            rows.push(Row::Gap { start, end: span.start, depth: above.len() });
+            rows.push(Row::Gap { start, end: span.start, above: above.to_vec() });
         }
         let end = ends.get(index).copied().unwrap_or_else(|| span.end());
         until = Some(until.map_or(end, |until| until.max(end)));
@@ -142,7 +142,7 @@ mod tests {
         let trace = Trace { duration, spans, ..Trace::default() };
         let text = |row: Row| match row {
             Row::Span { index, follows } => format!("{}{}", " ".repeat(follows.len() - 1), trace.spans[index].id),
-            Row::Gap { start, end, depth } => format!("{}~{}", " ".repeat(depth), end - start),
+            Row::Gap { start, end, above } => format!("{}~{}", " ".repeat(above.len()), end - start),
         };
         rows(&trace).into_iter().map(text).collect()
     }
