@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
-use crate::numbers::{scope_entry, span};
+use crate::numbers::span;
 use crate::plan::Plan;
 use crate::rewrite::{Bench, Edits};
 use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
@@ -125,7 +125,7 @@ impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
         let scope = ScopeEntry::new(content);
         let mut records = Records::default();
         let mut fields = Fields::new(content);
-        while let Some(field) = fields.next_of_list(scope_entry::RECORDS) {
+        for field in fields.by_ref() {
             if is_child(2, &field) {
                 records.before += 1;
                 if !self.record(&RecordRef::new(self.signal, resource, &scope, field.value)) {

@@ -154,28 +154,6 @@ impl<'a> Fields<'a> {
         self.rest
     }
 
-    /// The next field, as the iterator gives it. It is faster where that is the field `number` with a length of two bytes at most, and
-    /// slower else: for messages that are little more than a list of others.
-    #[inline(always)]
-    pub fn next_of_list(&mut self, number: u32) -> Option<Field<'a>> {
-        let tag = (number << 3) as u8 | LEN;
-        let header = match *self.rest {
-            [first, low, ..] if first == tag && low < 0x80 && number < 16 => Some((usize::from(low), 2)),
-            [first, low, high, ..] if first == tag && high < 0x80 && number < 16 => {
-                Some((usize::from(low & 0x7f) | usize::from(high) << 7, 3))
-            }
-            _ => None,
-        };
-        if let Some((size, header)) = header
-            && let Some((raw, rest)) = self.rest.split_at_checked(header + size)
-            && let Some((_, value)) = raw.split_at_checked(header)
-        {
-            self.rest = rest;
-            return Some(Field { number, wire: LEN, raw, value });
-        }
-        self.next()
-    }
-
     /// The last field of that number, which is the one that counts where a field is not repeated.
     pub fn last_of(self, number: u32) -> Option<Field<'a>> {
         self.filter(|field| field.number == number).last()

@@ -1,5 +1,3 @@
-use proptest::prelude::{Just, Strategy, any};
-
 use super::*;
 
 fn varint(value: u64) -> Vec<u8> {
@@ -82,32 +80,4 @@ fn the_last_of_a_field_counts() {
     put_uint(&mut bytes, 1, 8);
     assert_eq!(Fields::new(&bytes).last_of(1).and_then(|field| field.as_varint()), Some(8));
     assert_eq!(Fields::new(&bytes).last_of(3), None);
-}
-
-proptest::proptest! {
-    #[test]
-    fn fields_are_the_same_where_most_are_of_one_number(
-        pieces in proptest::collection::vec(
-            proptest::prop_oneof![
-                // Fields of that number, with lengths of one to three bytes.
-                (0usize..300).prop_map(|size| [&[0x12][..], &varint(size as u64), &vec![0x12; size]].concat()),
-                Just([&[0x12, 0x80, 0x81, 0][..], &[0; 128]].concat()),
-                proptest::collection::vec(proptest::prop_oneof![Just(0x12u8), any::<u8>()], 0..6),
-            ],
-            0..6,
-        ),
-        cut in 0usize..400,
-    ) {
-        let bytes = pieces.concat();
-        let bytes = &bytes[..bytes.len().saturating_sub(cut)];
-        let (mut plain, mut list) = (Fields::new(bytes), Fields::new(bytes));
-        loop {
-            let field = plain.next();
-            proptest::prop_assert_eq!(list.next_of_list(2), field);
-            proptest::prop_assert_eq!(list.rest(), plain.rest());
-            if field.is_none() {
-                break;
-            }
-        }
-    }
 }
