@@ -15,6 +15,7 @@ mod stories {
     mod browser;
     mod chain;
     mod cluster;
+    mod commands;
     mod config;
     mod connections;
     mod curl_json;
