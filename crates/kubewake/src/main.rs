@@ -8,14 +8,20 @@ mod client;
 mod cluster;
 #[cfg(feature = "data-plane")]
 mod collector;
+#[cfg(feature = "up")]
+mod demo;
+#[cfg(feature = "up")]
+mod example;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
+#[cfg(feature = "up")]
+mod objects;
 #[cfg(feature = "operator")]
 mod operator;
 #[cfg(feature = "tools")]
 mod sink;
-#[cfg(feature = "tools")]
+#[cfg(feature = "up")]
 mod up;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -37,9 +43,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs everything on this machine
-    #[cfg(feature = "tools")]
-    Up(up::Args),
+    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
+    #[cfg(feature = "up")]
+    Up(Box<up::Args>),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
     Apiserver(apiserver::Args),
@@ -49,6 +55,13 @@ enum Command {
     /// Receives, buffers and ships traces, logs and metrics
     #[cfg(feature = "data-plane")]
     Collector(collector::Args),
+    /// Applies a sample to a running `up`, and gives the link of its trace
+    #[cfg(feature = "up")]
+    Demo(demo::Args),
+    /// Runs a sample operator
+    #[cfg(feature = "up")]
+    #[command(hide = true)]
+    Example(Box<example::Args>),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     #[cfg(feature = "tools")]
     Load(load::Args),
@@ -78,14 +91,18 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            #[cfg(feature = "tools")]
-            Command::Up(args) => up::run(args).await,
+            #[cfg(feature = "up")]
+            Command::Up(args) => report(up::run(*args).await),
             #[cfg(feature = "apiserver")]
             Command::Apiserver(args) => report(apiserver::run(args).await),
             #[cfg(feature = "cluster")]
             Command::Cluster(args) => report(cluster::run(args).await),
             #[cfg(feature = "data-plane")]
             Command::Collector(args) => collector::run(args).await,
+            #[cfg(feature = "up")]
+            Command::Demo(args) => report(demo::run(args).await),
+            #[cfg(feature = "up")]
+            Command::Example(args) => report(example::run(*args).await),
             #[cfg(feature = "tools")]
             Command::Load(args) => report(load::run(args).await),
             #[cfg(feature = "operator")]
