@@ -29,6 +29,7 @@ pub mod python;
 pub mod sink;
 pub mod traced;
 pub mod traces;
+pub mod up;
 pub mod wait;
 
 pub use address::free_address;
@@ -45,4 +46,5 @@ pub use operator::Operated;
 pub use sink::Sink;
 pub use traced::Traced;
 pub use traces::Traces;
+pub use up::Up;
 pub use wait::{eventually, until, until_ok};
