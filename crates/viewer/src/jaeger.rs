@@ -79,7 +79,10 @@ struct Operation {
     span_kind: &'static str,
 }
 
-async fn operations(extract::State(state): extract::State<State>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
+async fn operations(
+    extract::State(state): extract::State<State>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
     let params = Params::new(pairs);
     let Some(service) = params.text("service").map(str::to_owned) else {
         return refuse(StatusCode::BAD_REQUEST, "parameter 'service' is required");

@@ -66,8 +66,16 @@ impl Receiver {
         feed(Signal::Traces, Arc::new(Keeper { store }));
         feed(Signal::Metrics, Arc::new(Ignorer::new("metrics")));
         feed(Signal::Logs, Arc::new(Ignorer::new("logs")));
-        let grpc = settings.grpc.map(|at| GrpcServer { endpoint: at.to_string(), max_message_bytes: REQUEST, ..GrpcServer::default() });
-        let http = settings.http.map(|at| HttpServer { endpoint: at.to_string(), max_body_bytes: REQUEST, ..HttpServer::default() });
+        let grpc = settings.grpc.map(|at| GrpcServer {
+            endpoint: at.to_string(),
+            max_message_bytes: REQUEST,
+            ..GrpcServer::default()
+        });
+        let http = settings.http.map(|at| HttpServer {
+            endpoint: at.to_string(),
+            max_body_bytes: REQUEST,
+            ..HttpServer::default()
+        });
         let listening = otlp::listen(&OtlpReceiver { grpc, http }, &intake, &Registry::default());
         listening.map(Self).map_err(|error| Error::Otlp(error.to_string()))
     }

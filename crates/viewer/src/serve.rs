@@ -19,7 +19,8 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{Addresses, Options, api, jaeger, page, store::Store};
 
 /// What the page may do: load its own files and ask its own server.
-const POLICY: &str = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
+const POLICY: &str =
+    "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
 /// What requests share.
 #[derive(Clone, Debug)]
@@ -33,7 +34,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(store: Arc<Store>, addresses: Addresses, options: &Options, stopping: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        addresses: Addresses,
+        options: &Options,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         Self { store, addresses, data_dir: options.data_dir.clone(), hosts, stopping }
     }
@@ -103,7 +109,9 @@ mod tests {
     fn names_that_others_control_are_not_served() {
         let hosts = ["viewer.example".to_owned()];
         let known = |host| is_known(host, &hosts);
-        for host in ["127.0.0.1", "127.0.0.1:16686", "[::1]:16686", "localhost:1", "LOCALHOST", "viewer.example:80", "10.0.0.7"] {
+        for host in
+            ["127.0.0.1", "127.0.0.1:16686", "[::1]:16686", "localhost:1", "LOCALHOST", "viewer.example:80", "10.0.0.7"]
+        {
             assert!(known(host), "{host}");
         }
         for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:16686", ""] {

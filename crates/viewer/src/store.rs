@@ -23,12 +23,12 @@ use std::{
 use tokio::sync::{broadcast, watch};
 
 pub(crate) use self::arrival::{NAME, cut};
+use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
     trace::{Trace, TraceId},
 };
-use self::inner::Inner;
 
 /// What a store may hold.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,11 @@ pub struct Store {
 impl Store {
     /// An empty one.
     pub fn new(limits: Limits) -> Self {
-        Self { inner: RwLock::new(Inner::new(limits)), changed: watch::Sender::new(0), tail: broadcast::Sender::new(TAIL) }
+        Self {
+            inner: RwLock::new(Inner::new(limits)),
+            changed: watch::Sender::new(0),
+            tail: broadcast::Sender::new(TAIL),
+        }
     }
 
     /// Takes what came, at `now`.

@@ -78,7 +78,12 @@ impl Params {
     }
 
     /// What lies between two values, if any of them was given.
-    pub(crate) fn between(&mut self, names: (&str, &str), low: Option<u64>, high: Option<u64>) -> Option<RangeInclusive<u64>> {
+    pub(crate) fn between(
+        &mut self,
+        names: (&str, &str),
+        low: Option<u64>,
+        high: Option<u64>,
+    ) -> Option<RangeInclusive<u64>> {
         if low.zip(high).is_some_and(|(low, high)| low > high) {
             self.problem(names.1, format!("it is less than {}", names.0));
         }

@@ -88,7 +88,10 @@ pub(crate) async fn search(
     let mut params = Params::new(pairs);
     let (filter, limit) = (params.filter(now()), params.limit());
     if !params.problems.is_empty() {
-        return json(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "bad parameters", "problems": params.problems }));
+        return json(
+            StatusCode::BAD_REQUEST,
+            &serde_json::json!({ "error": "bad parameters", "problems": params.problems }),
+        );
     }
     aside(move || {
         let snapshot = state.store.snapshot();

@@ -65,7 +65,8 @@ pub(crate) async fn span(
 
 fn find(state: &State, id: &str) -> Result<Arc<Trace>, Response> {
     let id: TraceId = id.parse().map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("{error}")))?;
-    let unknown = || refuse(StatusCode::NOT_FOUND, "there is no such trace: it never came, or it had to make room for others");
+    let unknown =
+        || refuse(StatusCode::NOT_FOUND, "there is no such trace: it never came, or it had to make room for others");
     state.store.trace(id).ok_or_else(unknown)
 }
 

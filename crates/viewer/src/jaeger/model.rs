@@ -224,7 +224,9 @@ impl Serialize for SpanTags<'_> {
         let mut more = Vec::new();
         let text = |text| ImpliedValue::Text(Text(text));
         if let Some(scope) = span.origin().map(|origin| origin.scope()) {
-            more.extend(Some(scope.name()).filter(|name| !name.is_empty()).map(|name| implied("otel.scope.name", text(name))));
+            more.extend(
+                Some(scope.name()).filter(|name| !name.is_empty()).map(|name| implied("otel.scope.name", text(name))),
+            );
             let version = Some(scope.version()).filter(|version| !version.is_empty());
             more.extend(version.map(|version| implied("otel.scope.version", text(version))));
         }

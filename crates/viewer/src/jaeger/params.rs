@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    api::Params,
-    query::Filter,
-    store::TraceId,
-};
+use crate::{api::Params, query::Filter, store::TraceId};
 
 /// What Jaeger shows if it is not told how many.
 const LIMIT: usize = 100;
@@ -34,7 +30,8 @@ pub(super) fn read(params: &mut Params) -> Wanted {
     }
     // Microseconds; `lookback` says the same once more, for the UI itself.
     let nanos = |micros: u64| micros.saturating_mul(1000);
-    let times = (params.number("start").map(nanos), params.number("end").map(|end: u64| nanos(end).saturating_add(999)));
+    let times =
+        (params.number("start").map(nanos), params.number("end").map(|end: u64| nanos(end).saturating_add(999)));
     let durations = (params.duration("minDuration"), params.duration("maxDuration"));
     let filter = Filter {
         service: params.text("service").map(str::to_owned),
@@ -51,7 +48,10 @@ pub(super) fn read(params: &mut Params) -> Wanted {
 /// `tags={"key":"value"}`, and `tag=key:value`, as often as one likes.
 fn attributes(params: &mut Params) -> Vec<(String, String)> {
     let maps: Vec<_> = params.all("tags").map(serde_json::from_str::<BTreeMap<String, String>>).collect();
-    let pairs: Vec<_> = params.all("tag").map(|tag| tag.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned()))).collect();
+    let pairs: Vec<_> = params
+        .all("tag")
+        .map(|tag| tag.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect();
     let mut attributes = Vec::new();
     for map in maps {
         match map {

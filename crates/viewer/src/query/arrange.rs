@@ -227,9 +227,13 @@ fn tell(trace: &Trace, spans: &[Placed<'_>]) -> Vec<Warning> {
 fn message(kind: WarningKind, placed: &Placed<'_>) -> String {
     let entry = placed.span.entry;
     match kind {
-        WarningKind::MissingParent => format!("its parent {:016x} is not in this trace; it may still come, or was not sampled", entry.parent),
+        WarningKind::MissingParent => {
+            format!("its parent {:016x} is not in this trace; it may still come, or was not sampled", entry.parent)
+        }
         WarningKind::Cycle => "it is among its own ancestors; it is shown without a parent".to_owned(),
-        WarningKind::ClockSkew => format!("its clock is {} µs behind its parent's; it is shown later by that", placed.skew / 1000),
+        WarningKind::ClockSkew => {
+            format!("its clock is {} µs behind its parent's; it is shown later by that", placed.skew / 1000)
+        }
         WarningKind::DuplicateSpan => "another span of this trace has the same id".to_owned(),
         WarningKind::Future => "it begins in the future".to_owned(),
         WarningKind::NoTime => "it has no time; it is shown at the begin of the trace".to_owned(),

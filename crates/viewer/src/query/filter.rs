@@ -80,7 +80,8 @@ pub(crate) fn is_kind(kind: &str, asked: &str) -> bool {
 impl Filter {
     /// Whether a trace is wanted.
     pub fn matches(&self, trace: &Trace) -> bool {
-        self.matches_whole(trace) && (!self.asks_for_span() || trace.chunks.iter().any(|chunk| self.matches_chunk(chunk)))
+        self.matches_whole(trace)
+            && (!self.asks_for_span() || trace.chunks.iter().any(|chunk| self.matches_chunk(chunk)))
     }
 
     /// Whether a span is wanted. What is asked of the trace is asked of the span.

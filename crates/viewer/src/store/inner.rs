@@ -119,7 +119,8 @@ impl Inner {
     /// A trace that never ends must not push out all the others. Says how many of its spans had to go.
     fn leave_out_surplus(&self, id: TraceId, draft: &mut Draft) -> u64 {
         let slot = self.traces.get(&id);
-        let (spans, weight) = slot.map_or((0, std::mem::size_of::<Trace>()), |slot| (slot.trace.spans, slot.trace.weight()));
+        let (spans, weight) =
+            slot.map_or((0, std::mem::size_of::<Trace>()), |slot| (slot.trace.spans, slot.trace.weight()));
         let around = SLOT + Cost::of(draft).without_spans;
         let mut room = (self.limits.bytes / TRACE_SHARE).saturating_sub(weight + around);
         let places = self.limits.trace_spans.saturating_sub(spans);

@@ -67,7 +67,19 @@ impl Trace {
     /// One without spans.
     pub(super) fn new(id: TraceId, received: u64) -> Self {
         let bytes = std::mem::size_of::<Self>();
-        Self { id, chunks: Vec::new(), version: 0, received, spans: 0, errors: 0, cut: 0, bytes, shared: 0, first: None, last: 0 }
+        Self {
+            id,
+            chunks: Vec::new(),
+            version: 0,
+            received,
+            spans: 0,
+            errors: 0,
+            cut: 0,
+            bytes,
+            shared: 0,
+            first: None,
+            last: 0,
+        }
     }
 
     pub(super) fn push(&mut self, chunk: Arc<Chunk>, bytes: usize, shared: usize) {
