@@ -49,7 +49,9 @@ impl Home {
         for name in ["KUBECONFIG", "XDG_STATE_HOME", "RUST_LOG", "KUBEWAKE_VIEWER"] {
             command.env_remove(name);
         }
-        command.env("NO_PROXY", "*");
+        // No story opens anybody's browser: what is in the folder `bin` is found first.
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("NO_PROXY", "*").env("PATH", format!("{}:{path}", self.path().join("bin").display()));
         command
     }
 
@@ -69,13 +71,22 @@ impl Home {
         Up::of(self.begin(args), self.path())
     }
 
-    /// The processes of pods that were started from here.
+    /// How many processes of pods that were started from here run.
     pub fn pods(&self) -> usize {
+        self.processes_with("").len()
+    }
+
+    /// Those that have this word among their arguments.
+    pub fn processes_with(&self, word: &str) -> Vec<String> {
         let folder = self.path().to_string_lossy().into_owned();
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        let environments = all.filter_map(|entry| fs::read(entry.path().join("environ")).ok());
         let is_ours = |variable: &str| variable.starts_with("KUBEWAKE_ROOT=") && variable.contains(&folder);
-        environments.filter(|text| String::from_utf8_lossy(text).split('\0').any(is_ours)).count()
+        let read = |path: PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let ids = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+            let arguments = read(entry.path().join("cmdline"));
+            arguments.split('\0').any(|argument| word.is_empty() || argument == word)
+                && read(entry.path().join("environ")).split('\0').any(is_ours)
+        });
+        ids.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
     /// Waits until no process and no file of a run is left.
