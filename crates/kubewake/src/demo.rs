@@ -14,6 +14,7 @@ use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use kubewake_config::model::LogLevel;
 
 pub(crate) use self::{
     apply::{Clients, current, install, ready, run as show},
@@ -47,7 +48,7 @@ struct Found {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&logging::only_warnings());
+    let _logging = logging::start(&logging::only(LogLevel::Warn));
     let found = find(args.kubeconfig).await?;
     let clients = Clients::new(found.config)?;
     if !apply::is_installed(&clients, args.sample).await? {

@@ -12,10 +12,10 @@ use tracing_subscriber::{
 )]
 pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
-/// For a command that shows people how it gets on: only what is wrong.
+/// Only what is at least so bad, for a command that shows people how it gets on.
 #[cfg(feature = "up")]
-pub(crate) fn only_warnings() -> Logs {
-    Logs { level: LogLevel::Warn, ..Logs::default() }
+pub(crate) fn only(level: LogLevel) -> Logs {
+    Logs { level, ..Logs::default() }
 }
 
 /// Starts logging. How lines look stays as it is; what is shown can change.

@@ -26,8 +26,12 @@ mod start;
 use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::bail;
+use kubewake_config::model::LogLevel;
 use kubewake_node::addresses;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 
 use self::{folder::Folder, parts::Parts, ports::Ports, progress::Progress};
 use crate::{cluster, logging};
@@ -78,12 +82,8 @@ impl Args {
     /// Where the parts should listen: where it is said, else where they did before, else at the usual ports.
     fn ports(&self, before: Option<Ports>) -> Ports {
         let usual = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let before = before.unwrap_or(Ports {
-            page: usual(16686),
-            api: usual(6443),
-            otlp: usual(4317),
-            otlp_http: usual(4318),
-        });
+        let before =
+            before.unwrap_or(Ports { page: usual(16686), api: usual(6443), otlp: usual(4317), otlp_http: usual(4318) });
         Ports {
             page: self.listen.unwrap_or(before.page),
             api: self.api.unwrap_or(before.api),
@@ -120,7 +120,9 @@ impl Ends {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&logging::only_warnings());
+    // While parts come and go, they complain of each other. What they say when all are there is worth reading.
+    let (level, levels) = watch::channel(logging::only(LogLevel::Error));
+    logging::start(&logging::only(LogLevel::Error)).follow(levels);
     cluster::raise_file_limit();
     let mut ends = Ends::new()?;
     let progress = Progress::new();
@@ -129,8 +131,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let ended = tokio::select! {
         biased;
         () = ends.next() => Ok(()),
-        failed = start::run(&args, &folder, &mut parts, progress) => failed,
+        failed = start::run(&args, &folder, &mut parts, progress, &level) => failed,
     };
+    level.send_replace(logging::only(LogLevel::Error));
     let step = progress.begin("stopping");
     tokio::select! {
         stopped = parts.stop() => stopped?,

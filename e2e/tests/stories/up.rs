@@ -1,6 +1,7 @@
 //! Somebody tries Kubewake for the first time, or keeps it open all day.
 
 mod demo;
+mod document;
 mod first;
 mod interrupted;
 mod ports;

@@ -141,8 +141,10 @@ mod tests {
     use super::*;
 
     fn trace(spans: &str) -> Trace {
-        serde_json::from_str(&format!(r#"{{"services": [{{"name": "b"}}, {{"name": "a"}}, {{"name": "b"}}], "spans": {spans}}}"#))
-            .unwrap()
+        serde_json::from_str(&format!(
+            r#"{{"services": [{{"name": "b"}}, {{"name": "a"}}, {{"name": "b"}}], "spans": {spans}}}"#
+        ))
+        .unwrap()
     }
 
     #[test]

@@ -117,6 +117,7 @@ kind: OpenTelemetryClientConfiguration
 service: {namespace: kubewake-system, name: kubewake-otlp, port: 4317}
 samplingRatePerMillion: 1000000
 trustedGroups: [system:masters, system:serviceaccounts]
+authenticationRoots: false
 ";
 
 #[cfg(test)]

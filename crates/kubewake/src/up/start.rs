@@ -10,12 +10,13 @@ use std::{
 
 use anyhow::{Context, bail};
 use kubewake_apiserver::server;
+use kubewake_config::model::{LogLevel, Logs};
 use kubewake_node::{
     cluster::Options,
     images::{Images, Program},
 };
 use kubewake_viewer::Viewer;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     Args,
@@ -31,6 +32,7 @@ use super::{
 use crate::{
     cluster,
     demo::{self, Clients, Followed, Sample},
+    logging,
     objects::{self, Objects},
 };
 
@@ -38,11 +40,19 @@ use crate::{
 const MANAGER: &str = "kubewake-up";
 /// Only a broken system needs this long for a step.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Who pressed Ctrl-C does not wait long, and a collector needs no more to send what it has to the viewer beside it.
+const GRACE: Duration = Duration::from_secs(2);
 /// Somebody else may take a port between the look and the use of it; hardly more often than this.
 const TRIES: u32 = 5;
 
 /// Starts everything, says so, and tells of restarts from then on. It returns only when something fails.
-pub(super) async fn run(args: &Args, folder: &Folder, parts: &mut Parts, progress: Progress) -> anyhow::Result<()> {
+pub(super) async fn run(
+    args: &Args,
+    folder: &Folder,
+    parts: &mut Parts,
+    progress: Progress,
+    level: &watch::Sender<Logs>,
+) -> anyhow::Result<()> {
     let kubeconfig = kubeconfig(args, folder)?;
     let starting = Starting { args, folder, progress, kubeconfig: &kubeconfig };
     let wanted = args.ports(folder.ports()?);
@@ -59,6 +69,7 @@ pub(super) async fn run(args: &Args, folder: &Folder, parts: &mut Parts, progres
     let screen = Screen { ports: &ports, kubeconfig: &kubeconfig, sample: sample.as_ref() };
     // Whoever does not read it has the files.
     let _ = std::io::stdout().write_all(screen.text().as_bytes());
+    level.send_replace(logging::only(LogLevel::Warn));
     if args.open {
         open(&notice.page, progress);
     }
@@ -120,7 +131,10 @@ impl Starting<'_> {
                     step.done(&format!("http://{}", ports.page));
                     return Ok(ports);
                 }
-                Err(_) if tries < TRIES && [ports.page, ports.otlp, ports.otlp_http].into_iter().any(|at| !is_free(at)) => {
+                Err(_)
+                    if tries < TRIES
+                        && [ports.page, ports.otlp, ports.otlp_http].into_iter().any(|at| !is_free(at)) =>
+                {
                     tries += 1;
                     // Only the API server listens so far.
                     ports = Ports { api: ports.api, ..free(Ports { api: (ports.api.ip(), 0).into(), ..ports })? };
@@ -146,13 +160,13 @@ impl Starting<'_> {
         step.done("");
 
         // What does not depend on each other starts at the same time, and is waited for one by one.
+        let step = self.progress.begin("collector");
         let otlp = install::otlp(client).await?;
         objects.apply_all(&install::webhook(&otlp)?).await?;
         let samples = if self.args.no_demo { &[][..] } else { &Sample::ALL };
         for sample in samples {
             demo::install(clients, *sample).await?;
         }
-        let step = self.progress.begin("collector");
         within(install::pipeline_ready(&mut objects, &pipeline), "the pipeline is not ready").await?;
         step.done(&format!("TracePipeline default, {otlp} to the viewer"));
         let step = self.progress.begin("webhook");
@@ -191,7 +205,7 @@ impl Starting<'_> {
             tracing_config_file: Some(self.folder.tracing()),
             ..server::Options::default()
         };
-        Ok(Options { api, nodes: self.args.nodes, images, ..Options::default() })
+        Ok(Options { api, nodes: self.args.nodes, images, grace: GRACE, quiet: true, ..Options::default() })
     }
 }
 
@@ -207,7 +221,9 @@ fn images() -> anyhow::Result<Images> {
 }
 
 fn free(wanted: Ports) -> anyhow::Result<Ports> {
-    wanted.free(is_free).context("there is no free port for one of the parts: name others, as `kubewake up --help` says")
+    wanted
+        .free(is_free)
+        .context("there is no free port for one of the parts: name others, as `kubewake up --help` says")
 }
 
 async fn within<T>(step: impl Future<Output = anyhow::Result<T>>, what: &str) -> anyhow::Result<T> {

@@ -31,7 +31,13 @@ fn samples_come_when_they_are_wanted() {
         assert!(told.starts_with(&format!("Scheduler scheduler-system/demo is")) && told.contains(what), "{told}");
         let spans = up.spans(link_in(&told));
         let tree = Tree::of(&spans, trace_in(link_in(&told)), Callers::Trusted).to_string();
-        for name in ["stamp Scheduler", "takeConfiguration", "SchedulePod", "converge Scheduler", "POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding"] {
+        for name in [
+            "stamp Scheduler",
+            "takeConfiguration",
+            "SchedulePod",
+            "converge Scheduler",
+            "POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding",
+        ] {
             assert_eq!(tree.matches(&format!(" {name} [")).count() > 0, true, "{name} is not in\n{tree}");
         }
         assert!(!tree.contains("ORPHAN"), "{tree}");
@@ -50,7 +56,8 @@ fn without_an_up_it_says_what_to_do() {
 
     // One that ended without a word has left its note.
     fs::create_dir_all(home.path().join(".local/state/kubewake")).unwrap();
-    let gone = r#"{"version":1,"pid":1,"page":"http://127.0.0.1:1","kubeconfig":"/nowhere","otlp":{"grpc":"","http":""}}"#;
+    let gone =
+        r#"{"version":1,"pid":1,"page":"http://127.0.0.1:1","kubeconfig":"/nowhere","otlp":{"grpc":"","http":""}}"#;
     fs::write(home.path().join(".local/state/kubewake/up.json"), gone).unwrap();
     assert_eq!(home.command(&["demo", "head"]).output().unwrap().status.code(), Some(1));
 }

@@ -50,7 +50,8 @@ fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
     let mode = fs::metadata(up.kubeconfig()).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "only its owner reads the kubeconfig");
     if let Some(pods) = up.kubectl(&["get", "pods", "-A"]) {
-        for part in ["kubewake-operator", "kubewake-webhook", "kubewake-gateway", "head-operator", "scheduler-operator"] {
+        for part in ["kubewake-operator", "kubewake-webhook", "kubewake-gateway", "head-operator", "scheduler-operator"]
+        {
             assert!(pods.contains(part), "{pods}");
         }
         // The line that it proposes works as it is.
@@ -83,9 +84,7 @@ fn a_part_that_dies_is_started_again_and_told_of() {
     let mut up = home.up(&[]);
     let id = home.processes_with("head-operator").pop().expect("it runs");
     std::process::Command::new("kill").args(["-9", &id]).status().unwrap();
-    eventually("it is told of", || {
-        up.process().stderr().contains("head-operator ended (signal 9), started again")
-    });
+    eventually("it is told of", || up.process().stderr().contains("head-operator ended (signal 9), started again"));
     let told = up.types(&home, &["demo", "head"]);
     assert!(told.contains("is changed"), "{told}");
     assert!(up.spans(link_in(&told)).named("converge Head").count() == 1, "{told}");
