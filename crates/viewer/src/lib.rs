@@ -9,11 +9,14 @@
 mod api;
 mod jaeger;
 mod json;
+mod metrics;
 mod page;
 pub mod query;
 pub mod receive;
 mod serve;
 pub mod store;
+#[cfg(test)]
+mod testing;
 mod viewer;
 
 pub use viewer::{Addresses, Error, Options, Viewer};

@@ -11,9 +11,14 @@
 
 mod arrival;
 mod chunk;
+mod disk;
 mod inner;
 mod intern;
+mod keeper;
 mod trace;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashSet,
@@ -27,6 +32,8 @@ use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
+    disk::{Disk, DiskError},
+    keeper::Keeper,
     trace::{Trace, TraceId},
 };
 
@@ -76,7 +83,7 @@ pub struct Arrived {
     pub trace: TraceId,
     /// Its new spans.
     pub chunk: Arc<Chunk>,
-    /// How many spans came before these, since the start.
+    /// How many spans were kept before these, since the start.
     pub before: u64,
 }
 
