@@ -14,6 +14,7 @@
 
 pub mod address;
 pub mod backend;
+pub mod browser;
 pub mod certificate;
 pub mod cluster;
 pub mod collector;
@@ -30,10 +31,12 @@ pub mod sink;
 pub mod traced;
 pub mod traces;
 pub mod up;
+pub mod viewer;
 pub mod wait;
 
 pub use address::free_address;
 pub use backend::Backend;
+pub use browser::Browser;
 pub use certificate::Authority;
 pub use cluster::Cluster;
 pub use collector::Collector;
@@ -47,4 +50,5 @@ pub use sink::Sink;
 pub use traced::Traced;
 pub use traces::Traces;
 pub use up::Up;
+pub use viewer::Viewer;
 pub use wait::{eventually, until, until_ok};
