@@ -28,7 +28,7 @@ function missing(element, route) {
 const main = document.getElementById('main');
 const keys = shortcuts();
 const top = bar(document.getElementById('bar'), keys);
-let current = null;
+let [current, begun] = [null, false];
 
 theme.apply();
 dropFiles();
@@ -43,6 +43,9 @@ start((route) => {
     current = { route, view: VIEWS[route.view](main, route) };
     keys.use(current.view.keys ?? []);
     scrollTo(0, 0);
+    // Readers of the screen go on where the page does.
+    if (begun) main.focus({ preventScroll: true });
+    begun = true;
   }
   top.show(route);
 });

@@ -11,7 +11,7 @@ const MOST_SERVICES = 6;
 /** A line of the list: a link to the trace. */
 export function resultRow(trace, longest, fresh) {
   const share = Math.min(Math.max((trace.duration / longest) * 100, 0.6), 100);
-  return h('a', { class: `result${fresh ? ' fresh' : ''}`, role: 'listitem', href: traceUrl(trace.traceId), data: { trace: trace.traceId } },
+  const link = h('a', { class: `result${fresh ? ' fresh' : ''}`, href: traceUrl(trace.traceId), data: { trace: trace.traceId } },
     h('span', { class: 'title' },
       h('span', { class: `dot ${colorClass(trace.rootService)}` }),
       h('strong', { text: line(trace.rootService, 60) }), ' ', h('span', { class: 'operation', text: line(trace.rootName) })),
@@ -23,6 +23,7 @@ export function resultRow(trace, longest, fresh) {
       trace.objects.map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
       services(trace.services)),
     h('span', { class: 'when', title: dateTime(trace.start) }, h('span', { text: ago(trace.start) }), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
+  return h('div', { role: 'listitem' }, link);
 }
 
 function services(all) {

@@ -107,7 +107,7 @@ export function search(element, route) {
       fill(plot);
       fill(list, state.store?.traces ? nothing() : newcomer());
     } else {
-      fill(plot, scatter(state.traces));
+      fill(plot, scatter(state.traces, chooseTime));
       const longest = usual();
       fill(list, sorted().map((trace) => resultRow(trace, longest, fresh.has(trace.traceId))), more());
     }
@@ -133,6 +133,14 @@ export function search(element, route) {
     remember(`/search?${state.params}`);
     if (name === 'sort') draw();
     else load();
+  }
+
+  function chooseTime(start, end) {
+    const params = new URLSearchParams(state.params);
+    params.delete('lookback');
+    params.set('start', start);
+    params.set('end', end);
+    navigate(`/search?${params}`);
   }
 
   function drawHead() {
