@@ -62,22 +62,22 @@ function hierarchy(rows, trace) {
   const now = Date.now();
   const time = extent(rows, trace, now);
   if (!time) return h('div', { class: 'empty' }, h('p', { text: 'Nothing is known of how it converged.' }));
-  const length = (time[1] - time[0]) * 1e6;
-  const marks = ticks(0, length, 6).filter((at) => at / length < 0.96);
-  const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${(at / length) * 100}%` }, text: duration(at) }));
+  const place = (at) => ((time.zero + at / 1e6 - time.from) / (time.to - time.from)) * 100;
+  const marks = ticks(0, (time.to - time.zero) * 1e6, 6).filter((at) => place(at) < 96);
+  const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${place(at)}%` }, text: duration(at) }));
   const first = rows[0].node;
   const body = rows.map(({ node, depth }) => h('div', { class: 'object-row', role: 'row', 'aria-level': depth + 1 },
     h('div', { class: 'name', role: 'rowheader', css: { '--depth': String(Math.min(depth, 12)) } }, h('span', { class: 'indent' }),
       h('span', { class: `state-dot ${STATES[node.state]?.[0] ?? 'none'}`, title: STATES[node.state]?.[1] }),
       node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
     h('div', { class: 'track', role: 'gridcell' }, node.generations.filter((each) => !trace || each.traceId === trace).map((each) => bar(node, each, time, now)))));
-  const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${(at / length) * 100}% 0 / 1px 100% no-repeat`).join(', ');
+  const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${place(at)}% 0 / 1px 100% no-repeat`).join(', ');
   return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
     h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);
 }
 
 /** A generation: a link into its trace, at the span that says how long it took. */
-function bar(node, each, [from, to], now) {
+function bar(node, each, { from, to }, now) {
   const [begin, end] = stretch(each, now);
   const place = (at) => Math.min(Math.max(((at - from) / (to - from)) * 100, 0), 100);
   const [left, right] = [place(begin), place(end)];

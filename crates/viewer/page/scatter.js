@@ -11,14 +11,14 @@ const EDGE = { left: 8, right: 8, top: 10, bottom: 8 };
 /** The plot of these traces. `choose(from, to)` gets a stretch that was drawn, as strings of nanoseconds. */
 export function scatter(traces, choose) {
   const x = scale(traces.map((trace) => toMillis(trace.start)), EDGE.left, WIDTH - EDGE.right);
-  const y = scale(traces.map((trace) => Math.log10(Math.max(trace.duration, 1))), HEIGHT - EDGE.bottom, EDGE.top);
+  const y = scale(traces.map((trace) => Math.log10(Math.max(trace.duration, 1))), HEIGHT - EDGE.bottom, EDGE.top, 1.2);
   const tip = h('div', { class: 'tip', hidden: true });
   const points = h('div', { class: 'points' });
   for (const trace of traces) points.append(point(trace, x, y, tip));
   const [low, high] = [Math.floor(y.from), Math.ceil(y.to)];
   const lines = [];
   for (let power = low; power <= high && lines.length < 8; power += Math.max(1, Math.ceil((high - low) / 4))) {
-    if (power < y.from || power > y.to) continue;
+    if (power < y.from || power > y.to || y(power) > HEIGHT - 18) continue;
     lines.push(h('div', { class: 'line', css: { top: `${(y(power) / HEIGHT) * 100}%` } }, h('span', { text: duration(10 ** power) })));
   }
   const text = (millis) => clock(String(BigInt(Math.round(millis)) * 1000000n), false);
@@ -46,10 +46,11 @@ function point(trace, x, y, tip) {
   });
 }
 
-/** From values to places; a single value is in the middle. */
-function scale(values, begin, end) {
+/** From values to places. What lies closer together than `least` is in the middle. */
+function scale(values, begin, end, least = 1) {
   let [from, to] = [Math.min(...values), Math.max(...values)];
-  if (from === to) [from, to] = [from - 0.5, to + 0.5];
+  const more = Math.max(least - (to - from), 0) / 2;
+  [from, to] = [from - more, to + more];
   const place = (value) => begin + ((value - from) / (to - from)) * (end - begin);
   return Object.assign(place, { from, to });
 }

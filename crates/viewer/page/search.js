@@ -16,7 +16,10 @@ const LIMIT = 20;
 export function search(element, route) {
   document.title = 'Traces · Kubewake';
   const state = { params: route.params, traces: [], matched: 0, waiting: new Map(), paused: false, connected: false, store: null };
-  const form = searchForm(state.params, (params) => navigate(searchUrl(params)));
+  const form = searchForm(state.params, (params) => {
+    navigate(searchUrl(params));
+    place();
+  });
   const plot = h('div', { class: 'plot' });
   const head = h('div', { class: 'results-head' });
   const list = h('div', { class: 'results', role: 'list', 'aria-label': 'Traces' });
