@@ -12,6 +12,7 @@ import { object } from './object.js';
 import { objects } from './objects.js';
 import { pipelines } from './pipelines.js';
 import { search } from './search.js';
+import { keepUp } from './since.js';
 import { theme } from './theme.js';
 import { trace } from './trace.js';
 import { dropFiles } from './transfer.js';
@@ -32,6 +33,7 @@ let [current, begun] = [null, false];
 
 theme.apply();
 dropFiles();
+keepUp();
 start((route) => {
   const sameView = current?.route.view === route.view;
   if (sameView && current.view.update?.(route)) {

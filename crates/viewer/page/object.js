@@ -2,10 +2,11 @@
 
 import * as api from './api.js';
 import { fill, h, icon } from './dom.js';
-import { ago, dateTime, duration, line, plural, ticks } from './format.js';
+import { dateTime, duration, line, plural, ticks } from './format.js';
 import { STATES, statePill } from './objects.js';
 import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
+import { since } from './since.js';
 import { failed, loading } from './states.js';
 import { extent, flatten, stretch } from './timeline.js';
 
@@ -53,7 +54,7 @@ function head({ object, parents }) {
 function strip(changes, trace, choose) {
   const chip = (each) => h('button', {
     type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
-  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim', text: ago(each.start) }));
+  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim' }, since(each.start)));
   const all = h('button', { type: 'button', class: 'change none', 'aria-pressed': String(trace === null), data: { key: 'all' }, on: { click: () => choose('all') } }, h('strong', { text: 'All' }), h('span', { class: 'dim', text: plural(changes.length, 'change') }));
   return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);
 }
@@ -93,7 +94,7 @@ function history(changes) {
   if (!changes.length) return null;
   const row = (each) => h('tr', {},
     h('td', {}, h('a', { href: traceUrl(each.traceId, { span: each.spanId }), text: `Generation ${each.generation}` })),
-    h('td', { title: dateTime(each.start), text: ago(each.start) }), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
+    h('td', {}, since(each.start)), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
     h('td', {}, statePill(each.state)), h('td', { class: 'number', text: String(each.reconciles ?? '') }), h('td', { class: each.errors ? 'number bad' : 'number', text: String(each.errors ?? '') }),
     h('td', { class: 'message', text: each.message ? line(each.message, 400) : '' }));
   const names = ['Change', 'When', 'Took', 'State', 'Reconciles', 'Errors', 'Message'];

@@ -2,8 +2,9 @@
 
 import { colorClass } from './colors.js';
 import { h, icon } from './dom.js';
-import { ago, clock, dateTime, duration, line, plural } from './format.js';
+import { clock, dateTime, duration, line, plural } from './format.js';
 import { traceUrl } from './router.js';
+import { since } from './since.js';
 
 /** Beyond this, services of a trace are only counted. */
 const MOST_SERVICES = 6;
@@ -22,7 +23,7 @@ export function resultRow(trace, longest, fresh) {
       trace.orphans > 0 && h('span', { class: 'pill warn', title: 'Spans whose parent is not here', text: `${trace.orphans} without parent` }),
       trace.objects.map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
       services(trace.services)),
-    h('span', { class: 'when', title: dateTime(trace.start) }, h('span', { text: ago(trace.start) }), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
+    h('span', { class: 'when', title: dateTime(trace.start) }, since(trace.start), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
   return h('div', { role: 'listitem' }, link);
 }
 
