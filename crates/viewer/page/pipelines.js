@@ -7,7 +7,8 @@ import { count, line, plural, rate } from './format.js';
 import { poll } from './poll.js';
 import { command, failed, loading } from './states.js';
 
-const LOOKS = { healthy: 'good', ready: 'good', ok: 'good', degraded: 'warn', retrying: 'warn', pending: 'busy', starting: 'busy', failing: 'bad', failed: 'bad', broken: 'bad' };
+/** The states of a pipeline, as its status has them. */
+const LOOKS = { Ready: 'good', Degraded: 'warn', Pending: 'busy', Invalid: 'bad' };
 
 export function pipelines(element) {
   document.title = 'Pipelines · Kubewake';
@@ -20,16 +21,16 @@ export function pipelines(element) {
 
 function card(pipeline) {
   const series = pipeline.series ?? {};
-  const look = LOOKS[String(pipeline.state).toLowerCase()] ?? 'none';
+  const look = LOOKS[pipeline.state] ?? 'none';
   const ready = (pipeline.collectors ?? []).filter((collector) => collector.ready).length;
   const percent = (value) => (Number.isFinite(value) ? `${Math.round(value * 100)} %` : '–');
   const fillNow = series.bufferFill?.at(-1) ?? 0;
   const drops = series.droppedPerSecond ?? [];
   return h('article', { class: 'pipeline' },
-    h('header', {}, h('h2', {}, h('span', { class: 'dim', text: line(pipeline.kind, 40) }), ' ', line(pipeline.name, 100)), h('span', { class: `pill state ${look}`, text: line(pipeline.state ?? 'unknown', 40) }), pipeline.reason && h('span', { class: 'dim', text: line(pipeline.reason, 60) }),
+    h('header', {}, h('h2', {}, h('span', { class: 'dim', text: line(pipeline.kind, 40) }), ' ', line(pipeline.name, 100)), h('span', { class: `pill state ${look}`, text: line(pipeline.state || 'Unknown', 40) }), pipeline.reason && h('span', { class: 'dim', text: line(pipeline.reason, 60) }),
       h('span', { class: 'spread' }), h('span', { class: 'dim', title: (pipeline.collectors ?? []).map((each) => `${each.pod}${each.ready ? '' : ' (not ready)'}`).join('\n'), text: `${ready} of ${plural(pipeline.collectors?.length ?? 0, 'collector')} ready` })),
-    pipeline.message && h('p', { class: look === 'bad' ? 'status bad' : 'message', text: line(pipeline.message, 1000) }),
-    h('p', { class: 'dim' }, 'to ', h('code', { text: line(pipeline.backend ?? '', 200) })),
+    pipeline.message && h('p', { class: look === 'bad' || look === 'warn' ? `status ${look}` : 'message', text: line(pipeline.message, 1000) }),
+    pipeline.backend && h('p', { class: 'dim' }, 'to ', h('code', { text: line(pipeline.backend, 200) })),
     h('div', { class: 'charts' },
       chart('Received', series.receivedPerSecond ?? [], rate), chart('Sent', series.sentPerSecond ?? [], rate),
       chart('Dropped', drops, rate, { look: drops.some((value) => value > 0) ? 'bad' : 'none' }),
