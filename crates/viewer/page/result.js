@@ -9,14 +9,13 @@ import { since } from './since.js';
 /** Beyond this, services of a trace are only counted. */
 const MOST_SERVICES = 6;
 
-/** A line of the list: a link to the trace. */
-export function resultRow(trace, longest, fresh) {
-  const share = Math.min(Math.max((trace.duration / longest) * 100, 0.6), 100);
-  const link = h('a', { class: `result${fresh ? ' fresh' : ''}`, href: traceUrl(trace.traceId), data: { trace: trace.traceId } },
+/** A line of the list: a link to the trace. How long its bar is depends on `--longest` of the list. */
+export function resultRow(trace, fresh) {
+  const link = h('a', { class: `result${fresh ? ' fresh' : ''}`, href: traceUrl(trace.traceId), data: { trace: trace.traceId }, css: { '--took': String(trace.duration) } },
     h('span', { class: 'title' },
       h('span', { class: `dot ${colorClass(trace.rootService)}` }),
       h('strong', { text: line(trace.rootService, 60) }), ' ', h('span', { class: 'operation', text: line(trace.rootName) })),
-    h('span', { class: 'took' }, h('span', { class: 'amount', text: duration(trace.duration) }), h('span', { class: 'track' }, h('span', { class: trace.errors ? 'bad' : '', css: { width: `${share}%` } }))),
+    h('span', { class: 'took' }, h('span', { class: 'amount', text: duration(trace.duration) }), h('span', { class: 'track' }, h('span', { class: trace.errors ? 'bad' : '' }))),
     h('span', { class: 'facts' },
       trace.errors > 0 && h('span', { class: 'pill bad' }, icon('error'), plural(trace.errors, 'error')),
       h('span', { class: 'spans', text: plural(trace.spans, 'span') }),

@@ -156,6 +156,8 @@ export function waterfall(on) {
     element, draw, reveal, move,
     page: (by) => scroll.scrollBy({ top: by * perPage() * heightOf() }),
     focus: () => element.focus({ preventScroll: true }),
+    top: () => scroll.scrollTop,
+    scrollTo: (top) => ((scroll.scrollTop = top), drawRows()),
     close: () => (resized.disconnect(), cancelAnimationFrame(frame)),
   };
 }
