@@ -10,7 +10,12 @@ use super::readme::{commands, shell};
 fn every_command_of_the_viewers_document_works() {
     let usual = ["127.0.0.1:16686", "127.0.0.1:4317", "127.0.0.1:4318"];
     let [page, grpc, http]: [SocketAddr; 3] = usual.map(|_| free_address());
-    let swap = |text: &str| usual.iter().zip([page, grpc, http]).fold(text.to_owned(), |text, (usual, free)| text.replace(usual, &free.to_string()));
+    let swap = |text: &str| {
+        usual
+            .iter()
+            .zip([page, grpc, http])
+            .fold(text.to_owned(), |text, (usual, free)| text.replace(usual, &free.to_string()))
+    };
     let folder = tempfile::tempdir().unwrap();
     let (mut viewer, mut answers) = (None, Vec::new());
     for command in commands("docs/viewer.md") {
