@@ -153,7 +153,7 @@ fn whoever_cannot_see_the_page_is_told_what_everything_is() {
     let (viewer, _, second) = viewer();
     let browser = open(&viewer, "/search");
     let nameless = "
-        const name = e => e.ariaLabel || e.title || e.closest('label')?.innerText || e.innerText;
+        const name = e => e.ariaLabel || e.title || e.closest('label')?.textContent || e.textContent;
         return [...document.querySelectorAll('button, a, input, select, summary, [role=treegrid], [role=img], [role=group]')]
             .filter(e => e.checkVisibility() && !name(e)?.trim()).map(e => e.outerHTML.slice(0, 200))";
     let trace = format!("/trace/{}", second.id());
