@@ -161,7 +161,7 @@ pub(crate) struct Batching {
 }
 
 /// A fifth of what a collector of the usual size holds, so that a few pipelines have room beside each other.
-const QUEUE_BYTES: i64 = 64 << 20;
+pub(crate) const QUEUE_BYTES: i64 = 64 << 20;
 /// Large enough that the cost of a request does not count.
 const MIN_BATCH_BYTES: i64 = 512 << 10;
 /// gRPC servers take messages of up to 4 MiB unless they are told otherwise.

@@ -47,7 +47,7 @@ pub struct Surroundings {
 pub fn objects(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
     let mut objects = access::objects(around, layer);
     objects.extend(network::objects(around, layer));
-    objects.push(pods::gateway(around, layer));
+    objects.push(pods::gateway(around));
     objects.extend(layer.sticky.iter().map(|_| pods::sticky(around)));
     objects.extend(scale::objects(around, layer));
     objects.sort_by_key(|desired| desired.kind);

@@ -1,9 +1,6 @@
 //! The workloads, and what their pods look like.
 
-use kubewake_api::{
-    Layer,
-    render::{POD_IP, SECRETS_DIRECTORY},
-};
+use kubewake_api::render::{POD_IP, SECRETS_DIRECTORY};
 use serde_json::{Value, json};
 
 use super::{
@@ -27,13 +24,14 @@ const GRACE_SECONDS: u64 = 40;
 /// Nobody in particular, who owns nothing.
 const USER: u32 = 10001;
 
-pub(super) fn gateway(around: &Surroundings, layer: &Layer) -> Desired {
+pub(super) fn gateway(around: &Surroundings) -> Desired {
     let pod = Pod {
         name: names::GATEWAY,
         ports: received(around),
         amounts: Amounts::new(&around.settings.resources, GATEWAY_MEMORY),
-        // It reads the API where it says which pod sent something, and where it finds the tier behind it.
-        has_token: layer.enriched || layer.sticky.is_some(),
+        // Where it says which pod sent something, and where it finds the tier behind it, it reads the API. Without either the token lets it do nothing; it has
+        // one all the same, as pods that were made before a pipeline asks for these go on.
+        has_token: true,
     };
     let spec = json!({
         "selector": {"matchLabels": names::selector(names::GATEWAY)},
