@@ -10,7 +10,7 @@ use kubewake_api::{Delivery, Reason, Signal};
 
 use super::{
     report::{Diagnosis, ExporterReport, PipelineReport, Report},
-    sections::Documents,
+    sections::{Documents, Sections},
 };
 use crate::{
     desk::Id,
@@ -210,7 +210,8 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
     let does = |report: &&Report| {
         let read = report.revision.as_ref().map(|revision| revision.hash.as_str()).unwrap_or_default();
         let says = documents.sections(read).and_then(|read| read.get(id));
-        read == hash || says.is_some() && says == sections.get(id)
+        let is_same = read == hash || says.is_some() && says == sections.get(id);
+        is_same || is_taken_to_do(report, id, (hash, sections), documents)
     };
     let (doing, behind): (Vec<&Report>, Vec<&Report>) = reports.partition(does);
     let refusals = behind.iter().filter_map(|report| report.refused.as_ref()).filter(|refused| refused.hash == hash);
@@ -227,6 +228,14 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
     let total = doing.len() + behind.len();
     let waits = || format!("{} of {total} collectors have not read the new document yet", behind.len());
     (!behind.is_empty()).then(|| (Reason::RolloutInProgress, waits()))
+}
+
+/// Whether a collector carries a pipeline, nobody knows by which document, and refuses the new one for the sake of others: that is not held against this one.
+fn is_taken_to_do(report: &Report, id: &str, (hash, sections): (&str, &Sections), documents: &Documents) -> bool {
+    let is_known = report.revision.as_ref().is_some_and(|read| documents.sections(&read.hash).is_some());
+    let Some(refused) = report.refused.as_ref().filter(|refused| refused.hash == hash) else { return false };
+    let names = |id: &str| refused.reasons.iter().any(|reason| is_about(reason, id));
+    !is_known && report.pipelines.contains_key(id) && !names(id) && sections.keys().any(|other| names(other))
 }
 
 /// Whether a refusal names a pipeline or one of its components, whose ids end with `/traces-backend`.

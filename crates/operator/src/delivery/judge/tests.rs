@@ -197,6 +197,24 @@ fn a_refused_document_is_told_to_whom_it_concerns() {
 }
 
 #[test]
+fn who_goes_by_a_document_from_before_is_not_told_what_others_did() {
+    let reason: &[&str] = &["line 9: exporters::otlp_grpc/traces-backend::endpoint: bad"];
+    let rollouts = |carried: Value, reasons: &[&str]| {
+        let mut answer = answer(Tier::Gateway, "of another operator", carried);
+        let refused = json!({"hash": fingerprint(GATEWAY), "reasons": reasons});
+        answer.report.as_mut().unwrap().refused = serde_json::from_value(refused).unwrap();
+        let mut verdicts = judge(&[answer], &documents());
+        let logs = Id { signal: Signal::Logs, name: "backend".to_owned() };
+        [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout.map(|(reason, _)| reason))
+    };
+    let both = json!({"traces/backend": pipeline("Delivering"), "logs/backend": pipeline("Delivering")});
+    let refused = Some(Reason::DocumentRefused);
+    assert_eq!(rollouts(both.clone(), reason), [refused, None]);
+    assert_eq!(rollouts(json!({}), reason), [refused, refused], "it is not carried at all");
+    assert_eq!(rollouts(both, &["cannot listen"]), [refused, refused], "nobody is to blame");
+}
+
+#[test]
 fn a_refusal_names_a_pipeline_by_its_components() {
     assert!(is_about("line 1: service::pipelines::traces/a: no", "traces/a"));
     assert!(is_about("exporter `otlp_grpc/traces-a`: no", "traces/a"));
