@@ -133,7 +133,9 @@ fn configured(facts: &Facts<'_>) -> Said {
 fn collector_ready(facts: &Facts<'_>) -> Said {
     let (status, reason, message) = match facts.collectors {
         _ if !facts.is_rendered() => (false, Reason::CollectorNotNeeded, "it needs no collectors".to_owned()),
-        collectors if collectors.work() => (true, Reason::CollectorReady, collectors.describe()),
+        collectors if collectors.work() && !collectors.are_stuck() => {
+            (true, Reason::CollectorReady, collectors.describe())
+        }
         collectors => (false, Reason::CollectorNotReady, collectors.describe()),
     };
     Said { type_: ConditionType::CollectorReady, status: Some(status), reason, message }
@@ -175,7 +177,9 @@ fn state(facts: &Facts<'_>, said: &[Said; 4]) -> (State, Reason) {
         return (if waits { State::Pending } else { State::Degraded }, configured.reason);
     }
     if collectors.status != Some(true) {
-        return (State::Pending, collectors.reason);
+        // Where some work and others do not start, those that work go on.
+        let state = if facts.collectors.work() { State::Degraded } else { State::Pending };
+        return (state, collectors.reason);
     }
     if delivering.status == Some(false) {
         return (State::Degraded, delivering.reason);

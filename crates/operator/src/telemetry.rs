@@ -25,7 +25,7 @@ pub async fn report(world: &World) {
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
     let settings = Settings::of(&telemetry.spec, &world.options.namespace);
     let is_there = world.live.get(Kind::Deployment, names::GATEWAY).is_some();
-    let collectors = is_there.then(|| Collectors::of(&world.live, false));
+    let collectors = is_there.then(|| Collectors::of(&world.live, false).with(&world.pods));
     let status = status(&telemetry, &settings, collectors.as_ref(), Timestamp::now());
     if telemetry.status.as_ref() == Some(&status) {
         return;
@@ -55,11 +55,14 @@ fn status(
     };
     let ready = match collectors {
         None => (false, Reason::CollectorNotNeeded, "there is no pipeline".to_owned()),
-        Some(collectors) if collectors.work() => (true, Reason::CollectorReady, collectors.describe()),
+        Some(collectors) if collectors.work() && !collectors.are_stuck() => {
+            (true, Reason::CollectorReady, collectors.describe())
+        }
         Some(collectors) => (false, Reason::CollectorNotReady, collectors.describe()),
     };
     let state = match (accepted.0, &ready) {
         (false, _) => State::Degraded,
+        (true, (false, Reason::CollectorNotReady, _)) if collectors.is_some_and(Collectors::work) => State::Degraded,
         (true, (false, Reason::CollectorNotReady, _)) => State::Pending,
         (true, _) => State::Ready,
     };

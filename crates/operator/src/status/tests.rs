@@ -72,6 +72,8 @@ fn a_pipeline_goes_from_pending_to_ready() {
     assert_eq!(full.says(), said(State::Pending, Reason::Pending, "False False False Unknown"));
     let starting = Case { collectors: Collectors::example(0, 2), ..Case::default() };
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
+    let stuck = Case { collectors: Collectors::example(2, 2).stuck(), ..Case::default() };
+    assert_eq!(stuck.says(), said(State::Degraded, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };

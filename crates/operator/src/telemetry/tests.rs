@@ -22,6 +22,7 @@ fn senders_are_told_where_to_send_while_there_are_collectors() {
     assert_eq!(endpoints.otlp.unwrap().grpc, "http://kubewake-otlp.kubewake-system:4317");
     assert_eq!(endpoints.opencensus.as_deref(), Some("http://kubewake-otlp.kubewake-system:55678"));
     assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(0, 2))).state, Some(State::Pending));
+    assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(2, 2).stuck())).state, Some(State::Degraded));
 }
 
 #[test]
