@@ -27,7 +27,9 @@ use kubewake_config::{
     },
 };
 
-use crate::{Settings, Signal, Valid, settings::Batching, settings::QUEUE_BYTES, settings::Retrying, v1alpha1::LogLevel};
+use crate::{
+    Settings, Signal, Valid, settings::Batching, settings::QUEUE_BYTES, settings::Retrying, v1alpha1::LogLevel,
+};
 use exporter::Keys;
 
 /// Where the Secret is mounted in collectors.

@@ -263,7 +263,7 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         backend: entry.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
         entry: &entry,
         outcome: &outcome,
-        collectors: &Collectors::of(&world.live, is_sticky),
+        collectors: &Collectors::of(&world.live, is_sticky).with(&world.pods),
         verdict: world.verdicts.get(&id),
         slots: world.settings().slots(pipeline.signal),
     };
@@ -275,13 +275,14 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         return Err(Error::Layer(failure));
     }
     context.succeeded(&pipeline.uid);
-    Ok(Action::requeue(next_look(&entry, world.options.resync)))
+    Ok(Action::requeue(next_look(&entry, Timestamp::now(), world.options.resync)))
 }
 
-/// When to look again if nothing happens: at the latest when a certificate expires.
-fn next_look(entry: &Entry, resync: Duration) -> Duration {
-    let expires = entry.valid.as_ref().and_then(|valid| valid.expires());
-    let left = expires.map(|expires| Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default());
+/// When to look again if nothing happens: at the latest when a certificate is about to expire, or has.
+fn next_look(entry: &Entry, now: Timestamp, resync: Duration) -> Duration {
+    let recheck = entry.valid.as_ref().and_then(|valid| valid.recheck(now));
+    // One that has expired already changes nothing any more by time alone.
+    let left = recheck.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
     left.map_or(resync, |left| left.saturating_add(Duration::from_secs(1)).min(resync))
 }
 

@@ -24,6 +24,14 @@ fn until_in_force(operated: &Operated, word: &str) {
     });
 }
 
+/// Waits until collectors can read no values but those of this revision.
+fn until_only_values_of(operated: &Operated, revision: &str) {
+    eventually("values that were replaced are gone", || {
+        let secret = operated.kubectl.json(&format!("secret kubewake-gateway --namespace {NAMESPACE}"));
+        secret["data"].as_object().is_some_and(|data| data.keys().all(|key| key.ends_with(revision)))
+    });
+}
+
 fn resource_version(operated: &Operated) -> String {
     operated.kubectl.field("secret backend", ".metadata.resourceVersion")
 }
@@ -41,7 +49,9 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
     sink.await_items(100);
 
     operated.apply(&guarded::password("bob", "two"));
-    until_in_force(&operated, &format!("-r{}", resource_version(&operated)));
+    let revision = format!("-r{}", resource_version(&operated));
+    until_in_force(&operated, &revision);
+    until_only_values_of(&operated, &revision);
     sink.await_items(sink.items() + 500);
     operated.apply(&guarded::with_password(&operated, "backend", second.grpc()));
     until_in_force(&operated, &second.grpc().to_string());

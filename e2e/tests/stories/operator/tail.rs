@@ -16,9 +16,9 @@ fn with_policies(pipeline: &str) -> String {
 /// All that there is of the tier.
 fn tier(operated: &Operated) -> String {
     let kinds = "statefulsets,configmaps,services,pods";
-    operated.kubectl.ok(&format!(
-        "get {kinds} --namespace {NAMESPACE} -l app.kubernetes.io/name=kubewake-sticky -o name"
-    ))
+    operated
+        .kubectl
+        .ok(&format!("get {kinds} --namespace {NAMESPACE} -l app.kubernetes.io/name=kubewake-sticky -o name"))
 }
 
 fn until_the_tier_works(operated: &Operated) {

@@ -256,7 +256,8 @@ async fn what_may_wait_for_peers_waits_and_shows() {
     }
     assert!(matches!(fixture.offer(30..40), Answer::Now(Err(no)) if no.is_retryable()), "there is room for three");
     let rest = fixture.balancer.rest.clone();
-    let shown = || (rest.queue.size(), rest.queue_capacity.load(Ordering::Relaxed), rest.in_flight.load(Ordering::Relaxed));
+    let shown =
+        || (rest.queue.size(), rest.queue_capacity.load(Ordering::Relaxed), rest.in_flight.load(Ordering::Relaxed));
     let begun = rest.queue.oldest();
     assert_eq!((shown(), begun), ((3, 3, 3), Some(Instant::now())));
     tokio::time::sleep(3600 * SECOND).await;
