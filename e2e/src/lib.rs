@@ -14,6 +14,7 @@
 
 pub mod address;
 pub mod backend;
+pub mod browser;
 pub mod certificate;
 pub mod cluster;
 pub mod collector;
@@ -33,6 +34,7 @@ pub mod wait;
 
 pub use address::free_address;
 pub use backend::Backend;
+pub use browser::Browser;
 pub use certificate::Authority;
 pub use cluster::Cluster;
 pub use collector::Collector;

@@ -17,6 +17,8 @@ mod operator;
 mod sink;
 #[cfg(feature = "tools")]
 mod up;
+#[cfg(feature = "viewer")]
+mod viewer;
 #[cfg(feature = "webhook")]
 mod webhook;
 
@@ -58,6 +60,9 @@ enum Command {
     /// Receives OTLP, counts it, and misbehaves when asked to
     #[cfg(feature = "tools")]
     Sink(sink::Args),
+    /// Receives traces and shows them in a browser
+    #[cfg(feature = "viewer")]
+    Viewer(viewer::Args),
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::Args>),
@@ -92,6 +97,8 @@ fn main() -> ExitCode {
             Command::Operator(args) => report(operator::run(args).await),
             #[cfg(feature = "tools")]
             Command::Sink(args) => report(sink::run(args).await),
+            #[cfg(feature = "viewer")]
+            Command::Viewer(args) => report(viewer::run(args).await),
             #[cfg(feature = "webhook")]
             Command::Webhook(args) => webhook::report(webhook::run(*args).await),
         }
@@ -101,7 +108,7 @@ fn main() -> ExitCode {
     code
 }
 
-#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "webhook"))]
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
