@@ -8,7 +8,7 @@ use kubewake_e2e::{
 use super::guarded;
 
 /// Long enough for everything that these stories do, on however busy a machine; what is sent again is sent again.
-const STEADY: &[&str] = &["--seconds", "20", "--rate", "500", "--spans", "10", "--retry"];
+const STEADY: &[&str] = &["--seconds", "25", "--rate", "500", "--spans", "10", "--retry"];
 
 /// Waits until a word is in the gateway's document, and every collector has read that.
 fn until_in_force(operated: &Operated, word: &str) {
