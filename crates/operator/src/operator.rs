@@ -34,6 +34,7 @@ use crate::{
     names,
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
     secrets::Sources,
+    telemetry,
     verdicts::Verdicts,
     written::Written,
 };
@@ -132,16 +133,12 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join5(
-            world.live.follow(client, &self.options.namespace),
-            watch_telemetry,
-            watch_pods,
-            delivery::follow(&world),
-            sweep,
-        );
+        let watches = future::join3(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods);
+        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world), sweep);
         tokio::select! {
             _ = work => {}
             _ = watches => {}
+            _ = duties => {}
             () = late => tracing::warn!("what is under way is not finished"),
         }
     }
@@ -161,6 +158,7 @@ impl Operator {
             seen: watch::Sender::new(false),
             telemetries: telemetry,
             written: Written::default(),
+            failure: watch::Sender::new(None),
             last_settings: Mutex::default(),
             has_pod_monitors,
             metrics: Arc::clone(&self.metrics),
