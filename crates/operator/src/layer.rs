@@ -111,7 +111,8 @@ impl Runs {
             return Arc::clone(&last.outcome);
         }
         let covers = self.asked.load(Ordering::SeqCst);
-        let outcome = self.attempts(&mut last).await;
+        // In a box, as everybody who waits here would have room for it otherwise.
+        let outcome = Box::pin(self.attempts(&mut last)).await;
         self.world.note_failure(outcome.failure.as_deref());
         last.covers = covers;
         last.outcome = Arc::new(outcome);

@@ -175,6 +175,8 @@ impl Operator {
         stop: impl Future<Output = ()> + Send + Sync + 'static,
     ) {
         let controller = controller.reconcile_all_on(bell.strokes()).graceful_shutdown_on(stop);
+        // On its own, since all pipelines are looked at at once: inside of what wraps it it would be there several times.
+        let reconcile = |object, context| reconcile(object, context).boxed();
         controller.run(self.trail.clone(), reconcile, again, Arc::clone(context)).for_each(report).await;
     }
 }
@@ -186,7 +188,9 @@ where
 {
     let (reader, writer) = reflector::store();
     let bell = bell.clone();
-    let events = reflector::reflector(writer, watcher(api, config).default_backoff());
+    // Who wrote which field is more than the rest of most objects, and of interest to nobody here.
+    let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
+    let events = reflector::reflector(writer, objects.default_backoff());
     let work = events.for_each(move |event| {
         match event {
             Ok(_) => bell.ring(),

@@ -1,5 +1,7 @@
 //! One pipeline: fetch what it names, validate it, take its slot, let the layer be made, and say what came of it.
 //!
+//! All pipelines are looked at at once, and each waits for the layer. So what sends requests is in boxes, which are there only while it does.
+//!
 //! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is touched before. One that holds a slot and is not valid any more goes on as it was.
 
 use std::{
@@ -161,7 +163,7 @@ impl Context {
     /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
     async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
         let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
-        match self.applier.apply(&desired).await {
+        match Box::pin(self.applier.apply(&desired)).await {
             Ok(true) => self.world.metrics.wrote(desired.kind),
             Ok(false) => {}
             Err(error) => {
@@ -184,7 +186,7 @@ impl Context {
             Some(Slot::Full) => Ok(Some(Slot::Full)),
             None => {
                 let api = Api::namespaced(self.world.client.clone(), &self.world.options.namespace);
-                let taken = Lock::new(api, signal).take(owner, slots).await?;
+                let taken = Box::pin(Lock::new(api, signal).take(owner, slots)).await?;
                 taken.lock.iter().for_each(|lock| self.world.live.note(Kind::ConfigMap, lock));
                 Ok(Some(taken.slot))
             }
@@ -202,7 +204,7 @@ impl Context {
             return Ok(());
         }
         let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(written::patch(before, &status)));
-        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::default(), &patch)).await;
         let answer = match answer {
             // It was deleted meanwhile.
             Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
@@ -211,7 +213,7 @@ impl Context {
         self.written.note(&answer, status.clone());
         let said = |status: &PipelineStatus| (status.state, status.reason.clone());
         if before.map(said) != Some(said(&status)) {
-            self.tell(object, &status).await;
+            Box::pin(self.tell(object, &status)).await;
         }
         Ok(())
     }
