@@ -20,7 +20,6 @@ mod access;
 mod network;
 mod pods;
 mod scale;
-mod settings;
 mod texts;
 
 #[cfg(test)]

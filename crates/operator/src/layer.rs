@@ -34,7 +34,7 @@ use crate::{
     kind::Kind,
     lock::{self, Lock},
     names::{self, Part},
-    telemetry,
+    words::{self, Discretion},
 };
 
 mod check;
@@ -121,8 +121,9 @@ impl Runs {
             return Arc::clone(&last.outcome);
         }
         let covers = self.asked.load(Ordering::SeqCst);
-        let outcome = self.attempts(&mut last).await;
-        telemetry::report(&self.world).await;
+        // In a box, as everybody who waits here would have room for it otherwise.
+        let outcome = Box::pin(self.attempts(&mut last)).await;
+        self.world.note_failure(outcome.failure.as_deref());
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Arc::clone(&last.outcome)
@@ -148,8 +149,6 @@ impl Runs {
     async fn run(&self, outcome: &mut Outcome, last: &mut Last) -> Result<(), Error> {
         let read = self.read().await?;
         let entries = self.world.present();
-        self.world.metrics.retain(|id| entries.contains_key(id));
-        self.world.sources.retain(&self.world.named());
         let holders = holders(&read.locks, &entries);
         let Last { rendered, written, .. } = last;
         let rendered = self.render(&holders, rendered)?;
@@ -310,17 +309,13 @@ fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<
     entries.iter().filter(|(_, entry)| holds(entry)).map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
 }
 
-/// What a status may say of it: the API server's reason, and no word of what was sent.
+/// What a status may say of it.
 fn words(error: &Error) -> String {
     let said = match error {
-        Error::Apply(error) => Some(error.api()),
-        Error::Read(error) => Some(&**error),
-        Error::Lock(lock::Error::Api { source, .. }) => Some(&**source),
-        Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) | Error::Adrift => None,
+        Error::Apply(error) => return error.words(),
+        Error::Read(error) => error,
+        Error::Lock(lock::Error::Api { source, .. }) => source,
+        Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) | Error::Adrift => return error.to_string(),
     };
-    match said {
-        Some(kube::Error::Api(status)) => format!("{error}: the API server says {} {}", status.code, status.reason),
-        Some(_) => format!("{error}: the API server cannot be reached"),
-        None => error.to_string(),
-    }
+    format!("{error}: {}", words::words(said, Discretion::Open))
 }

@@ -25,6 +25,7 @@ pub struct Collectors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tier {
     name: &'static str,
+    is_there: bool,
     ready: i64,
     wanted: i64,
     /// Why there are not more, if somebody says so.
@@ -73,7 +74,18 @@ impl Collectors {
     /// So many of the gateway, of so many.
     #[cfg(test)]
     pub(crate) fn example(ready: i64, wanted: i64) -> Self {
-        Self { tiers: vec![Tier { name: names::GATEWAY, ready, wanted, trouble: None }] }
+        Self { tiers: vec![Tier { name: names::GATEWAY, is_there: true, ready, wanted, trouble: None }] }
+    }
+
+    /// None at all of a gateway.
+    #[cfg(test)]
+    pub(crate) fn missing() -> Self {
+        Self { tiers: vec![Tier::new(names::GATEWAY, None)] }
+    }
+
+    /// Whether there is something of each tier, be it that nothing of it runs.
+    pub fn are_there(&self) -> bool {
+        self.tiers.iter().all(|tier| tier.is_there)
     }
 
     /// Whether one of each tier takes data.
@@ -110,6 +122,7 @@ impl Tier {
         let trouble = conditions.into_iter().flatten().find(is_trouble);
         Self {
             name,
+            is_there: workload.is_some(),
             ready: number("/status/readyReplicas").unwrap_or(0),
             wanted: number("/spec/replicas").unwrap_or(0),
             trouble: trouble

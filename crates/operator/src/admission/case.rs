@@ -54,8 +54,8 @@ impl Case {
 
     fn of_telemetry(object: &Value) -> Option<Self> {
         let spec = read::<Telemetry>(object)?.spec;
-        let problems = validate_telemetry(&spec);
-        Some(Self { pipeline: None, problems, warnings: Vec::new(), named: Objects::new() })
+        let said = validate_telemetry(&spec);
+        Some(Self { pipeline: None, problems: said.problems, warnings: said.warnings, named: Objects::new() })
     }
 
     fn of_pipeline(resource: &str, review: &Review, now: Timestamp) -> Option<Self> {

@@ -106,6 +106,12 @@ fn delivery(id: &str, tier: Tier, answers: &[Answer]) -> (Delivery, String) {
             return said;
         }
     }
+    if own.iter().all(|report| report.diagnosis == Diagnosis::NoData || report.sends_nothing())
+        && worst.diagnosis == Diagnosis::Delivering
+    {
+        let words = "nothing is left to send of what came in: filters and sampling dropped it, or have yet to decide";
+        return (Delivery::NoData, words.to_owned());
+    }
     let (delivery, words) = in_words(worst);
     let everywhere = delivery.is_well() || own.iter().all(|report| report.diagnosis == worst.diagnosis);
     (delivery, if everywhere { words } else { format!("at some of the collectors, {words}") })
@@ -172,6 +178,9 @@ fn loss(report: &PipelineReport) -> String {
 
 fn unreachable(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
+    if let Some(words) = distrust(exporter) {
+        return words.to_owned();
+    }
     let code = code(exporter);
     match exporter.last_error.as_str() {
         "connection" => format!(
@@ -191,6 +200,26 @@ fn refuses(exporter: Option<&ExporterReport>) -> String {
         "protocol" => format!("what answers does not speak OTLP{code}: check endpoint, protocol and path"),
         _ => format!("the backend refuses what is sent{code}: check endpoint, protocol and path"),
     }
+}
+
+/// What is wrong with TLS, where a connection failed because of it.
+fn distrust(exporter: &ExporterReport) -> Option<&'static str> {
+    let words = match exporter.last_error_code.as_deref()?.strip_prefix("tls:")? {
+        "unknown_authority" => {
+            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate"
+        }
+        "expired" => "the backend's certificate has expired, or is not valid yet: it must be renewed there",
+        "wrong_name" => {
+            "the backend's certificate is for another name: use that name in the endpoint, or set `tls.serverNameOverride` to it"
+        }
+        "invalid_certificate" => "the backend's certificate cannot be used",
+        "refused" => "the backend ends the TLS handshake: check `tls.cert` and `tls.key`, and whether it wants them",
+        "no_tls" => {
+            "what answers does not speak TLS: check the port, or use http:// or `tls.insecure` if that is meant"
+        }
+        _ => "no connection to the backend: the TLS handshake fails",
+    };
+    Some(words)
 }
 
 /// What the backend answered, ` (grpc:16)`. Nothing else that a collector might say passes.

@@ -50,6 +50,7 @@ impl Case {
             collectors: &self.collectors,
             verdict: self.verdict.clone(),
             slots: 1,
+            warnings: Vec::new(),
         };
         status(before, &facts, now)
     }
@@ -93,6 +94,10 @@ fn what_is_wrong_is_said_first() {
     assert_eq!(refused.says(), said(State::Degraded, Reason::DocumentRefused, "True False False Unknown"));
     let failed = Case { outcome: Outcome { failure: Some("no".into()), ..rendered() }, ..Case::default() };
     assert_eq!(failed.says(), said(State::Degraded, Reason::ApplyFailed, "True False True Unknown"));
+    let outcome = Outcome { failure: Some("no".into()), ..rendered() };
+    let first = Case { outcome, collectors: Collectors::missing(), ..Case::default() };
+    assert_eq!(first.says(), said(State::Pending, Reason::ApplyFailed, "True False False Unknown"));
+    assert_eq!(first.status_after(None, NOW).ready, None, "0/0 tells nobody anything");
     let paused = Case { outcome: Outcome::default(), ..Case::default() };
     assert_eq!(paused.says(), said(State::Pending, Reason::Paused, "True False False Unknown"));
 }

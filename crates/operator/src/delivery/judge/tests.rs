@@ -77,6 +77,16 @@ fn every_diagnosis_is_a_verdict() {
             "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
         ),
         (
+            failing("BackendUnreachable", "connection", Some("tls:unknown_authority")),
+            BackendUnreachable,
+            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate",
+        ),
+        (
+            failing("BackendUnreachable", "connection", Some("tls:hunter2")),
+            BackendUnreachable,
+            "no connection to the backend: the TLS handshake fails",
+        ),
+        (
             failing("BackendUnreachable", "throttled", Some("grpc:14")),
             BackendUnreachable,
             "the backend says that it is not there for now (grpc:14)",
@@ -102,6 +112,16 @@ fn every_diagnosis_is_a_verdict() {
     for (report, delivery, words) in cases {
         assert_eq!(said(&[report]), (delivery, words.to_owned()));
     }
+}
+
+#[test]
+fn what_is_filtered_whole_is_not_delivered() {
+    let with = |state: &str| json!({"diagnosis": "Delivering", "exporters": {"a": {"state": state}}});
+    let (delivery, words) = said(&[with("idle"), pipeline("NoData")]);
+    assert_eq!(delivery, Delivery::NoData);
+    assert!(words.contains("filters and sampling"), "{words}");
+    assert_eq!(said(&[with("idle"), with("ok")]).0, Delivery::Delivering, "another one sends");
+    assert_eq!(said(&[pipeline("Delivering")]).0, Delivery::Delivering, "an old one does not say");
 }
 
 #[test]
