@@ -156,7 +156,7 @@ impl Runs {
         outcome.rendered = rendered.valid.keys().cloned().collect();
         let layer = &rendered.layer;
         let settings = self.world.settings();
-        let keepers = keepers::of(&entries, &holders, &settings);
+        let keepers = keepers::of(&entries, &holders);
         if keepers.is_empty() {
             return self.sweep(&BTreeSet::new()).await;
         }

@@ -57,7 +57,7 @@ struct Said {
 /// The status, given the one before.
 pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp) -> PipelineStatus {
     let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
-    let said = [accepted(facts), configured(facts), collector_ready(facts), delivering(facts, old)];
+    let said = [accepted(facts), configured(facts, old), collector_ready(facts), delivering(facts, old)];
     let (state, reason) = state(facts, &said);
     PipelineStatus {
         observed_generation: facts.generation,
@@ -110,7 +110,7 @@ fn accepted(facts: &Facts<'_>) -> Said {
     said(true, reason, if words.is_empty() { "everything is right".to_owned() } else { words.join("; ") })
 }
 
-fn configured(facts: &Facts<'_>) -> Said {
+fn configured(facts: &Facts<'_>, old: &[Condition]) -> Said {
     let said = |status, reason, message: &str| Said {
         type_: ConditionType::Configured,
         status: Some(status),
@@ -134,9 +134,14 @@ fn configured(facts: &Facts<'_>) -> Said {
             true => said(false, Reason::RolloutInProgress, "it is not part of the document yet"),
         };
     }
-    match facts.verdict.as_ref().and_then(|verdict| verdict.rollout.as_ref()) {
-        Some((reason, words)) => said(false, *reason, words),
-        None => said(true, Reason::Configured, "it is part of the collectors' document"),
+    let was_configured = || Said::again(ConditionType::Configured, old).is_some_and(|old| old.status == Some(true));
+    match &facts.verdict {
+        Some(Verdict { rollout: Some((reason, words)), .. }) => said(false, *reason, words),
+        // Collectors that run already may go by the document before, as those do that it takes over from another.
+        None if facts.collectors.work() && !was_configured() => {
+            said(false, Reason::RolloutInProgress, "collectors have not said yet that they have read the new document")
+        }
+        _ => said(true, Reason::Configured, "it is part of the collectors' document"),
     }
 }
 

@@ -6,7 +6,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kubewake_api::Settings;
 
 use crate::desk::{Entry, Id};
 
@@ -14,13 +13,9 @@ use crate::desk::{Entry, Id};
 const MAX_WAITING: usize = 16;
 
 /// The pipelines that keep the layer: those that hold a slot, and some that would take one.
-pub(super) fn of(
-    entries: &BTreeMap<Id, Arc<Entry>>,
-    holders: &BTreeMap<Id, Arc<Entry>>,
-    settings: &Settings,
-) -> Vec<OwnerReference> {
+pub(super) fn of(entries: &BTreeMap<Id, Arc<Entry>>, holders: &BTreeMap<Id, Arc<Entry>>) -> Vec<OwnerReference> {
     let waits = |(id, entry): &(&Id, &Arc<Entry>)| {
-        !holders.contains_key(id) && entry.valid.is_some() && entry.problems.is_empty() && settings.slots(id.signal) > 0
+        !holders.contains_key(id) && entry.valid.is_some() && entry.problems.is_empty()
     };
     let waiting = entries.iter().filter(waits).take(MAX_WAITING).map(|(_, entry)| entry);
     holders.values().chain(waiting).map(|entry| entry.owner.clone()).collect()
@@ -29,18 +24,10 @@ pub(super) fn of(
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kubewake_api::{
-        Pipeline, Problem, Reason, Resolved, Signal,
-        v1alpha1::{TelemetrySpec, TracePipeline},
-        validate,
-    };
-    use serde_json::{Value, json};
+    use kubewake_api::{Pipeline, Problem, Reason, Resolved, Signal, v1alpha1::TracePipeline, validate};
+    use serde_json::json;
 
     use super::*;
-
-    fn settings(spec: Value) -> Settings {
-        Settings::of(&serde_json::from_value::<TelemetrySpec>(spec).unwrap(), "default").unwrap()
-    }
 
     fn entry(name: &str) -> (Id, Entry) {
         let spec = json!({"output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
@@ -67,18 +54,15 @@ mod tests {
         (never.1.valid, never.1.problems) = (None, broken.1.problems.clone());
         let entries = all([entry("holds"), entry("waits"), broken.clone(), never]);
         let holders = all([entry("holds")]);
-        let one = settings(json!({}));
-        assert_eq!(uids(of(&entries, &holders, &one)), ["holds", "waits"]);
-        assert_eq!(uids(of(&entries, &all([broken]), &one)), ["broken", "holds", "waits"], "it goes on as it was");
-        assert_eq!(uids(of(&entries, &BTreeMap::new(), &one)), ["holds", "waits"]);
-        let none = settings(json!({"slots": {"traces": 0}}));
-        assert_eq!(uids(of(&entries, &holders, &none)), ["holds"], "nobody will ever take over");
+        assert_eq!(uids(of(&entries, &holders)), ["holds", "waits"]);
+        assert_eq!(uids(of(&entries, &all([broken]))), ["broken", "holds", "waits"], "it goes on as it was");
+        assert_eq!(uids(of(&entries, &BTreeMap::new())), ["holds", "waits"]);
     }
 
     #[test]
     fn not_everybody_who_waits_does() {
         let entries = all((0..1000).map(|n| entry(&format!("p{n}"))));
-        assert_eq!(of(&entries, &BTreeMap::new(), &settings(json!({}))).len(), MAX_WAITING);
-        assert_eq!(of(&entries, &entries, &settings(json!({}))).len(), 1000, "those who hold a slot do");
+        assert_eq!(of(&entries, &BTreeMap::new()).len(), MAX_WAITING);
+        assert_eq!(of(&entries, &entries).len(), 1000, "those who hold a slot do");
     }
 }

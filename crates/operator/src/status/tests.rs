@@ -34,7 +34,11 @@ impl Default for Case {
             entry: entry(Some(Slot::Held), &[]),
             outcome: rendered(),
             collectors: Collectors::example(1, 2),
-            verdict: None,
+            verdict: Some(Verdict {
+                delivery: Delivery::Unknown,
+                message: "no collector says how it is".into(),
+                rollout: None,
+            }),
         }
     }
 }
@@ -75,6 +79,10 @@ fn a_pipeline_goes_from_pending_to_ready() {
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     let stuck = Case { collectors: Collectors::example(2, 2).stuck(), ..Case::default() };
     assert_eq!(stuck.says(), said(State::Degraded, Reason::CollectorNotReady, "True True False Unknown"));
+    let unasked = Case { verdict: None, ..Case::default() };
+    assert_eq!(unasked.says(), said(State::Pending, Reason::RolloutInProgress, "True False True Unknown"));
+    let starting = Case { collectors: Collectors::example(0, 2), verdict: None, ..Case::default() };
+    assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
@@ -118,7 +126,7 @@ fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
     assert_eq!(
-        Case::default().status_after(Some(&before), NOW),
+        Case { verdict: None, ..Case::default() }.status_after(Some(&before), NOW),
         before,
         "an operator that was restarted says nothing new"
     );
