@@ -155,7 +155,6 @@ impl Runs {
         outcome.refused = rendered.refused.clone();
         outcome.rendered = rendered.valid.keys().cloned().collect();
         let layer = &rendered.layer;
-        let settings = self.world.settings();
         let keepers = keepers::of(&entries, &holders);
         if keepers.is_empty() {
             return self.sweep(&BTreeSet::new()).await;
@@ -167,7 +166,7 @@ impl Runs {
         let around = Surroundings {
             anchor: self.anchor(&keepers, &read).await?,
             keepers,
-            settings,
+            settings: self.world.settings(),
             image: self.world.options.image.clone(),
             has_pod_monitors: self.world.has_pod_monitors,
         };

@@ -284,15 +284,15 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         return Err(Error::Layer(failure));
     }
     context.succeeded(&pipeline.uid);
-    Ok(Action::requeue(next_look(&entry, Timestamp::now(), world.options.resync)))
+    Ok(Action::requeue(next_look(&entry, world.options.resync, Timestamp::now())))
 }
 
-/// When to look again if nothing happens: at the latest when a certificate is about to expire, or has.
-fn next_look(entry: &Entry, now: Timestamp, resync: Duration) -> Duration {
+/// When to look again if nothing happens: at the latest when a certificate is to be warned about, or has expired.
+fn next_look(entry: &Entry, resync: Duration, now: Timestamp) -> Duration {
     let recheck = entry.valid.as_ref().and_then(|valid| valid.recheck(now));
-    // One that has expired already changes nothing any more by time alone.
+    // One that has expired is kept as it was, and is nothing to come back for at once.
     let left = recheck.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    left.map_or(resync, |left| left.saturating_add(Duration::from_secs(1)).min(resync))
+    left.map_or(resync, |left| left.min(resync))
 }
 
 /// The pipeline as an owner; nothing, if it is going or was never stored.

@@ -81,7 +81,7 @@ impl Door {
     }
 
     async fn decide(&self, review: &Review) -> (Verdict, Outcome, Vec<String>) {
-        let case = match Case::of(review, Timestamp::now()) {
+        let case = match Case::of(review, &self.namespace, Timestamp::now()) {
             Ok(Some(case)) => case,
             Ok(None) => return (Verdict::pass(), Outcome::Allowed, Vec::new()),
             Err(strange) => return (Verdict::invalid(strange.to_string()), Outcome::Invalid, Vec::new()),
