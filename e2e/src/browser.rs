@@ -5,7 +5,13 @@
 //! *Not done.* It is Chromium only, and one window. `$KUBEWAKE_CHROMIUM` and `$KUBEWAKE_CHROMEDRIVER` are the programs, by default
 //! those in the path.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Command, thread};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -171,6 +177,15 @@ impl Browser {
             self.try_post(&format!("/element/{element}/clear"), &json!({}))?;
             self.try_post(&format!("/element/{element}/value"), &json!({"text": text})).map(drop)
         });
+    }
+
+    /// Chooses a file in a field for files, which need not be visible.
+    pub fn choose_file(&self, selector: &str, file: &Path) {
+        let element = until_ok(|| {
+            let found = self.script("return document.querySelector(arguments[0])", &[json!(selector)]);
+            found[ELEMENT].as_str().map(str::to_owned).ok_or_else(|| format!("{selector} is there"))
+        });
+        self.post(&format!("/element/{element}/value"), &json!({"text": file.to_str().unwrap()}));
     }
 
     /// Presses keys, wherever the focus is. Names of keys are those of the protocol, such as `\u{e007}` for Enter.

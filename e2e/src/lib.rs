@@ -30,6 +30,7 @@ pub mod python;
 pub mod sink;
 pub mod traced;
 pub mod traces;
+pub mod viewer;
 pub mod wait;
 
 pub use address::free_address;
@@ -47,4 +48,5 @@ pub use operator::Operated;
 pub use sink::Sink;
 pub use traced::Traced;
 pub use traces::Traces;
+pub use viewer::Viewer;
 pub use wait::{eventually, until, until_ok};

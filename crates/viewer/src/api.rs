@@ -2,15 +2,19 @@
 //!
 //! Ids are lower case hexadecimal, times strings of nanoseconds since 1970, durations numbers of nanoseconds.
 
+mod import;
+mod objects;
 mod params;
+mod pipelines;
 mod search;
 mod services;
+mod stream;
 mod trace;
 
 use axum::{
     Router,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use http::{StatusCode, header};
 use serde::Serialize;
@@ -25,6 +29,12 @@ pub(crate) fn routes() -> Router<State> {
         .route("/search", get(search::search))
         .route("/traces/{id}", get(trace::trace))
         .route("/traces/{id}/spans/{span}", get(trace::span))
+        .route("/live", get(stream::live))
+        .route("/tail", get(stream::tail))
+        .route("/import", post(import::import))
+        .route("/objects", get(objects::objects))
+        .route("/objects/{kind}/{namespace}/{name}", get(objects::object))
+        .route("/pipelines", get(pipelines::pipelines))
         .route("/info", get(services::info))
 }
 
@@ -67,6 +77,11 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 /// An answer that is JSON already.
 pub(crate) fn raw_json(status: StatusCode, body: Vec<u8>) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// An answer that says what is wrong with the question.
+pub(crate) fn bad_parameters(problems: &[Problem]) -> Response {
+    json(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "bad parameters", "problems": problems }))
 }
 
 /// An answer that says why there is none.

@@ -30,6 +30,7 @@ pub(crate) fn routes() -> Router<State> {
         .route("/services", get(services))
         .route("/services/{service}/operations", get(operations_of))
         .route("/operations", get(operations))
+        .route("/dependencies", get(dependencies))
         .route("/traces", get(traces))
         .route("/traces/{id}", get(trace))
 }
@@ -99,12 +100,38 @@ async fn operations(
     .await
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Dependency {
+    parent: String,
+    child: String,
+    call_count: usize,
+}
+
+async fn dependencies(
+    extract::State(state): extract::State<State>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    let mut params = Params::new(pairs);
+    let Some(when) = params::when(&mut params) else { return bad(&params) };
+    aside(move || {
+        let calls = query::dependencies(&state.store.snapshot(), &when).into_iter();
+        answer(calls.map(|((parent, child), call_count)| Dependency { parent, child, call_count }).collect())
+    })
+    .await
+}
+
+fn bad(params: &Params) -> Response {
+    let problem = params.problems.first();
+    let msg = problem.map(|problem| format!("unable to parse param '{}': {}", problem.parameter, problem.message));
+    refuse(StatusCode::BAD_REQUEST, msg.unwrap_or_default())
+}
+
 async fn traces(extract::State(state): extract::State<State>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
     let mut params = Params::new(pairs);
     let wanted = params::read(&mut params);
-    if let Some(problem) = params.problems.first() {
-        let msg = format!("unable to parse param '{}': {}", problem.parameter, problem.message);
-        return refuse(StatusCode::BAD_REQUEST, msg);
+    if !params.problems.is_empty() {
+        return bad(&params);
     }
     aside(move || {
         let found = match wanted {

@@ -22,10 +22,7 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-use crate::{
-    Error,
-    store::{Arrival, Store},
-};
+use crate::{Error, store::Keeper};
 
 /// What requests under way may take.
 const UNDER_WAY: u64 = 128 << 20;
@@ -54,7 +51,7 @@ impl std::fmt::Debug for Receiver {
 
 impl Receiver {
     /// Listens, and puts what comes into the store.
-    pub(crate) fn start(settings: &Settings, store: Arc<Store>) -> Result<Self, Error> {
+    pub(crate) fn start(settings: &Settings, keeper: Keeper) -> Result<Self, Error> {
         let budget = Budget::new(UNDER_WAY, 0);
         let intake = Arc::new(Intake::default());
         let feed = |signal, consumer: Arc<dyn Consumer>| {
@@ -63,7 +60,7 @@ impl Receiver {
             pipeline.head().point_at(vec![consumer]);
             intake.point_at(signal, vec![pipeline]);
         };
-        feed(Signal::Traces, Arc::new(Keeper { store }));
+        feed(Signal::Traces, Arc::new(Sink(keeper)));
         feed(Signal::Metrics, Arc::new(Ignorer::new("metrics")));
         feed(Signal::Logs, Arc::new(Ignorer::new("logs")));
         let grpc = settings.grpc.map(|at| GrpcServer {
@@ -107,14 +104,12 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Puts traces into the store.
-struct Keeper {
-    store: Arc<Store>,
-}
+struct Sink(Keeper);
 
-impl Consumer for Keeper {
+impl Consumer for Sink {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
         for part in batch.parts() {
-            self.store.add(Arrival::read(&part.bytes), now());
+            self.0.keep(&part.bytes);
         }
         Answer::Now(Ok(()))
     }

@@ -11,9 +11,14 @@
 
 mod arrival;
 mod chunk;
+mod disk;
 mod inner;
 mod intern;
+mod keeper;
 mod trace;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashSet,
@@ -27,7 +32,9 @@ use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
-    trace::{Trace, TraceId},
+    disk::{Disk, DiskError},
+    keeper::Keeper,
+    trace::{Trace, TraceId, TraceIdError},
 };
 
 /// What a store may hold.
@@ -76,7 +83,7 @@ pub struct Arrived {
     pub trace: TraceId,
     /// Its new spans.
     pub chunk: Arc<Chunk>,
-    /// How many spans came before these, since the start.
+    /// How many spans were kept before these, since the start.
     pub before: u64,
 }
 

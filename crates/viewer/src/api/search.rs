@@ -7,7 +7,7 @@ use axum::{
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{Params, Problem, StoreJson, aside, json};
+use super::{Params, Problem, StoreJson, aside, bad_parameters, json};
 use crate::{
     json::Nanos,
     query::{self, summarize},
@@ -88,10 +88,7 @@ pub(crate) async fn search(
     let mut params = Params::new(pairs);
     let (filter, limit) = (params.filter(now()), params.limit());
     if !params.problems.is_empty() {
-        return json(
-            StatusCode::BAD_REQUEST,
-            &serde_json::json!({ "error": "bad parameters", "problems": params.problems }),
-        );
+        return bad_parameters(&params.problems);
     }
     aside(move || {
         let snapshot = state.store.snapshot();

@@ -1,6 +1,6 @@
 //! Jaeger's parameters of a search.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use crate::{api::Params, query::Filter, store::TraceId};
 
@@ -66,4 +66,17 @@ fn attributes(params: &mut Params) -> Vec<(String, String)> {
         }
     }
     attributes
+}
+
+/// The time that `endTs` and `lookback` stand for: milliseconds. Without the first there is nothing to look at, as in Jaeger.
+pub(super) fn when(params: &mut Params) -> Option<RangeInclusive<u64>> {
+    let nanos = |millis: u64| millis.saturating_mul(1_000_000);
+    let (end, back) = (params.number("endTs").map(nanos), params.number("lookback").map(nanos));
+    if end.is_none() && params.problems.is_empty() {
+        params.problem("endTs", "is required");
+    }
+    let end = end.filter(|_| params.problems.is_empty())?;
+    // A day, as in Jaeger.
+    let back = back.unwrap_or(86_400_000_000_000);
+    Some(end.saturating_sub(back)..=end)
 }

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use kubewake_otlp::view::Attributes;
 
+use super::objects::Key;
 use crate::{
     json,
     store::{Chunk, Object, SpanRef, Trace, mark},
@@ -56,9 +57,18 @@ impl ObjectFilter {
 
     /// Whether this is one.
     pub fn matches(&self, object: &Object) -> bool {
-        self.kind.as_deref().is_none_or(|kind| is_kind(&object.kind, kind))
-            && self.namespace.as_deref().is_none_or(|namespace| object.namespace == namespace)
-            && self.name.as_deref().is_none_or(|name| object.name == name)
+        self.is(&object.kind, &object.namespace, &object.name)
+    }
+
+    /// Whether this is the name of one.
+    pub fn matches_key(&self, key: &Key) -> bool {
+        self.is(&key.kind, &key.namespace, &key.name)
+    }
+
+    fn is(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        self.kind.as_deref().is_none_or(|wanted| is_kind(kind, wanted))
+            && self.namespace.as_deref().is_none_or(|wanted| namespace == wanted)
+            && self.name.as_deref().is_none_or(|wanted| name == wanted)
     }
 }
 

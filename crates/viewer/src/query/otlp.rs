@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use kubewake_otlp::{
-    Signal, json,
+    Signal,
+    json::{self, Record},
     view::View as _,
     wire::{close, open, put_bytes},
 };
 
-use crate::store::{Origin, Trace};
+use crate::store::{Origin, SpanRef, Trace};
 
 /// The numbers of OTLP's fields.
 const RESOURCE_SPANS: u32 = 1;
@@ -18,12 +19,12 @@ const SCOPE: u32 = 1;
 const SPANS: u32 = 2;
 const SCHEMA: u32 = 3;
 
-/// An export request with all spans of the traces, in protobuf.
-pub fn otlp(traces: &[Arc<Trace>]) -> Vec<u8> {
+/// An export request with those spans of the traces that are wanted, in protobuf.
+fn otlp(traces: &[Arc<Trace>], wanted: &dyn Fn(&SpanRef<'_>) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     for trace in traces {
         for chunk in &trace.chunks {
-            let mut spans = chunk.spans().peekable();
+            let mut spans = chunk.spans().filter(wanted).peekable();
             while let Some(first) = spans.next() {
                 let Some(origin) = first.origin() else { continue };
                 let entry = open(&mut out, RESOURCE_SPANS);
@@ -51,13 +52,23 @@ fn put_text(out: &mut Vec<u8>, number: u32, text: &[u8]) {
     }
 }
 
-/// The same as JSON.
+/// The same as JSON. What a sender put inside an attribute was never looked at; a span that is no OTLP there is left out.
 pub fn otlp_json(traces: &[Arc<Trace>]) -> Vec<u8> {
     let mut out = Vec::new();
-    if let Err(error) = json::encode(Signal::Traces, &otlp(traces), &mut out) {
-        // What a sender put inside an attribute was never looked at before.
-        tracing::warn!(%error, "a trace holds bytes that are no OTLP, and cannot be written as JSON");
-        out = b"{\"resourceSpans\":[]}".to_vec();
+    if json::encode(Signal::Traces, &otlp(traces, &|_| true), &mut out).is_ok() {
+        return out;
+    }
+    let is_whole = |span: &SpanRef<'_>| {
+        let resource = span.origin().map_or(&[][..], |origin| &origin.resource);
+        can_be_written(Record::Span, span.view().as_bytes()) && can_be_written(Record::Resource, resource)
+    };
+    if let Err(error) = json::encode(Signal::Traces, &otlp(traces, &is_whole), &mut out) {
+        tracing::warn!(%error, "a trace cannot be written as JSON");
+        out = b"{}".to_vec();
     }
     out
+}
+
+fn can_be_written(record: Record, bytes: &[u8]) -> bool {
+    json::encode_record(record, bytes, &mut Vec::new()).is_ok()
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use kubewake_otlp::wire::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
@@ -32,6 +33,8 @@ pub(super) struct Inner {
     /// Without what is interned.
     bytes: usize,
     version: u64,
+    /// Spans that were kept since the start.
+    kept: u64,
     figures: Figures,
 }
 
@@ -53,6 +56,7 @@ impl Inner {
             objects: Interner::default(),
             bytes: 0,
             version: 0,
+            kept: 0,
             figures: Figures::default(),
         }
     }
@@ -62,10 +66,11 @@ impl Inner {
         self.figures.invalid_spans += arrival.invalid;
         for (id, draft) in arrival.drafts {
             added.traces.push(id);
-            let before = self.figures.received_spans;
+            let before = self.kept;
             self.figures.received_spans += draft.entries.len() as u64;
             if let Some(chunk) = self.grow(id, draft, now) {
                 added.spans += chunk.entries.len();
+                self.kept += chunk.entries.len() as u64;
                 all.push(Arrived { trace: id, chunk, before });
             }
         }
@@ -91,7 +96,7 @@ impl Inner {
         if draft.entries.is_empty() {
             return None;
         }
-        slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, xxh3_64(draft.span(entry)))));
+        slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, fingerprint(draft.span(entry)))));
         let chunk = Arc::new(self.seal(draft));
         let slot = self.traces.get_mut(&id)?;
         Arc::make_mut(&mut slot.trace).push(chunk.clone(), cost.own, cost.shared);
@@ -105,7 +110,7 @@ impl Inner {
         let slot = self.traces.get(&id);
         let mut here = HashMap::new();
         let mut is_new = |entry: &Entry, span: &[u8]| {
-            let print = xxh3_64(span);
+            let print = fingerprint(span);
             let known = slot.and_then(|slot| slot.seen.get(&entry.id)) == Some(&print);
             !known && here.insert(entry.id, print) != Some(print)
         };
@@ -156,7 +161,7 @@ impl Inner {
     }
 
     /// Lets the traces go that were quiet for longest, until there is room.
-    fn make_room(&mut self, bytes: usize) {
+    pub(super) fn make_room(&mut self, bytes: usize) {
         while self.used() + bytes > self.limits.bytes {
             let Some((_, id)) = self.order.pop_first() else { return };
             self.drop_trace(id);
@@ -211,6 +216,12 @@ impl Inner {
         let oldest = oldest.map(|slot| slot.trace.start());
         Figures { traces: self.traces.len(), bytes: self.used(), limit: self.limits.bytes, oldest, ..self.figures }
     }
+}
+
+/// Stands for what a span says, in whatever order its fields are written: one that was exported and comes back is the same.
+fn fingerprint(span: &[u8]) -> u64 {
+    let said = Fields::new(span).filter(|field| field.value.iter().any(|byte| *byte != 0));
+    said.fold(0, |sum: u64, field| sum.wrapping_add(xxh3_64(field.raw)))
 }
 
 /// What a draft takes as a chunk.
