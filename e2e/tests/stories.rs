@@ -12,8 +12,10 @@ mod stories {
     mod apiserver_tracing;
     mod backpressure;
     mod bad_input;
+    mod browser;
     mod chain;
     mod cluster;
+    mod commands;
     mod config;
     mod connections;
     mod curl_json;

@@ -25,7 +25,11 @@ use super::{
 use crate::{
     components::{BuildError, FindAuth},
     core::{Intake, Registry, Transport},
-    net::{listen::Door, sockets::Claims, tls},
+    net::{
+        listen::Door,
+        sockets::{Claims, Sockets},
+        tls,
+    },
 };
 
 /// The receiver.
@@ -63,6 +67,13 @@ pub fn prepare(
         (Err(BuildError(grpc)), Err(BuildError(http))) => Err(BuildError(format!("{grpc}; {http}"))),
         (Err(error), _) | (_, Err(error)) => Err(error),
     }
+}
+
+/// A receiver by itself, for whoever takes OTLP and is no collector. It has no authenticators.
+pub fn listen(settings: &OtlpReceiver, intake: &Arc<Intake>, registry: &Registry) -> Result<Otlp, BuildError> {
+    let nobody = |id: &ComponentId| Err(BuildError(format!("there is no extension {id}")));
+    let prepared = prepare(settings, None, &nobody, &Sockets::default().claims())?;
+    Ok(prepared.start(&ComponentId::new("otlp"), None, intake, registry).0)
 }
 
 impl Prepared {

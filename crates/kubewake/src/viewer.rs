@@ -1,0 +1,94 @@
+//! `kubewake viewer`: a local backend for traces, with a page that shows them.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::Context;
+use kubewake_viewer::{Options, Viewer};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::logging;
+
+/// Arguments of `kubewake viewer`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake viewer
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf ./my-program
+  kubewake viewer --data-dir ./traces --memory 1GiB
+  kubewake viewer --kubeconfig ./kubeconfig
+  kubewake viewer --listen 0.0.0.0:16686 --allow-host viewer.example
+
+Whoever can reach the page reads all traces: there is no sign-in.")]
+pub(crate) struct Args {
+    /// Where the page is served
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:16686")]
+    listen: SocketAddr,
+    /// Where OTLP over gRPC is received
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
+    otlp: SocketAddr,
+    /// Where OTLP over HTTP is received
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
+    otlp_http: SocketAddr,
+    /// Keep traces here across restarts
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Show the pipelines and objects of this cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// How much memory traces may take; the oldest go when it is full
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    memory: usize,
+    /// A host name, beside addresses and localhost, by which the page may be asked for; may be given more than once
+    #[arg(long = "allow-host", value_name = "NAME")]
+    hosts: Vec<String>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    // One that is there already is as good.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let options = Options {
+        listen: args.listen,
+        otlp_grpc: Some(args.otlp),
+        otlp_http: Some(args.otlp_http),
+        memory: args.memory,
+        data_dir: args.data_dir,
+        kubeconfig: args.kubeconfig,
+        hosts: args.hosts,
+    };
+    let viewer = Viewer::start(options).await.context("the viewer does not start")?;
+    println!("ready http://{}", viewer.addresses().page);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    viewer.stop().await;
+    Ok(())
+}
+
+/// The least that is of use: one trace may take a quarter of it.
+const LEAST: usize = 1 << 20;
+
+/// A number of bytes with a unit.
+fn size(text: &str) -> Result<usize, String> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number.trim(), unit)))
+        .ok_or("a number with KiB, MiB or GiB is needed, for example 256MiB")?;
+    let number: usize = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+    let size = number.checked_mul(unit).ok_or("this is more than there is")?;
+    if size < LEAST { Err("1MiB at least".to_owned()) } else { Ok(size) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_a_unit() {
+        assert_eq!(size("256MiB"), Ok(256 << 20));
+        assert_eq!(size("2 GiB"), Ok(2 << 30));
+        assert!(size("256").is_err() && size("xMiB").is_err() && size("1KiB").is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! Traces from a file.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract,
+    response::Response,
+};
+use http::{HeaderMap, StatusCode, header};
+use kubewake_otlp::{Signal, json::decode, scan};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{aside, json, refuse};
+use crate::{
+    serve::State,
+    store::{Added, TraceId},
+};
+
+/// The largest file. What it holds takes its place in the store's memory besides.
+const LARGEST: usize = 64 << 20;
+
+#[derive(Serialize)]
+struct Imported {
+    traces: Vec<TraceId>,
+    spans: usize,
+}
+
+pub(crate) async fn import(extract::State(state): extract::State<State>, headers: HeaderMap, body: Body) -> Response {
+    // A form of another site cannot send this type without being asked first whether it may.
+    if !is_json(&headers) {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send OTLP as JSON, with Content-Type: application/json");
+    }
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the file broke off, or is larger than 64 MiB: import it in parts",
+        );
+    };
+    aside(move || match requests(&body) {
+        Ok(requests) => {
+            let mut all = Added::default();
+            for request in requests {
+                let added = state.keeper.keep(&request);
+                all.spans += added.spans;
+                all.traces.extend(added.traces);
+            }
+            all.traces.sort_unstable();
+            all.traces.dedup();
+            json(StatusCode::OK, &Imported { traces: all.traces, spans: all.spans })
+        }
+        Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+    })
+    .await
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The requests in a file: one, several one behind the other, or a list.
+fn requests(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let documents: Vec<&RawValue> = if body.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice(body).map_err(|error| format!("this is no JSON: {error}"))?
+    } else {
+        let documents = serde_json::Deserializer::from_slice(body).into_iter();
+        documents.collect::<Result<_, _>>().map_err(|error| format!("this is no JSON: {error}"))?
+    };
+    if documents.is_empty() {
+        return Err("the file is empty".to_owned());
+    }
+    documents.iter().enumerate().map(|(at, document)| request(at + 1, document.get())).collect()
+}
+
+fn request(number: usize, document: &str) -> Result<Vec<u8>, String> {
+    let bytes = decode(Signal::Traces, document.as_bytes()).map_err(|error| format!("document {number}: {error}"))?;
+    let summary = scan(Signal::Traces, &bytes).map_err(|error| format!("document {number}: {error}"))?;
+    if summary.items == 0 {
+        return Err(format!("document {number} holds no spans: an OTLP export has them in resourceSpans"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}]}]}]}"#;
+
+    #[test]
+    fn a_file_holds_one_request_or_many() {
+        let count = |text: &str| requests(text.as_bytes()).map(|all| all.len());
+        assert_eq!(count(ONE), Ok(1));
+        assert_eq!(count(&format!("{ONE}\n{ONE}\n")), Ok(2));
+        assert_eq!(count(&format!(" [{ONE}, {ONE}, {ONE}]")), Ok(3));
+    }
+
+    #[test]
+    fn what_is_none_is_refused_in_words() {
+        let refusal = |text: &str| requests(text.as_bytes()).unwrap_err();
+        assert_eq!(refusal(""), "the file is empty");
+        assert!(refusal("{").starts_with("this is no JSON"));
+        assert!(refusal(r#"{"data":[]}"#).contains("document 1 holds no spans"));
+        assert!(refusal(&format!("{ONE}\n{{\"resourceSpans\":7}}")).starts_with("document 2:"));
+        assert!(requests(b"\xff\xfe").is_err());
+    }
+}

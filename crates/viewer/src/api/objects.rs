@@ -1,0 +1,184 @@
+//! Kubernetes objects, as traces tell of them.
+
+use axum::{
+    extract::{self, Path, Query},
+    response::Response,
+};
+use http::StatusCode;
+use serde::Serialize;
+
+use super::{Params, aside, bad_parameters, json, refuse};
+use crate::{
+    json::{Nanos, SpanId},
+    query::{
+        ObjectFilter,
+        objects::{Generation, Key, Known, Node, Objects, State as Progress, tree},
+    },
+    serve::State,
+    store::TraceId,
+};
+
+/// How many objects are listed unless fewer are wanted.
+const LISTED: usize = 200;
+/// Generations that are shown of one object.
+const GENERATIONS: usize = 100;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    last: Option<Last>,
+    state: Progress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<bool>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Last {
+    trace_id: TraceId,
+    start: Nanos,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    generations: usize,
+}
+
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    generations: Vec<GenerationJson<'a>>,
+    children: Vec<NodeJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationJson<'a> {
+    generation: i64,
+    uid: &'a str,
+    trace_id: Option<TraceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_id: Option<SpanId>,
+    start: Nanos,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<u64>,
+    state: Progress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    reconciles: usize,
+    errors: usize,
+}
+
+#[derive(Serialize)]
+struct Reference<'a> {
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Head<'a> {
+    fn new(key: &'a Key, known: &'a Known) -> Self {
+        Self {
+            api_version: &known.api_version,
+            kind: &key.kind,
+            namespace: &key.namespace,
+            name: &key.name,
+            uid: &known.uid,
+            last: known.last.map(|(start, trace_id)| Last { trace_id, start: Nanos(start) }),
+            state: known.state(),
+            live: known.live,
+        }
+    }
+}
+
+impl<'a> GenerationJson<'a> {
+    fn new((uid, number): &'a (String, i64), generation: &'a Generation) -> Self {
+        Self {
+            generation: *number,
+            uid,
+            trace_id: generation.trace,
+            span_id: generation.span.map(SpanId),
+            start: Nanos(generation.start),
+            duration: generation.duration,
+            state: generation.state(),
+            message: generation.message(),
+            reconciles: generation.reconciles,
+            errors: generation.errors,
+        }
+    }
+}
+
+impl<'a> NodeJson<'a> {
+    fn new(node: &Node<'a>) -> Self {
+        let newest = node.known.newest().into_iter().take(GENERATIONS);
+        Self {
+            head: Head::new(node.key, node.known),
+            generations: newest.map(|(key, generation)| GenerationJson::new(key, generation)).collect(),
+            children: node.children.iter().map(NodeJson::new).collect(),
+        }
+    }
+}
+
+pub(crate) async fn objects(
+    extract::State(state): extract::State<State>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    let mut params = Params::new(pairs);
+    let (wanted, limit) = (params.object(), params.number("limit").unwrap_or(LISTED));
+    if !params.problems.is_empty() {
+        return bad_parameters(&params.problems);
+    }
+    aside(move || {
+        let objects = Objects::of(&state.store.snapshot());
+        let found = objects.matching(&wanted).into_iter().take(limit);
+        let lines =
+            found.map(|(key, known)| Line { head: Head::new(key, known), generations: known.generations.len() });
+        json(StatusCode::OK, &serde_json::json!({ "objects": lines.collect::<Vec<_>>() }))
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    object: Line<'a>,
+    parents: Vec<Reference<'a>>,
+    tree: NodeJson<'a>,
+}
+
+pub(crate) async fn object(
+    extract::State(state): extract::State<State>,
+    Path((kind, namespace, name)): Path<(String, String, String)>,
+) -> Response {
+    let namespace = if namespace == "-" { String::new() } else { namespace };
+    let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
+    let store = state.store.clone();
+    let Ok(mut objects) = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why");
+    };
+    let kinds = objects.find(&wanted).map(|(key, known)| objects.kinds_below(key, known));
+    if let (Some(cluster), Some(kinds)) = (&state.cluster, kinds) {
+        objects.add_live(&cluster.objects(&namespace, kinds).await);
+    }
+    aside(move || show(&objects, &wanted)).await
+}
+
+fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
+    let Some((key, known)) = objects.find(wanted) else {
+        return refuse(StatusCode::NOT_FOUND, "no trace tells of this object");
+    };
+    let parents = known.parents.iter();
+    let whole = Whole {
+        object: Line { head: Head::new(key, known), generations: known.generations.len() },
+        parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
+        tree: NodeJson::new(&tree(objects, key, known)),
+    };
+    json(StatusCode::OK, &whole)
+}

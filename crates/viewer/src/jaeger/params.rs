@@ -1,0 +1,82 @@
+//! Jaeger's parameters of a search.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use crate::{api::Params, query::Filter, store::TraceId};
+
+/// What Jaeger shows if it is not told how many.
+const LIMIT: usize = 100;
+/// What is answered at once, at most.
+const MOST: usize = 1500;
+
+/// Which traces are wanted.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// These.
+    Ids(Vec<TraceId>),
+    /// Those that match, so many of them.
+    Matching(Box<Filter>, usize),
+}
+
+pub(super) fn read(params: &mut Params) -> Wanted {
+    let ids: Result<Vec<TraceId>, _> = params.all("traceID").map(str::parse).collect();
+    match ids {
+        Err(error) => params.problem("traceID", error.to_string()),
+        Ok(ids) if !ids.is_empty() => return Wanted::Ids(ids),
+        Ok(_) => {}
+    }
+    if params.text("service").is_none() {
+        params.problem("service", "is required");
+    }
+    // Microseconds; `lookback` says the same once more, for the UI itself.
+    let nanos = |micros: u64| micros.saturating_mul(1000);
+    let times =
+        (params.number("start").map(nanos), params.number("end").map(|end: u64| nanos(end).saturating_add(999)));
+    let durations = (params.duration("minDuration"), params.duration("maxDuration"));
+    let filter = Filter {
+        service: params.text("service").map(str::to_owned),
+        operation: params.text("operation").filter(|name| *name != "all").map(str::to_owned),
+        attributes: attributes(params),
+        span_duration: params.between(("minDuration", "maxDuration"), durations.0, durations.1),
+        start: params.between(("start", "end"), times.0, times.1),
+        ..Filter::default()
+    };
+    let limit = params.number::<usize>("limit").filter(|limit| *limit > 0).unwrap_or(LIMIT).min(MOST);
+    Wanted::Matching(Box::new(filter), limit)
+}
+
+/// `tags={"key":"value"}`, and `tag=key:value`, as often as one likes.
+fn attributes(params: &mut Params) -> Vec<(String, String)> {
+    let maps: Vec<_> = params.all("tags").map(serde_json::from_str::<BTreeMap<String, String>>).collect();
+    let pairs: Vec<_> = params
+        .all("tag")
+        .map(|tag| tag.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect();
+    let mut attributes = Vec::new();
+    for map in maps {
+        match map {
+            Ok(map) => attributes.extend(map),
+            Err(error) => params.problem("tags", format!("it must be a JSON object of strings: {error}")),
+        }
+    }
+    for pair in pairs {
+        match pair {
+            Some(pair) => attributes.push(pair),
+            None => params.problem("tag", "it must be key:value"),
+        }
+    }
+    attributes
+}
+
+/// The time that `endTs` and `lookback` stand for: milliseconds. Without the first there is nothing to look at, as in Jaeger.
+pub(super) fn when(params: &mut Params) -> Option<RangeInclusive<u64>> {
+    let nanos = |millis: u64| millis.saturating_mul(1_000_000);
+    let (end, back) = (params.number("endTs").map(nanos), params.number("lookback").map(nanos));
+    if end.is_none() && params.problems.is_empty() {
+        params.problem("endTs", "is required");
+    }
+    let end = end.filter(|_| params.problems.is_empty())?;
+    // A day, as in Jaeger.
+    let back = back.unwrap_or(86_400_000_000_000);
+    Some(end.saturating_sub(back)..=end)
+}

@@ -1,0 +1,134 @@
+//! Objects from the spans that `trail` writes.
+
+use super::*;
+use crate::{
+    query::ObjectFilter,
+    store::{Limits, Store},
+    testing::{SpanBuilder, request},
+};
+
+const HEAD: (&str, &str) = ("Head", "h");
+const CHILD: (&str, &str) = ("ChildA", "c");
+
+fn store(spans: Vec<SpanBuilder>) -> Objects {
+    let store = Store::new(Limits::default());
+    store.add(crate::store::Arrival::read(&request("operator", spans)), 1);
+    Objects::of(&store.snapshot())
+}
+
+fn about(id: u64, name: &str, (kind, object): (&str, &str), generation: i64) -> SpanBuilder {
+    SpanBuilder::new(1, id, name)
+        .text("k8s.object.kind", kind)
+        .text("k8s.object.name", object)
+        .text("k8s.namespace.name", "default")
+        .text("k8s.object.uid", &format!("uid-of-{object}"))
+        .int("k8s.object.generation", generation)
+}
+
+fn find<'a>(objects: &'a Objects, kind: &str) -> (&'a Key, &'a Known) {
+    objects.find(&ObjectFilter { kind: Some(kind.to_owned()), ..ObjectFilter::default() }).unwrap()
+}
+
+#[test]
+fn what_a_run_applies_belongs_to_its_object() {
+    let objects = store(vec![
+        about(1, "reconcile Head", HEAD, 1).at(10, 20),
+        about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
+        about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
+        SpanBuilder::new(1, 4, "a step").below(3).at(13, 14),
+        about(5, "apply Deployment", ("Deployment", "c"), 1).below(4).at(13, 14),
+    ]);
+    let (key, known) = find(&objects, "heads");
+    let tree = tree(&objects, key, known);
+    assert_eq!(tree.children.len(), 1);
+    assert_eq!(tree.children[0].key.kind, "ChildA");
+    assert_eq!(tree.children[0].children[0].key.kind, "Deployment");
+    assert_eq!(find(&objects, "deployment").1.parents.first().unwrap().kind, "ChildA");
+}
+
+#[test]
+fn a_generation_is_converging_until_it_failed_or_converged() {
+    let run = |id, generation| about(id, "reconcile Head", HEAD, generation);
+    let objects = store(vec![
+        about(1, "converge Head", HEAD, 1).at(10, 25),
+        run(2, 1).at(11, 12).error("not yet"),
+        run(3, 1).at(20, 21),
+        run(4, 2).at(30, 31),
+        run(5, 2).at(32, 33).error("forbidden"),
+    ]);
+    let (_, head) = find(&objects, "Head");
+    assert_eq!(head.state(), State::Failed);
+    let newest = head.newest();
+    let [(second, later), (first, before)] = newest.as_slice() else { panic!("{newest:?}") };
+    assert_eq!((second.1, first.1), (2, 1));
+    assert_eq!(
+        (later.state(), later.message(), later.reconciles, later.errors),
+        (State::Failed, Some("forbidden"), 2, 1)
+    );
+    assert_eq!(
+        (before.state(), before.message(), before.duration, before.span),
+        (State::Converged, None, Some(15), Some(1))
+    );
+    let working = store(vec![run(1, 1).at(1, 2).error("no"), run(2, 1).at(3, 4)]);
+    assert_eq!(find(&working, "Head").1.state(), State::Converging);
+}
+
+#[test]
+fn objects_that_own_each_other_are_shown_once() {
+    let objects = store(vec![
+        about(1, "reconcile Head", HEAD, 1).at(10, 20),
+        about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
+        about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
+        about(4, "apply Head", HEAD, 1).below(3).at(13, 14),
+    ]);
+    let (key, known) = find(&objects, "Head");
+    let tree = tree(&objects, key, known);
+    assert!(tree.children[0].children.is_empty());
+}
+
+#[test]
+fn an_object_that_cannot_be_written_has_failed() {
+    let objects = store(vec![
+        about(1, "reconcile Head", HEAD, 1).at(10, 20),
+        about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12).error("refused"),
+    ]);
+    assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
+}
+
+#[test]
+fn the_cluster_adds_pods_and_who_is_still_there() {
+    let mut objects = store(vec![
+        about(1, "reconcile ChildA", CHILD, 1).text("k8s.object.api_version", "demo/v1").at(10, 20),
+        about(2, "apply Deployment", ("Deployment", "d"), 1)
+            .text("k8s.object.api_version", "apps/v1")
+            .below(1)
+            .at(11, 12),
+        about(3, "apply Deployment", ("Deployment", "gone"), 1).below(1).at(11, 12),
+    ]);
+    let (key, known) = find(&objects, "ChildA");
+    let kinds: Vec<_> = objects.kinds_below(key, known).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "ChildA", "Pod"]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
+        key: key(kind, name),
+        api_version: "v1".into(),
+        uid: name.into(),
+        owner,
+    };
+    objects.add_live(&Live {
+        kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
+        objects: vec![
+            live("Pod", "p", Some(key("ReplicaSet", "r"))),
+            live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
+            live("ReplicaSet", "r", Some(key("Deployment", "d"))),
+            live("Deployment", "d", Some(key("ChildA", "c"))),
+        ],
+    });
+    let (key, known) = find(&objects, "ChildA");
+    assert_eq!(known.live, None, "its kind was not asked for");
+    let tree = tree(&objects, key, known);
+    let deployment = tree.children.iter().find(|child| child.key.name == "d").unwrap();
+    assert_eq!((deployment.known.live, deployment.children[0].key.name.as_str()), (Some(true), "p"));
+    assert_eq!(tree.children.iter().find(|child| child.key.name == "gone").unwrap().known.live, Some(false));
+    assert!(objects.get(&Key { kind: "Pod".into(), namespace: "default".into(), name: "stranger".into() }).is_none());
+}

@@ -1,0 +1,213 @@
+//! What is found, and how it is shown.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    store::{Arrival, Limits, Store, Trace, TraceId},
+    testing::{SpanBuilder, request},
+};
+
+const MS: u64 = 1_000_000;
+
+fn span(trace: u128, id: u64) -> SpanBuilder {
+    SpanBuilder::new(trace, id, "work")
+}
+
+fn store(requests: Vec<(&str, Vec<SpanBuilder>)>) -> Store {
+    let store = Store::new(Limits::default());
+    for (service, spans) in requests {
+        store.add(Arrival::read(&request(service, spans)), 1);
+    }
+    store
+}
+
+fn trace(requests: Vec<(&str, Vec<SpanBuilder>)>) -> Arc<Trace> {
+    store(requests).snapshot().traces.remove(0)
+}
+
+fn found(store: &Store, filter: Filter) -> Vec<u128> {
+    let found = search(&store.snapshot(), &filter, 100);
+    found.traces.iter().map(|trace| u128::from_be_bytes(trace.id.0)).collect()
+}
+
+fn attributes(pairs: &[(&str, &str)]) -> Filter {
+    let attributes = pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Filter { attributes, ..Filter::default() }
+}
+
+#[test]
+fn what_is_asked_of_a_span_is_true_of_one_span() {
+    let store = store(vec![
+        ("a", vec![span(1, 1).text("k", "v").at(1, 2), span(1, 2).text("l", "w").at(1, 2)]),
+        ("b", vec![span(2, 1).text("k", "v").text("l", "w").int("code", 500).at(3, 4)]),
+    ]);
+    assert_eq!(found(&store, attributes(&[("k", "v")])), [2, 1]);
+    assert_eq!(found(&store, attributes(&[("k", "v"), ("l", "w")])), [2]);
+    assert_eq!(found(&store, attributes(&[("code", "500"), ("service.name", "b")])), [2]);
+    assert_eq!(found(&store, attributes(&[("k", "other")])), [] as [u128; 0]);
+    assert_eq!(found(&store, Filter { service: Some("a".into()), ..attributes(&[("l", "w")]) }), [1]);
+    assert_eq!(found(&store, Filter { service: Some("a".into()), ..attributes(&[("code", "500")]) }), [] as [u128; 0]);
+}
+
+#[test]
+fn what_jaeger_has_as_tags_is_found_as_such() {
+    let store = store(vec![("a", vec![span(1, 1).at(1, 2).kind(2).error("no"), span(2, 1).at(3, 4).kind(3)])]);
+    assert_eq!(found(&store, attributes(&[("error", "true")])), [1]);
+    assert_eq!(found(&store, attributes(&[("span.kind", "client")])), [2]);
+    assert_eq!(found(&store, attributes(&[("otel.status_code", "ERROR"), ("span.kind", "server")])), [1]);
+    assert_eq!(found(&store, Filter { errors: true, ..Filter::default() }), [1]);
+}
+
+#[test]
+fn objects_are_found_as_kubectl_names_them() {
+    let about = |trace, kind: &str, name: &str| {
+        span(trace, 1)
+            .text("k8s.object.kind", kind)
+            .text("k8s.object.name", name)
+            .text("k8s.namespace.name", "n")
+            .at(trace as u64, 9)
+    };
+    let pod = span(4, 1).text("k8s.pod.name", "p").text("k8s.namespace.name", "n").at(4, 9);
+    let spans = vec![about(1, "NetworkPolicy", "x"), about(2, "Head", "x"), about(3, "Head", "y"), pod];
+    let store = store(vec![("a", spans)]);
+    let object = |kind: Option<&str>, name: Option<&str>| Filter {
+        object: ObjectFilter {
+            kind: kind.map(str::to_owned),
+            name: name.map(str::to_owned),
+            namespace: Some("n".into()),
+        },
+        ..Filter::default()
+    };
+    assert_eq!(found(&store, object(Some("heads"), None)), [3, 2]);
+    assert_eq!(found(&store, object(Some("head.demo.kubewake.io"), Some("x"))), [2]);
+    assert_eq!(found(&store, object(None, Some("x"))), [2, 1]);
+    assert_eq!(found(&store, object(Some("networkpolicies"), None)), [1]);
+    assert_eq!(found(&store, object(Some("pod"), Some("p"))), [4]);
+    assert_eq!(found(&store, object(Some("hea"), None)), [] as [u128; 0]);
+}
+
+#[test]
+fn traces_are_found_by_time_and_duration_the_newest_first() {
+    let spans = (1..=5u64).map(|n| span(n.into(), 1).at(n * 100, n * 100 + n));
+    let store = store(vec![("a", spans.collect())]);
+    assert_eq!(found(&store, Filter { start: Some(200..=400), ..Filter::default() }), [4, 3, 2]);
+    assert_eq!(found(&store, Filter { duration: Some(4..=u64::MAX), ..Filter::default() }), [5, 4]);
+    assert_eq!(found(&store, Filter { id: Some(format!("{:031x}", 0)), ..Filter::default() }), [5, 4, 3, 2, 1]);
+    let two = search(&store.snapshot(), &Filter::default(), 2);
+    assert_eq!((two.traces.len(), two.matched), (2, 5));
+    assert_eq!(two.traces[0].id, TraceId(5u128.to_be_bytes()));
+}
+
+fn kinds(arranged: &Arranged<'_>) -> Vec<(u64, WarningKind)> {
+    arranged.warnings.iter().map(|warning| (warning.span.unwrap_or_default(), warning.kind)).collect()
+}
+
+#[test]
+fn circles_of_parents_are_broken() {
+    let spans = vec![
+        span(1, 1).below(3).at(1, 9),
+        span(1, 2).below(1).at(2, 9),
+        span(1, 3).below(2).at(3, 9),
+        span(1, 4).below(4).at(4, 9),
+        span(1, 5).below(3).at(5, 9),
+    ];
+    let trace = trace(vec![("a", spans)]);
+    let arranged = arrange(&trace, u64::MAX / 2);
+    assert_eq!(kinds(&arranged), [(1, WarningKind::Cycle), (4, WarningKind::Cycle)]);
+    let parents: Vec<_> = arranged.spans.iter().map(|placed| placed.parent).collect();
+    assert_eq!(parents, [None, Some(1), Some(2), None, Some(3)]);
+    assert!(!summarize(&trace).complete);
+}
+
+#[test]
+fn a_long_circle_takes_no_time() {
+    let count = 50_000u64;
+    let spans = (1..=count).map(|n| span(1, n).below(n % count + 1).at(n, n + 1)).collect();
+    let trace = trace(vec![("a", spans)]);
+    let arranged = arrange(&trace, u64::MAX / 2);
+    assert_eq!(kinds(&arranged), [(1, WarningKind::Cycle)]);
+}
+
+#[test]
+fn what_is_wrong_is_told_and_not_without_end() {
+    let now = 1000 * MS;
+    let mut spans = vec![
+        span(1, 1).at(MS, 2 * MS),
+        span(1, 1).at(MS, 3 * MS),
+        span(1, 2).below(1),
+        span(1, 3).below(1).at(u64::MAX - 5, u64::MAX),
+    ];
+    let arranged_few = trace(vec![("a", spans.clone())]);
+    let few = arrange(&arranged_few, now);
+    assert_eq!(kinds(&few), [(1, WarningKind::DuplicateSpan), (2, WarningKind::NoTime), (3, WarningKind::Future)]);
+    spans.extend((10..510).map(|id| span(1, id).below(7).at(MS, 2 * MS)));
+    let trace = trace(vec![("a", spans)]);
+    let many = arrange(&trace, now);
+    let mut missing = many.warnings.iter().filter(|warning| warning.kind == WarningKind::MissingParent);
+    assert_eq!(missing.clone().count(), 101);
+    assert_eq!(missing.next_back().unwrap().message, "the same is true of 400 more spans");
+    assert_eq!(summarize(&trace).orphans, 500);
+}
+
+#[test]
+fn clocks_that_differ_are_made_good() {
+    let trace = trace(vec![
+        ("client", vec![span(1, 1).at(100 * MS, 200 * MS)]),
+        // Its clock is 60 ms behind.
+        ("server", vec![span(1, 2).below(1).at(50 * MS, 130 * MS), span(1, 3).below(2).at(60 * MS, 70 * MS)]),
+        // Work that was handed on begins when it likes.
+        ("later", vec![span(1, 4).below(1).at(900 * MS, 1000 * MS)]),
+        // What is less than a millisecond is no matter.
+        ("close", vec![span(1, 5).below(1).at(100 * MS - 1000, 110 * MS)]),
+    ]);
+    let arranged = arrange(&trace, u64::MAX / 2);
+    let placed: Vec<_> =
+        arranged.spans.iter().map(|placed| (placed.span.entry.id, placed.start / MS, placed.skew / MS)).collect();
+    assert_eq!(placed, [(5, 99, 0), (1, 100, 0), (2, 110, 60), (3, 120, 60), (4, 900, 0)]);
+    assert_eq!(kinds(&arranged), [(2, WarningKind::ClockSkew)]);
+}
+
+#[test]
+fn links_can_be_followed_back() {
+    let store = store(vec![(
+        "a",
+        vec![span(1, 1).at(1, 2), SpanBuilder::new(2, 7, "later").link(1, 1).at(3, 4), span(3, 1).link(9, 9)],
+    )]);
+    let links = linked_from(&store.snapshot(), TraceId(1u128.to_be_bytes()));
+    assert_eq!(links.len(), 1);
+    assert_eq!((links[0].span, links[0].to, links[0].root.as_str()), (7, 1, "later"));
+}
+
+#[test]
+fn what_came_can_be_sent_on() {
+    let sent = request("a", vec![span(1, 1).text("k", "v").at(1, 2), span(1, 2).below(1).at(1, 2)]);
+    let first = Store::new(Limits::default());
+    first.add(Arrival::read(&sent), 1);
+    let json = otlp_json(&first.snapshot().traces);
+    let again = kubewake_otlp::json::decode(kubewake_otlp::Signal::Traces, &json).unwrap();
+    let second = Store::new(Limits::default());
+    assert_eq!(second.add(Arrival::read(&again), 1).spans, 2);
+    assert_eq!(first.add(Arrival::read(&again), 1).spans, 0, "it is the same");
+}
+
+#[test]
+fn a_span_that_cannot_be_written_does_not_take_the_others_along() {
+    // An attribute whose value is no message.
+    let mut broken = SpanBuilder::new(1, 2, "broken").at(1, 2);
+    broken = broken.broken_attribute();
+    let trace = trace(vec![("a", vec![span(1, 1).at(1, 2), broken])]);
+    let json = String::from_utf8(otlp_json(&[trace])).unwrap();
+    assert!(json.contains("\"0000000000000001\"") && json.contains("\"name\":\"work\""), "{json}");
+}
+
+#[test]
+fn who_calls_whom_is_counted() {
+    let store = store(vec![
+        ("a", vec![span(1, 1).at(5, 9), span(1, 2).below(1).at(5, 9)]),
+        ("b", vec![span(1, 3).below(2).at(5, 9), span(1, 4).below(2).at(5, 9)]),
+    ]);
+    let calls = dependencies(&store.snapshot(), &(0..=10));
+    assert_eq!(calls.into_iter().collect::<Vec<_>>(), [(("a".to_owned(), "b".to_owned()), 2)]);
+    assert!(dependencies(&store.snapshot(), &(6..=10)).is_empty());
+}

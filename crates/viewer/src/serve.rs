@@ -1,0 +1,131 @@
+//! HTTP: who may ask, and what is answered.
+//!
+//! There is no sign-in, and so the page is for those who can reach its address, this machine alone unless it is told otherwise. A page of another site that a browser has open must not
+//! read traces either: its requests carry its own name as the host (that is how a name that suddenly points here, DNS rebinding, is seen), or are not
+//! allowed by the browser, as no answer permits another origin.
+
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{self, Request},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    Addresses, Options, api,
+    cluster::Cluster,
+    jaeger, metrics, page,
+    store::{Keeper, Store},
+};
+
+/// What the page may do: load its own files and ask its own server.
+const POLICY: &str =
+    "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
+
+/// What requests share.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) store: Arc<Store>,
+    pub(crate) keeper: Keeper,
+    pub(crate) addresses: Addresses,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) cluster: Option<Cluster>,
+    hosts: Arc<[String]>,
+    /// Whether streams are to end.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl State {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        keeper: Keeper,
+        addresses: Addresses,
+        options: &Options,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let cluster = options.kubeconfig.clone().map(Cluster::new);
+        let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), cluster, hosts, stopping }
+    }
+}
+
+/// Serves until it is told to stop.
+pub(crate) async fn run(listener: TcpListener, state: State, mut stopping: watch::Receiver<bool>) {
+    let stopped = async move {
+        // An error means that the viewer is gone, which is stopping too.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    };
+    let served = axum::serve(listener, routes(state)).with_graceful_shutdown(stopped).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the page is served no more");
+    }
+}
+
+fn routes(state: State) -> Router {
+    Router::new()
+        .nest("/api/v1", api::routes())
+        .nest("/api", jaeger::routes())
+        .route("/metrics", get(metrics::metrics))
+        .route("/healthz", get(async || "ok"))
+        .fallback(fallback)
+        .layer(middleware::from_fn_with_state(state.clone(), guard))
+        .with_state(state)
+}
+
+async fn fallback(method: Method, uri: Uri) -> Response {
+    if uri.path().starts_with("/api/") {
+        return api::refuse(StatusCode::NOT_FOUND, "there is no such path");
+    }
+    match method {
+        Method::GET | Method::HEAD => page::file(uri.path()),
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    }
+}
+
+async fn guard(extract::State(state): extract::State<State>, request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).or(request.uri().host());
+    let mut response = if host.is_some_and(|host| is_known(host, &state.hosts)) {
+        next.run(request).await
+    } else {
+        api::refuse(StatusCode::FORBIDDEN, "this host name is not served here; --allow-host adds one")
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// Whether somebody may ask by this name: an address, this machine, or a name that was given. Whoever controls another name could make it point here.
+fn is_known(host: &str, hosts: &[String]) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name.parse::<IpAddr>().is_ok() || name == "localhost" || name.ends_with(".localhost") || hosts.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_others_control_are_not_served() {
+        let hosts = ["viewer.example".to_owned()];
+        let known = |host| is_known(host, &hosts);
+        for host in
+            ["127.0.0.1", "127.0.0.1:16686", "[::1]:16686", "localhost:1", "LOCALHOST", "viewer.example:80", "10.0.0.7"]
+        {
+            assert!(known(host), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:16686", ""] {
+            assert!(!known(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What is behind the lock of a store.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use kubewake_otlp::wire::Fields;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    Added, Arrival, Arrived, Chunk, Entry, Figures, Limits, Object, Origin, Snapshot, Trace, TraceId,
+    arrival::Draft,
+    intern::{Interner, Weigh},
+};
+
+/// What a trace takes beside itself: its places in two tables, with their spare room.
+const SLOT: usize = 256;
+/// What is remembered of a span to know it again, with the table's spare room.
+const SEEN: usize = 40;
+/// One trace takes at most this share of the memory.
+const TRACE_SHARE: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    limits: Limits,
+    traces: HashMap<TraceId, Slot>,
+    /// By the version in which they grew last.
+    order: BTreeMap<u64, TraceId>,
+    names: Interner<str>,
+    origins: Interner<Origin>,
+    objects: Interner<Object>,
+    /// Without what is interned.
+    bytes: usize,
+    version: u64,
+    /// Spans that were kept since the start.
+    kept: u64,
+    figures: Figures,
+}
+
+#[derive(Debug)]
+struct Slot {
+    trace: Arc<Trace>,
+    /// The spans that are here, with a hash of their bytes.
+    seen: HashMap<u64, u64>,
+}
+
+impl Inner {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            traces: HashMap::new(),
+            order: BTreeMap::new(),
+            names: Interner::default(),
+            origins: Interner::default(),
+            objects: Interner::default(),
+            bytes: 0,
+            version: 0,
+            kept: 0,
+            figures: Figures::default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, arrival: Arrival, now: u64) -> (Added, Vec<Arrived>, u64) {
+        let (mut added, mut all) = (Added::default(), Vec::new());
+        self.figures.invalid_spans += arrival.invalid;
+        for (id, draft) in arrival.drafts {
+            added.traces.push(id);
+            let before = self.kept;
+            self.figures.received_spans += draft.entries.len() as u64;
+            if let Some(chunk) = self.grow(id, draft, now) {
+                added.spans += chunk.entries.len();
+                self.kept += chunk.entries.len() as u64;
+                all.push(Arrived { trace: id, chunk, before });
+            }
+        }
+        (added, all, self.version)
+    }
+
+    /// Adds spans to a trace, unless all are here already or none fits.
+    fn grow(&mut self, id: TraceId, mut draft: Draft, now: u64) -> Option<Arc<Chunk>> {
+        self.leave_out_known(id, &mut draft);
+        if draft.entries.is_empty() {
+            return None;
+        }
+        let surplus = self.leave_out_surplus(id, &mut draft);
+        self.figures.dropped_spans += surplus;
+        if draft.entries.is_empty() && !self.traces.contains_key(&id) {
+            return None;
+        }
+        let cost = Cost::of(&draft);
+        self.touch(id, now);
+        self.make_room(cost.at_most());
+        let slot = self.traces.get_mut(&id)?;
+        Arc::make_mut(&mut slot.trace).cut += surplus;
+        if draft.entries.is_empty() {
+            return None;
+        }
+        slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, fingerprint(draft.span(entry)))));
+        let chunk = Arc::new(self.seal(draft));
+        let slot = self.traces.get_mut(&id)?;
+        Arc::make_mut(&mut slot.trace).push(chunk.clone(), cost.own, cost.shared);
+        self.bytes += cost.own;
+        self.figures.spans += chunk.entries.len();
+        Some(chunk)
+    }
+
+    /// Senders repeat what they are not sure of.
+    fn leave_out_known(&self, id: TraceId, draft: &mut Draft) {
+        let slot = self.traces.get(&id);
+        let mut here = HashMap::new();
+        let mut is_new = |entry: &Entry, span: &[u8]| {
+            let print = fingerprint(span);
+            let known = slot.and_then(|slot| slot.seen.get(&entry.id)) == Some(&print);
+            !known && here.insert(entry.id, print) != Some(print)
+        };
+        let new = draft.entries.iter().map(|entry| is_new(entry, draft.span(entry))).collect::<Vec<_>>();
+        if new.contains(&false) {
+            let mut new = new.into_iter();
+            draft.retain(|_, _| new.next().unwrap_or_default());
+        }
+    }
+
+    /// A trace that never ends must not push out all the others. Says how many of its spans had to go.
+    fn leave_out_surplus(&self, id: TraceId, draft: &mut Draft) -> u64 {
+        let slot = self.traces.get(&id);
+        let (spans, weight) =
+            slot.map_or((0, std::mem::size_of::<Trace>()), |slot| (slot.trace.spans, slot.trace.weight()));
+        let around = SLOT + Cost::of(draft).without_spans;
+        let mut room = (self.limits.bytes / TRACE_SHARE).saturating_sub(weight + around);
+        let places = self.limits.trace_spans.saturating_sub(spans);
+        let fits = draft.entries.iter().take(places).take_while(|entry| {
+            let left = room.checked_sub(Cost::of_span(entry));
+            room = left.unwrap_or_default();
+            left.is_some()
+        });
+        let fits = fits.count();
+        let surplus = draft.entries.len() - fits;
+        if surplus > 0 {
+            let mut at = 0..draft.entries.len();
+            draft.retain(|_, _| at.next().is_some_and(|at| at < fits));
+        }
+        surplus as u64
+    }
+
+    /// Makes a trace the one that grew last.
+    fn touch(&mut self, id: TraceId, now: u64) {
+        self.version += 1;
+        if !self.traces.contains_key(&id) {
+            let trace = Trace::new(id, now);
+            self.make_room(trace.bytes + SLOT);
+            self.bytes += trace.bytes + SLOT;
+            self.traces.insert(id, Slot { trace: Arc::new(trace), seen: HashMap::new() });
+        }
+        if let Some(slot) = self.traces.get_mut(&id) {
+            let trace = Arc::make_mut(&mut slot.trace);
+            self.order.remove(&trace.version);
+            trace.version = self.version;
+            self.order.insert(self.version, id);
+        }
+    }
+
+    /// Lets the traces go that were quiet for longest, until there is room.
+    pub(super) fn make_room(&mut self, bytes: usize) {
+        while self.used() + bytes > self.limits.bytes {
+            let Some((_, id)) = self.order.pop_first() else { return };
+            self.drop_trace(id);
+        }
+    }
+
+    fn drop_trace(&mut self, id: TraceId) {
+        let Some(slot) = self.traces.remove(&id) else { return };
+        self.bytes -= slot.trace.bytes + SLOT;
+        self.figures.spans -= slot.trace.spans;
+        self.figures.dropped_traces += 1;
+        self.figures.dropped_spans += slot.trace.spans as u64;
+        for chunk in &slot.trace.chunks {
+            chunk.names.iter().for_each(|name| self.names.release(name));
+            chunk.origins.iter().for_each(|origin| self.origins.release(origin));
+            chunk.objects.iter().for_each(|object| self.objects.release(object));
+        }
+    }
+
+    fn seal(&mut self, draft: Draft) -> Chunk {
+        Chunk {
+            bytes: draft.bytes.into(),
+            entries: draft.entries.into(),
+            origins: draft.origins.iter().map(|origin| self.origins.acquire(origin)).collect(),
+            names: draft.names.iter().map(|name| self.names.acquire(name)).collect(),
+            objects: draft.objects.iter().map(|object| self.objects.acquire(object)).collect(),
+            marks: draft.marks.into(),
+        }
+    }
+
+    /// What everything takes.
+    fn used(&self) -> usize {
+        self.bytes + self.names.bytes() + self.origins.bytes() + self.objects.bytes()
+    }
+
+    pub(super) fn trace(&self, id: TraceId) -> Option<Arc<Trace>> {
+        self.traces.get(&id).map(|slot| slot.trace.clone())
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.changed_since(0)
+    }
+
+    pub(super) fn changed_since(&self, version: u64) -> Snapshot {
+        let changed = self.order.range(version.saturating_add(1)..);
+        let traces = changed.filter_map(|(_, id)| self.trace(*id)).collect();
+        Snapshot { traces, version: self.version, figures: self.figures() }
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let oldest = self.order.first_key_value().and_then(|(_, id)| self.traces.get(id));
+        let oldest = oldest.map(|slot| slot.trace.start());
+        Figures { traces: self.traces.len(), bytes: self.used(), limit: self.limits.bytes, oldest, ..self.figures }
+    }
+}
+
+/// Stands for what a span says, in whatever order its fields are written: one that was exported and comes back is the same.
+fn fingerprint(span: &[u8]) -> u64 {
+    let said = Fields::new(span).filter(|field| field.value.iter().any(|byte| *byte != 0));
+    said.fold(0, |sum: u64, field| sum.wrapping_add(xxh3_64(field.raw)))
+}
+
+/// What a draft takes as a chunk.
+struct Cost {
+    /// By itself.
+    own: usize,
+    /// The values in its tables, if no other chunk has them.
+    shared: usize,
+    /// All of it but the spans.
+    without_spans: usize,
+}
+
+impl Cost {
+    fn of(draft: &Draft) -> Self {
+        let pointers = draft.origins.len() + draft.objects.len() + 2 * draft.names.len();
+        // With the counters in front of it and the pointer to it.
+        let fixed = std::mem::size_of::<Chunk>() + 32 + draft.marks.len() * 4 + pointers * 8;
+        let origins: usize = draft.origins.iter().map(|origin| Interner::cost(&**origin)).sum();
+        let names: usize = draft.names.iter().map(|name| Interner::cost(&**name)).sum();
+        let objects: usize = draft.objects.iter().map(|object| Interner::cost(&**object)).sum();
+        let shared = origins + names + objects;
+        let spans: usize = draft.entries.iter().map(Self::of_span).sum();
+        Self { own: fixed + spans, shared, without_spans: fixed + shared }
+    }
+
+    fn of_span(entry: &Entry) -> usize {
+        entry.length as usize + std::mem::size_of::<Entry>() + SEEN
+    }
+
+    fn at_most(&self) -> usize {
+        self.own + self.shared
+    }
+}
+
+impl Weigh for str {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weigh for Origin {
+    fn weight(&self) -> usize {
+        let parts = [&self.resource, &self.scope, &self.resource_schema, &self.scope_schema].map(|part| part.len());
+        std::mem::size_of::<Self>() + parts.iter().sum::<usize>() + self.service.len() + self.marks.len() * 4
+    }
+}
+
+impl Weigh for Object {
+    fn weight(&self) -> usize {
+        let parts = [&self.kind, &self.namespace, &self.name, &self.api_version, &self.uid].map(|part| part.capacity());
+        std::mem::size_of::<Self>() + parts.iter().sum::<usize>()
+    }
+}

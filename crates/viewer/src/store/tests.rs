@@ -1,0 +1,180 @@
+//! The store against a model, and against data that nobody should send.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{SpanBuilder, request};
+
+fn limits(bytes: usize) -> Limits {
+    Limits { bytes, ..Limits::default() }
+}
+
+fn add(store: &Store, spans: Vec<SpanBuilder>) -> Added {
+    store.add(Arrival::read(&request("service", spans)), 1)
+}
+
+fn span(trace: u128, id: u64) -> SpanBuilder {
+    SpanBuilder::new(trace, id, "work").at(10, 20)
+}
+
+fn id(trace: u128) -> TraceId {
+    TraceId(trace.to_be_bytes())
+}
+
+/// What one step sends.
+#[derive(Clone, Debug)]
+struct Step {
+    service: u8,
+    spans: Vec<(u8, u64, usize)>,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let span = (0u8..20, 1u64..50, 0usize..3000);
+    let step = (0u8..4, prop::collection::vec(span, 1..12)).prop_map(|(service, spans)| Step { service, spans });
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_limit_holds_and_the_quietest_traces_go_first(steps in steps(), limit in 4_000usize..200_000) {
+        let store = Store::new(limits(limit));
+        // By their last growth.
+        let mut order: VecDeque<TraceId> = VecDeque::new();
+        let (mut sent, mut dropped) = (0u64, 0);
+        for step in steps {
+            let spans = step.spans.iter().map(|(trace, id, size)| {
+                span(u128::from(*trace) + 1, *id).text("filling", &"x".repeat(*size))
+            });
+            let spans: Vec<_> = spans.collect();
+            sent += spans.len() as u64;
+            let before: HashSet<_> = store.snapshot().traces.iter().map(|trace| (trace.id, trace.version)).collect();
+            store.add(Arrival::read(&request(&format!("service {}", step.service), spans)), 1);
+            let snapshot = store.snapshot();
+            prop_assert!(snapshot.figures.bytes <= limit, "{:?}", snapshot.figures);
+            for trace in snapshot.traces.iter().filter(|trace| !before.contains(&(trace.id, trace.version))) {
+                order.retain(|other| *other != trace.id);
+                order.push_back(trace.id);
+            }
+            // What is here are the ones that grew last, in that order.
+            let here: Vec<_> = snapshot.traces.iter().map(|trace| trace.id).collect();
+            let gone = order.len().saturating_sub(here.len());
+            dropped += order.drain(..gone).count();
+            prop_assert_eq!(&here, &order.iter().copied().collect::<Vec<_>>());
+            prop_assert!(snapshot.figures.dropped_traces >= dropped as u64);
+            let spans: usize = snapshot.traces.iter().map(|trace| trace.spans().count()).sum();
+            prop_assert_eq!(snapshot.figures.spans, spans);
+        }
+        prop_assert_eq!(store.figures().received_spans, sent);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_went(steps in steps()) {
+        let store = Store::new(limits(1 << 20));
+        for step in &steps {
+            let spans = step.spans.iter().map(|(trace, id, size)| span(u128::from(*trace) + 1, *id).text("k", &"x".repeat(*size)));
+            add(&store, spans.collect());
+        }
+        let mut inner = store.inner.write().unwrap();
+        inner.make_room(usize::MAX / 2);
+        prop_assert_eq!(inner.figures().bytes, 0);
+        prop_assert_eq!((inner.figures().traces, inner.figures().spans), (0, 0));
+    }
+
+    #[test]
+    fn bytes_that_are_no_request_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let store = Store::new(Limits::default());
+        store.add(Arrival::read(&bytes), 1);
+    }
+}
+
+#[test]
+fn a_span_that_is_sent_again_is_kept_once() {
+    let store = Store::new(Limits::default());
+    assert_eq!(add(&store, vec![span(1, 1), span(1, 2), span(1, 1)]).spans, 2);
+    assert_eq!(add(&store, vec![span(1, 1)]).spans, 0);
+    // The same id, and something else: it is for people to see.
+    assert_eq!(add(&store, vec![span(1, 1).text("k", "v")]).spans, 1);
+    assert_eq!(store.figures().spans, 3);
+}
+
+#[test]
+fn a_trace_without_end_is_cut_and_says_so() {
+    let store = Store::new(Limits { trace_spans: 1000, ..Limits::default() });
+    add(&store, vec![span(2, 1)]);
+    for part in 0..20u64 {
+        add(&store, (1..=100).map(|number| span(1, part * 100 + number)).collect());
+    }
+    let trace = store.trace(id(1)).unwrap();
+    assert_eq!((trace.spans, trace.cut), (1000, 1000));
+    assert_eq!(store.figures().dropped_spans, 1000);
+    assert!(store.trace(id(2)).is_some(), "it did not push out the other one");
+}
+
+#[test]
+fn one_trace_takes_a_quarter_at_most() {
+    let store = Store::new(limits(1 << 20));
+    add(&store, vec![span(2, 1)]);
+    for number in 1..100 {
+        // Each with a name and a sender of its own, which are kept elsewhere.
+        let large = span(1, number).text("k", &"x".repeat(10_000));
+        store.add(Arrival::read(&request(&format!("{number}{}", "s".repeat(5000)), vec![large])), 1);
+    }
+    let trace = store.trace(id(1)).unwrap();
+    assert!(trace.spans < 30 && trace.cut > 60, "{} {}", trace.spans, trace.cut);
+    assert!(store.figures().bytes < 300 << 10);
+    assert!(store.trace(id(2)).is_some());
+}
+
+#[test]
+fn what_is_larger_than_the_store_is_counted_and_not_kept() {
+    let store = Store::new(limits(10_000));
+    assert_eq!(add(&store, vec![span(1, 1).text("k", &"x".repeat(100_000))]), Added { traces: vec![id(1)], spans: 0 });
+    assert_eq!((store.figures().traces, store.figures().dropped_spans), (0, 1));
+}
+
+#[test]
+fn spans_without_ids_are_counted() {
+    let store = Store::new(Limits::default());
+    add(&store, vec![span(0, 1), span(1, 0), span(1, 1)]);
+    assert_eq!((store.figures().spans, store.figures().invalid_spans), (1, 2));
+}
+
+#[test]
+fn times_that_make_no_sense_are_made_good() {
+    let store = Store::new(Limits::default());
+    let timed = |id, start, end| SpanBuilder::new(1, id, "s").at(start, end);
+    store.add(Arrival::read(&request("s", vec![timed(1, 0, 0), timed(2, 0, 50), timed(3, 70, 60)])), 99);
+    let trace = store.trace(id(1)).unwrap();
+    let times: Vec<_> = trace.spans().map(|span| (span.entry.start, span.entry.end)).collect();
+    assert_eq!(times, [(0, 0), (50, 50), (70, 70)]);
+    assert_eq!((trace.start(), trace.duration()), (50, 20));
+    add(&store, vec![SpanBuilder::new(2, 1, "timeless")]);
+    assert_eq!(store.trace(id(2)).unwrap().start(), 1, "it came then");
+}
+
+#[test]
+fn what_is_looked_at_does_not_change() {
+    let store = Store::new(Limits::default());
+    add(&store, vec![span(1, 1)]);
+    let before = store.snapshot();
+    add(&store, vec![span(1, 2), span(2, 1)]);
+    assert_eq!(before.traces.iter().map(|trace| trace.spans).collect::<Vec<_>>(), [1]);
+    let changed = store.changed_since(before.version);
+    assert_eq!(changed.traces.len(), 2);
+    assert!(store.changed_since(changed.version).traces.is_empty());
+}
+
+#[test]
+fn who_reads_slowly_can_count_what_was_missed() {
+    let store = Store::new(Limits::default());
+    let mut tail = store.tail();
+    let total = TAIL as u64 + 50;
+    (1..=total).for_each(|number| drop(add(&store, vec![span(1, number)])));
+    assert!(matches!(tail.try_recv(), Err(broadcast::error::TryRecvError::Lagged(_))));
+    let first = tail.try_recv().unwrap();
+    assert_eq!(first.before + TAIL as u64, total);
+}

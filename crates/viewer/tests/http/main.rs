@@ -1,0 +1,271 @@
+//! A viewer over its sockets, as senders, browsers, Jaeger UI and Grafana use it.
+
+mod client;
+
+use std::{future::Future, time::Duration};
+
+use client::{Client, sample};
+use kubewake_viewer::{Options, Viewer};
+use serde_json::{Value, json};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+fn options() -> Options {
+    let any = "127.0.0.1:0".parse().unwrap();
+    Options { listen: any, otlp_grpc: Some(any), otlp_http: Some(any), ..Options::default() }
+}
+
+async fn with_viewer<F: Future<Output = ()>>(test: impl FnOnce(Client) -> F) {
+    let viewer = Viewer::start(options()).await.unwrap();
+    let client = Client::new(viewer.addresses());
+    client.send(&sample()).await;
+    test(client).await;
+    tokio::time::timeout(Duration::from_secs(10), viewer.stop()).await.expect("it stops");
+}
+
+#[tokio::test]
+async fn what_is_sent_is_found_and_shown() {
+    with_viewer(|client| async move {
+        let services = client.get("/api/v1/services").await;
+        assert_eq!(services["services"][0]["name"], "apiserver");
+        let found = client.get("/api/v1/search?service=operator&kind=head&namespace=default&name=sample").await;
+        let line = &found["traces"][0];
+        assert_eq!(
+            (&line["traceId"], &line["rootName"], &line["spans"]),
+            (&json!(TRACE), &json!("POST /heads"), &json!(4))
+        );
+        assert_eq!((&line["errors"], &line["complete"], &line["orphans"]), (&json!(1), &json!(true), &json!(0)));
+        assert_eq!(line["objects"][0], json!({ "kind": "Head", "namespace": "default", "name": "sample" }));
+        let trace = client.get(&format!("/api/v1/traces/{TRACE}")).await;
+        let names: Vec<_> = trace["spans"].as_array().unwrap().iter().map(|span| span["name"].clone()).collect();
+        assert_eq!(names, ["POST /heads", "reconcile Head", "apply ChildA", "<script>alert(1)</script>"]);
+        assert_eq!(trace["spans"][1]["parent"], trace["spans"][0]["id"]);
+        assert_eq!(client.get("/api/v1/search?q=0af76").await["matched"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn questions_that_make_no_sense_are_answered_with_all_that_is_wrong() {
+    with_viewer(|client| async move {
+        let (status, answer) = client.ask("/api/v1/search?minDuration=soon&limit=0&attr=x&start=-1&q=xyz").await;
+        let wrong: Vec<_> =
+            answer["problems"].as_array().unwrap().iter().map(|problem| problem["parameter"].clone()).collect();
+        assert_eq!(status, 400);
+        assert_eq!(wrong, ["minDuration", "start", "attr", "q", "limit"]);
+        for (path, expected) in [
+            ("/api/v1/traces/nothex", 400),
+            ("/api/v1/traces/00000000000000000000000000000001", 404),
+            ("/api/v1/nothing", 404),
+            ("/api/v1/objects/Head/default/other", 404),
+            ("/nothing.js", 404),
+            ("/../../etc/passwd", 404),
+        ] {
+            assert_eq!(client.ask(path).await.0, expected, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_paths_of_the_page_are_the_page_and_it_may_do_little() {
+    with_viewer(|client| async move {
+        for path in ["/", "/search?service=a", &format!("/trace/{TRACE}"), "/objects/Head/default/sample", "/pipelines"]
+        {
+            let answer = client.raw("GET", path, &[], "").await;
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("<!doctype html>"), "{path}: {answer}");
+            let answer = answer.to_ascii_lowercase();
+            assert!(answer.contains("content-security-policy: default-src 'self'") && answer.contains("nosniff"));
+        }
+        let rebound = client.raw("GET", "/api/v1/services", &[("Host", "evil.example")], "").await;
+        assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+        assert!(!rebound.to_ascii_lowercase().contains("access-control"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_exported_can_be_imported_elsewhere() {
+    let other = Viewer::start(options()).await.unwrap();
+    let elsewhere = Client::new(other.addresses());
+    with_viewer(|client| async move {
+        let export = client.get(&format!("/api/v1/traces/{TRACE}?format=otlp")).await.to_string();
+        let json = [("Content-Type", "application/json")];
+        let answer = elsewhere.post("/api/v1/import", &json, &export).await;
+        assert_eq!(answer, (200, json!({ "traces": [TRACE], "spans": 4 })));
+        assert_eq!(elsewhere.post("/api/v1/import", &json, &export).await.1["spans"], 0, "once more is no more");
+        let lines = format!("{export}\n{export}");
+        assert_eq!(client.post("/api/v1/import", &json, &lines).await.1, json!({ "traces": [TRACE], "spans": 0 }));
+        let form = [("Content-Type", "text/plain")];
+        assert_eq!(elsewhere.post("/api/v1/import", &form, &export).await.0, 415);
+        assert_eq!(elsewhere.post("/api/v1/import", &json, "{}").await.0, 400);
+    })
+    .await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn objects_have_generations_and_children() {
+    with_viewer(|client| async move {
+        let list = client.get("/api/v1/objects?kind=head").await;
+        assert_eq!(list["objects"][0]["state"], "failed");
+        assert_eq!(list["objects"][0]["generations"], 1);
+        let head = client.get("/api/v1/objects/Head/default/sample").await;
+        assert_eq!(head["tree"]["generations"][0]["message"], "no room");
+        assert_eq!(head["tree"]["generations"][0]["traceId"], TRACE);
+        assert_eq!(head["tree"]["children"][0]["kind"], "ChildA");
+        let child = client.get("/api/v1/objects/childas/default/a").await;
+        assert_eq!(child["parents"], json!([{ "kind": "Head", "namespace": "default", "name": "sample" }]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_comes_is_told_as_it_comes() {
+    with_viewer(|client| async move {
+        let mut live = client.events("/api/v1/live?service=operator").await;
+        let mut tail = client.events("/api/v1/tail?service=operator&errors=true").await;
+        assert_eq!(live.next().await.0, "store");
+        assert_eq!(tail.next().await.0, "store");
+        client.send(&sample().replace(TRACE, "1af7651916cd43dd8448eb211c80319c")).await;
+        let (name, trace) = live.find("trace").await;
+        assert_eq!((name.as_str(), &trace["traceId"]), ("trace", &json!("1af7651916cd43dd8448eb211c80319c")));
+        let (_, span) = tail.find("span").await;
+        assert_eq!(
+            (&span["service"], &span["name"], &span["status"]),
+            (&json!("operator"), &json!("reconcile Head"), &json!("error"))
+        );
+        assert_eq!(client.ask("/api/v1/live?minDuration=x").await.0, 400);
+        // `with_viewer` waits until the viewer has stopped, although both are still open.
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hostile_spans_break_nothing() {
+    with_viewer(|client| async move {
+        let huge = "h".repeat(1 << 20);
+        let hostile = json!({"resourceSpans": [{"scopeSpans": [{"spans": [
+            {"traceId": "2af7651916cd43dd8448eb211c80319c", "spanId": "0000000000000001", "parentSpanId": "0000000000000002",
+             "name": "\u{0}\u{1b}[31m\u{202e}", "startTimeUnixNano": "18446744073709551615", "endTimeUnixNano": "1",
+             "attributes": [{"key": "huge", "value": {"stringValue": huge}}, {"key": "", "value": {}},
+                            {"key": "<img src=x onerror=alert(1)>", "value": {"stringValue": "</script>"}}]},
+            {"traceId": "2af7651916cd43dd8448eb211c80319c", "spanId": "0000000000000002", "parentSpanId": "0000000000000001"},
+        ]}]}]});
+        client.send(&hostile.to_string()).await;
+        let trace = client.get("/api/v1/traces/2af7651916cd43dd8448eb211c80319c").await;
+        let kinds: Vec<_> = trace["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].clone()).collect();
+        assert!(kinds.contains(&json!("cycle")) && kinds.contains(&json!("future")) && kinds.contains(&json!("no_time")), "{kinds:?}");
+        let span = trace["spans"].as_array().unwrap().iter().find(|span| span["id"] == "0000000000000001").unwrap();
+        let huge = &span["attributes"][0];
+        assert_eq!((&huge["cut"], huge["value"].as_str().unwrap().len()), (&json!(true), 16 << 10));
+        let whole = client.get("/api/v1/traces/2af7651916cd43dd8448eb211c80319c/spans/0000000000000001").await;
+        assert_eq!(whole["attributes"][0]["value"].as_str().unwrap().len(), 1 << 20);
+        assert_eq!(client.get("/api/v1/search?attr=huge%3Dno").await["matched"], 0);
+        assert_eq!(client.get("/api/v1/search").await["matched"], 2);
+        assert_eq!(client.get("/api/traces/2af7651916cd43dd8448eb211c80319c").await["data"][0]["spans"].as_array().unwrap().len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_said_so() {
+    let viewer = Viewer::start(options()).await.unwrap();
+    let taken = viewer.addresses();
+    let error = Viewer::start(Options { listen: taken.page, ..options() }).await.unwrap_err();
+    assert!(error.to_string().contains(&taken.page.to_string()), "{error}");
+    let error = Viewer::start(Options { otlp_grpc: taken.otlp_grpc, ..options() }).await.unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    viewer.stop().await;
+}
+
+#[tokio::test]
+async fn traces_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = || Options { data_dir: Some(folder.path().join("traces")), ..options() };
+    let viewer = Viewer::start(kept()).await.unwrap();
+    Client::new(viewer.addresses()).send(&sample()).await;
+    let error = Viewer::start(kept()).await.unwrap_err();
+    assert!(error.to_string().contains("in use by another viewer"), "{error}");
+    viewer.stop().await;
+    let viewer = Viewer::start(kept()).await.unwrap();
+    let client = Client::new(viewer.addresses());
+    assert_eq!(client.get(&format!("/api/v1/traces/{TRACE}")).await["spans"].as_array().unwrap().len(), 4);
+    client.send(&sample()).await;
+    assert_eq!(viewer.store().figures().spans, 4, "it is known also after a restart");
+    assert!(client.raw("GET", "/metrics", &[], "").await.contains("\nkubewake_viewer_spans 4\n"));
+    viewer.stop().await;
+}
+
+/// The requests that Jaeger UI and Grafana's data source send, with their parameters as they write them.
+#[tokio::test]
+async fn jaeger_ui_and_grafana_are_answered() {
+    with_viewer(|client| async move {
+        let data = |answer: Value| {
+            assert_eq!(answer["errors"], Value::Null);
+            answer["data"].clone()
+        };
+        assert_eq!(data(client.get("/api/services").await), json!(["apiserver", "operator"]));
+        assert_eq!(data(client.get("/api/services/operator/operations").await), json!(["<script>alert(1)</script>", "apply ChildA", "reconcile Head"]));
+        let operations = data(client.get("/api/operations?service=operator&spanKind=producer").await);
+        assert_eq!(operations, json!([{ "name": "apply ChildA", "spanKind": "producer" }]));
+        let search = "/api/traces?end=1763300600000000&limit=20&lookback=1h&maxDuration&minDuration&service=operator&start=1763297000000000";
+        assert_eq!(data(client.get(search).await)[0]["traceID"], TRACE);
+        let tags = format!("{search}&operation=reconcile%20Head&tags=%7B%22error%22%3A%22true%22%2C%22k8s.object.kind%22%3A%22Head%22%7D");
+        assert_eq!(data(client.get(&tags).await).as_array().unwrap().len(), 1);
+        let none = format!("{search}&tags=%7B%22error%22%3A%22true%22%2C%22k8s.object.kind%22%3A%22ChildA%22%7D");
+        assert_eq!(data(client.get(&none).await), json!([]));
+        let slow = "/api/traces?end=1763300600000000&limit=20&lookback=1h&maxDuration=1.1s&minDuration=900ms&operation=all&service=operator&start=1763297000000000";
+        assert_eq!(data(client.get(slow).await).as_array().unwrap().len(), 1);
+        let two = format!("/api/traces?traceID={TRACE}&traceID=00000000000000000000000000000001");
+        assert_eq!(data(client.get(&two).await).as_array().unwrap().len(), 1);
+        let grafana = "/api/traces?service=operator&operation=&tags=&minDuration=&maxDuration=&limit=20&start=1763297000000000&end=1763300600000000&lookback=custom";
+        assert_eq!(data(client.get(grafana).await).as_array().unwrap().len(), 1);
+        let calls = data(client.get("/api/dependencies?endTs=1763300600000&lookback=604800000").await);
+        assert_eq!(calls, json!([{ "parent": "apiserver", "child": "operator", "callCount": 1 }]));
+        for (path, status) in [
+            ("/api/traces?limit=20", 400),
+            ("/api/traces?service=a&tags=%7B", 400),
+            ("/api/traces?service=a&minDuration=x", 400),
+            ("/api/traces/00000000000000000000000000000001", 404),
+            ("/api/operations", 400),
+            ("/api/dependencies", 400),
+        ] {
+            let (found, answer) = client.ask(path).await;
+            assert_eq!(found, status, "{path}");
+            assert!(answer["errors"][0]["msg"].is_string() && answer["errors"][0]["code"] == status, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_trace_has_jaegers_form() {
+    with_viewer(|client| async move {
+        let answer = client.get(&format!("/api/traces/{TRACE}?raw=true&prettyPrint=true")).await;
+        let trace = &answer["data"][0];
+        assert_eq!(trace["processes"]["p1"]["serviceName"], "apiserver");
+        let spans = trace["spans"].as_array().unwrap();
+        let run = spans.iter().find(|span| span["operationName"] == "reconcile Head").unwrap();
+        assert_eq!(run["processID"], "p2");
+        assert_eq!((&run["startTime"], &run["duration"]), (&json!(1_763_297_000_200_000_u64), &json!(1_000_000)));
+        assert_eq!(
+            run["references"][0],
+            json!({ "refType": "CHILD_OF", "traceID": TRACE, "spanID": "0000000000000001" })
+        );
+        assert_eq!(run["references"][1]["refType"], "FOLLOWS_FROM");
+        let tag = |key: &str| {
+            run["tags"].as_array().unwrap().iter().find(|tag| tag["key"] == key).cloned().unwrap_or_default()
+        };
+        assert_eq!(tag("span.kind"), json!({ "key": "span.kind", "type": "string", "value": "consumer" }));
+        assert_eq!(tag("error"), json!({ "key": "error", "type": "bool", "value": true }));
+        assert_eq!(tag("otel.status_code")["value"], "ERROR");
+        assert_eq!(tag("otel.status_description")["value"], "no room");
+        assert_eq!(
+            tag("k8s.object.generation"),
+            json!({ "key": "k8s.object.generation", "type": "int64", "value": 3 })
+        );
+        assert_eq!(run["logs"][0]["fields"][0], json!({ "key": "event", "type": "string", "value": "retry" }));
+    })
+    .await;
+}
