@@ -14,6 +14,7 @@ export const STATES = {
   converged: ['good', 'Converged'],
   converging: ['busy', 'Converging'],
   failed: ['bad', 'Failed'],
+  replaced: ['none', 'Replaced'],
   unknown: ['none', 'Unknown'],
 };
 

@@ -7,6 +7,10 @@ use crate::store::{Object, SpanRef, Trace};
 /// How many objects a line names.
 const OBJECTS: usize = 5;
 
+/// Kinds of spans, as OTLP numbers them.
+const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
+
 /// A trace in one line.
 #[derive(Clone, Debug)]
 pub struct Summary<'a> {
@@ -33,13 +37,25 @@ pub fn summarize(trace: &Trace) -> Summary<'_> {
     let mut services: Vec<_> = services.into_iter().collect();
     services.sort_by_key(|(_, spans)| std::cmp::Reverse(*spans));
     let complete = orphans == 0 && trace.cut == 0 && trace.spans().any(|span| span.entry.parent == 0);
-    Summary { trace, root: first(trace, &ids), services, orphans, objects: objects(trace), complete }
+    let root = first(trace, &ids).map(|root| request(trace, root));
+    Summary { trace, root, services, orphans, objects: objects(trace), complete }
 }
 
-/// The span that began a trace: the first one without a parent, else the first one whose parent is not there, else the first one.
+/// The span by which a trace is called: the first one without a parent, else the first one whose parent is not there, else the first one;
+/// and if that is only the inside of a request, the request.
 pub fn root(trace: &Trace) -> Option<SpanRef<'_>> {
     let ids: HashSet<u64> = trace.spans().map(|span| span.entry.id).collect();
-    first(trace, &ids)
+    first(trace, &ids).map(|root| request(trace, root))
+}
+
+/// The request that a service serves below a root which says nothing of it: around each request of a Kubernetes API server there is a
+/// span `authentication`.
+fn request<'a>(trace: &'a Trace, root: SpanRef<'a>) -> SpanRef<'a> {
+    let serves = |span: &SpanRef<'_>| {
+        span.entry.parent == root.entry.id && span.entry.kind == SERVER && span.service() == root.service()
+    };
+    let below = || trace.spans().filter(serves).min_by_key(|span| (span.entry.start, span.entry.id));
+    if root.entry.kind <= INTERNAL { below().unwrap_or(root) } else { root }
 }
 
 fn first<'a>(trace: &'a Trace, ids: &HashSet<u64>) -> Option<SpanRef<'a>> {

@@ -121,6 +121,20 @@ fn circles_of_parents_are_broken() {
 }
 
 #[test]
+fn a_trace_is_called_by_the_request_that_began_it() {
+    let named = |id: u64, name: &str| SpanBuilder::new(1, id, name);
+    let around = || named(1, "authentication").at(1, 9);
+    let spans = vec![around(), named(2, "POST heads").below(1).at(2, 9).kind(2)];
+    assert_eq!(summarize(&trace(vec![("apiserver", spans)])).root.unwrap().name(), "POST heads");
+    let inner = vec![around(), named(2, "inner").below(1).at(2, 9)];
+    assert_eq!(summarize(&trace(vec![("apiserver", inner)])).root.unwrap().name(), "authentication");
+    // Who calls another is not called by the other's name.
+    let other = vec![named(2, "GET").below(1).at(2, 9).kind(2)];
+    let calls = trace(vec![("shop", vec![named(1, "buy").at(1, 9)]), ("stock", other)]);
+    assert_eq!(root(&calls).unwrap().name(), "buy");
+}
+
+#[test]
 fn a_long_circle_takes_no_time() {
     let count = 50_000u64;
     let spans = (1..=count).map(|n| span(1, n).below(n % count + 1).at(n, n + 1)).collect();
