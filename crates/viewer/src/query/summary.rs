@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::store::{Object, SpanRef, Trace};
 
-/// How many objects a line names.
-const OBJECTS: usize = 5;
-
-/// Kinds of spans, as OTLP numbers them.
+/// Numbers of `SpanKind`.
 const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
+/// How many objects a line names.
+const OBJECTS: usize = 5;
 
 /// A trace in one line.
 #[derive(Clone, Debug)]
 pub struct Summary<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    /// The span that began it, as far as is known.
+    /// The span that it is called by.
     pub root: Option<SpanRef<'a>>,
     /// Who took part, with the number of spans; who has most comes first.
     pub services: Vec<(&'a str, usize)>,
@@ -37,28 +36,27 @@ pub fn summarize(trace: &Trace) -> Summary<'_> {
     let mut services: Vec<_> = services.into_iter().collect();
     services.sort_by_key(|(_, spans)| std::cmp::Reverse(*spans));
     let complete = orphans == 0 && trace.cut == 0 && trace.spans().any(|span| span.entry.parent == 0);
-    let root = first(trace, &ids).map(|root| request(trace, root));
-    Summary { trace, root, services, orphans, objects: objects(trace), complete }
+    Summary { trace, root: first(trace, &ids), services, orphans, objects: objects(trace), complete }
 }
 
-/// The span by which a trace is called: the first one without a parent, else the first one whose parent is not there, else the first one;
-/// and if that is only the inside of a request, the request.
+/// The span that a trace is called by: the first one without a parent, else the first one whose parent is not there, else the first one. Where that is a server's own
+/// preparation, as the `authentication` of kube-apiserver is, it is the request below it.
 pub fn root(trace: &Trace) -> Option<SpanRef<'_>> {
     let ids: HashSet<u64> = trace.spans().map(|span| span.entry.id).collect();
-    first(trace, &ids).map(|root| request(trace, root))
-}
-
-/// The request that a service serves below a root which says nothing of it: around each request of a Kubernetes API server there is a
-/// span `authentication`.
-fn request<'a>(trace: &'a Trace, root: SpanRef<'a>) -> SpanRef<'a> {
-    let serves = |span: &SpanRef<'_>| {
-        span.entry.parent == root.entry.id && span.entry.kind == SERVER && span.service() == root.service()
-    };
-    let below = || trace.spans().filter(serves).min_by_key(|span| (span.entry.start, span.entry.id));
-    if root.entry.kind <= INTERNAL { below().unwrap_or(root) } else { root }
+    first(trace, &ids)
 }
 
 fn first<'a>(trace: &'a Trace, ids: &HashSet<u64>) -> Option<SpanRef<'a>> {
+    let root = topmost(trace, ids)?;
+    // A server span is where a process is entered: what the same process has above it came before the request, and not the other way round.
+    let is_request = |span: &SpanRef<'_>| {
+        span.entry.kind == SERVER && span.entry.parent == root.entry.id && span.service() == root.service()
+    };
+    let below = || trace.spans().filter(is_request).min_by_key(|span| (span.entry.start, span.entry.id));
+    Some(if root.entry.kind <= INTERNAL { below().unwrap_or(root) } else { root })
+}
+
+fn topmost<'a>(trace: &'a Trace, ids: &HashSet<u64>) -> Option<SpanRef<'a>> {
     trace.spans().min_by_key(|span| {
         let rank = match span.entry.parent {
             0 => 0,

@@ -121,20 +121,6 @@ fn circles_of_parents_are_broken() {
 }
 
 #[test]
-fn a_trace_is_called_by_the_request_that_began_it() {
-    let named = |id: u64, name: &str| SpanBuilder::new(1, id, name);
-    let around = || named(1, "authentication").at(1, 9);
-    let spans = vec![around(), named(2, "POST heads").below(1).at(2, 9).kind(2)];
-    assert_eq!(summarize(&trace(vec![("apiserver", spans)])).root.unwrap().name(), "POST heads");
-    let inner = vec![around(), named(2, "inner").below(1).at(2, 9)];
-    assert_eq!(summarize(&trace(vec![("apiserver", inner)])).root.unwrap().name(), "authentication");
-    // Who calls another is not called by the other's name.
-    let other = vec![named(2, "GET").below(1).at(2, 9).kind(2)];
-    let calls = trace(vec![("shop", vec![named(1, "buy").at(1, 9)]), ("stock", other)]);
-    assert_eq!(root(&calls).unwrap().name(), "buy");
-}
-
-#[test]
 fn a_long_circle_takes_no_time() {
     let count = 50_000u64;
     let spans = (1..=count).map(|n| span(1, n).below(n % count + 1).at(n, n + 1)).collect();
@@ -180,6 +166,22 @@ fn clocks_that_differ_are_made_good() {
         arranged.spans.iter().map(|placed| (placed.span.entry.id, placed.start / MS, placed.skew / MS)).collect();
     assert_eq!(placed, [(5, 99, 0), (1, 100, 0), (2, 110, 60), (3, 120, 60), (4, 900, 0)]);
     assert_eq!(kinds(&arranged), [(2, WarningKind::ClockSkew)]);
+}
+
+#[test]
+fn a_trace_is_called_by_its_request() {
+    let named = |id, name: &str| SpanBuilder::new(1, id, name);
+    let server = vec![
+        named(1, "authentication").kind(1).at(1, 2),
+        named(2, "POST /heads").kind(2).below(1).at(2, 9),
+        named(3, "authorization").kind(1).below(2).at(3, 4),
+    ];
+    assert_eq!(root(&trace(vec![("apiserver", server)])).unwrap().name(), "POST /heads");
+    let job = vec![named(1, "job").kind(1).at(1, 9)];
+    let called = vec![named(2, "GET /x").kind(2).below(1).at(2, 3)];
+    assert_eq!(root(&trace(vec![("job", job), ("server", called)])).unwrap().name(), "job", "it is another one's");
+    let orphan = vec![named(5, "later").below(4).at(1, 9), named(6, "root").at(2, 3)];
+    assert_eq!(root(&trace(vec![("a", orphan)])).unwrap().name(), "root");
 }
 
 #[test]
