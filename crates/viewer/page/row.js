@@ -49,9 +49,12 @@ function time(node, open, view) {
   };
   /** Stretches of waiting say how long they are where there is room for it. */
   const gap = (kind, [from, to], words) => {
-    const pixels = ((Math.min(at(to), 100) - Math.max(at(from), 0)) / 100) * view.width;
+    const [left, right] = [Math.max(at(from), 0), Math.min(at(to), 100)];
+    const pixels = ((right - left) / 100) * view.width;
     if (pixels < 3) return null;
-    return stretch(kind, from, to, { title: `${words} ${duration(to - from)}` }, pixels > 56 && h('span', { text: duration(to - from) }));
+    // The bar's own label may stand at its end.
+    const free = ((Math.min(at(node.end), 100) - (left + right) / 2) / 100) * view.width > 76 || kind !== 'gap measured';
+    return stretch(kind, from, to, { title: `${words} ${duration(to - from)}` }, pixels > 56 && free && h('span', { text: duration(to - from) }));
   };
   const gaps = view.gaps ? [
     node.wait && gap('gap wait', node.wait, 'Nothing ran for'),
