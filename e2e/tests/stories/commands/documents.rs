@@ -31,8 +31,10 @@ fn everything_that_the_document_says_works() {
     for command in readme::commands("docs/troubleshooting.md") {
         if command.starts_with("kubewake tail") {
             let mut tail = Process::start(&mut typed(&command));
+            let mut sent = 0;
             until("a span is seen", || {
-                viewer.send_one();
+                sent += 1;
+                viewer.send_one(sent);
                 (!tail.runs()).then_some(())
             });
             assert!(tail.wait().success(), "{}", tail.stderr());

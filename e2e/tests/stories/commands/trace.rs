@@ -34,9 +34,9 @@ impl Viewer {
         Self { _process: process, page, grpc, otlp }
     }
 
-    /// Sends a span of its own trace.
-    pub(super) fn send_one(&self) {
-        self.send(&"b".repeat(32), &[("shop", "b000000000000001", "", "buy", 0, 1, json!({}))]);
+    /// Sends a span with this number.
+    pub(super) fn send_one(&self, number: u64) {
+        self.send(&"b".repeat(32), &[("shop", &format!("{number:016x}"), "", "buy", 0, 1, json!({}))]);
     }
 
     /// Sends spans of one trace: service, id, parent, name, start and end in milliseconds, and what else there is to say of it.
