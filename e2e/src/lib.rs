@@ -14,6 +14,7 @@
 
 pub mod address;
 pub mod backend;
+pub mod browser;
 pub mod certificate;
 pub mod cluster;
 pub mod collector;
@@ -29,10 +30,12 @@ pub mod python;
 pub mod sink;
 pub mod traced;
 pub mod traces;
+pub mod viewer;
 pub mod wait;
 
 pub use address::free_address;
 pub use backend::Backend;
+pub use browser::Browser;
 pub use certificate::Authority;
 pub use cluster::Cluster;
 pub use collector::Collector;
@@ -45,4 +48,5 @@ pub use operator::Operated;
 pub use sink::Sink;
 pub use traced::Traced;
 pub use traces::Traces;
+pub use viewer::Viewer;
 pub use wait::{eventually, until, until_ok};

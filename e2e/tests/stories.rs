@@ -12,6 +12,7 @@ mod stories {
     mod apiserver_tracing;
     mod backpressure;
     mod bad_input;
+    mod browser;
     mod chain;
     mod cluster;
     mod commands;

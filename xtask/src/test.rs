@@ -1,6 +1,7 @@
 //! `cargo xtask test`: from a fresh machine to every test.
 
 mod packages;
+mod page;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -61,6 +62,7 @@ fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
 pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
     steps.step("tidy", tidy::run)?;
     steps.step("Debian packages", packages::install)?;
+    steps.step("the page's modules", page::test)?;
     let pythons = steps.step("Python packages", python::install)?;
     // All targets at once, so that the binary is built with the same features as the tests and nothing twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;

@@ -26,8 +26,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let name = file.strip_prefix(root()).unwrap_or(file);
-        let problems =
-            if file.extension().is_some_and(|ext| ext == "rs") { source(name, &text) } else { manifest(&text) };
+        let problems = if is_source(file) { source(name, &text) } else { manifest(&text) };
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
@@ -46,11 +45,16 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() && name != "target" {
             collect(&path, files)?;
-        } else if name == "Cargo.toml" || path.extension().is_some_and(|ext| ext == "rs") {
+        } else if name == "Cargo.toml" || is_source(&path) {
             files.push(path);
         }
     }
     Ok(())
+}
+
+/// Rust, and what the viewer's page is made of.
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|ext| ext == "rs" || ext == "js" || ext == "css")
 }
 
 fn source(name: &Path, text: &str) -> Vec<String> {

@@ -109,7 +109,7 @@ struct Sink(Keeper);
 impl Consumer for Sink {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
         for part in batch.parts() {
-            self.0.keep(part.bytes.clone());
+            self.0.keep(&part.bytes);
         }
         Answer::Now(Ok(()))
     }

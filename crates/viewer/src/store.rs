@@ -11,6 +11,7 @@
 
 mod arrival;
 mod chunk;
+mod disk;
 mod inner;
 mod intern;
 mod keeper;
@@ -31,8 +32,9 @@ use self::inner::Inner;
 pub use self::{
     arrival::Arrival,
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
+    disk::{Disk, DiskError},
     keeper::Keeper,
-    trace::{Trace, TraceId},
+    trace::{Trace, TraceId, TraceIdError},
 };
 
 /// What a store may hold.

@@ -7,7 +7,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use crate::{
     receive::{self, Receiver, Settings},
     serve::{self, State},
-    store::{Keeper, Limits, Store},
+    store::{DiskError, Keeper, Limits, Store},
 };
 
 /// How a viewer is to run.
@@ -23,6 +23,8 @@ pub struct Options {
     pub memory: usize,
     /// Where traces are kept across restarts.
     pub data_dir: Option<PathBuf>,
+    /// The cluster whose pipelines and objects are shown. The file need not be there yet.
+    pub kubeconfig: Option<PathBuf>,
     /// Names, beside addresses and `localhost`, by which browsers may ask for the page.
     pub hosts: Vec<String>,
 }
@@ -36,6 +38,7 @@ impl Default for Options {
             otlp_http: Some(local(4318)),
             memory: Limits::default().bytes,
             data_dir: None,
+            kubeconfig: None,
             hosts: Vec::new(),
         }
     }
@@ -50,6 +53,12 @@ pub enum Error {
     /// An address for OTLP is not to be had.
     #[error("{0}")]
     Otlp(String),
+    /// The folder for traces cannot be used.
+    #[error("cannot keep traces: {0}")]
+    Disk(#[from] DiskError),
+    /// What was kept could not be read.
+    #[error("cannot read what was kept")]
+    Read(#[source] tokio::task::JoinError),
 }
 
 /// Where a viewer listens.
@@ -67,6 +76,7 @@ pub struct Addresses {
 #[derive(Debug)]
 pub struct Viewer {
     store: Arc<Store>,
+    keeper: Keeper,
     receiver: Receiver,
     addresses: Addresses,
     stopping: watch::Sender<bool>,
@@ -84,14 +94,14 @@ impl Viewer {
         let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
         let page = listener.local_addr().map_err(failed)?;
         let store = Arc::new(Store::new(Limits { bytes: options.memory, ..Limits::default() }));
-        let keeper = Keeper::new(store.clone(), receive::now);
+        let keeper = keeper(&options, store.clone()).await?;
         let settings = Settings { grpc: options.otlp_grpc, http: options.otlp_http };
         let receiver = Receiver::start(&settings, keeper.clone())?;
         let addresses = Addresses { page, otlp_grpc: receiver.grpc(), otlp_http: receiver.http() };
         let stopping = watch::Sender::new(false);
-        let state = State::new(store.clone(), keeper, addresses, &options, stopping.subscribe());
+        let state = State::new(store.clone(), keeper.clone(), addresses, &options, stopping.subscribe());
         let server = tokio::spawn(serve::run(listener, state, stopping.subscribe()));
-        Ok(Self { store, receiver, addresses, stopping, server })
+        Ok(Self { store, keeper, receiver, addresses, stopping, server })
     }
 
     /// Where it listens.
@@ -110,5 +120,15 @@ impl Viewer {
         self.stopping.send_replace(true);
         // It ends by itself: streams end with the signal, and what else is asked takes no time.
         let _ = self.server.await;
+        let keeper = self.keeper;
+        let _ = tokio::task::spawn_blocking(move || keeper.sync()).await;
     }
+}
+
+/// With a folder, what it holds is read before anything else comes.
+async fn keeper(options: &Options, store: Arc<Store>) -> Result<Keeper, Error> {
+    let Some(folder) = options.data_dir.clone() else { return Ok(Keeper::in_memory(store, receive::now)) };
+    let limit = options.memory as u64;
+    let read = move || Keeper::on_disk(store, receive::now, &folder, limit);
+    Ok(tokio::task::spawn_blocking(read).await.map_err(Error::Read)??)
 }

@@ -59,9 +59,9 @@ impl Ports {
     }
 }
 
-/// The document of the README, with its endpoints on free ports.
+/// The document of the collector's page, with its endpoints on free ports.
 fn document(ports: &Ports, folder: &Path) {
-    let yaml = blocks("README.md", "yaml").remove(0);
+    let yaml = blocks("docs/collector.md", "yaml").remove(0);
     let health = format!("health_check: {{endpoint: {}}}", ports.of("127.0.0.1:13133"));
     let metrics = ports.of("127.0.0.1:8888");
     let telemetry = format!(
@@ -84,51 +84,31 @@ pub(super) fn shell(command: &str, folder: &Path) -> Command {
 }
 
 #[test]
-fn every_command_of_the_readme_works() {
+fn every_command_of_the_collectors_page_works() {
     let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
     document(&ports, folder.path());
-    // What the README starts in its own order: a backend, then the collector, then senders.
+    // What the page starts in its own order: a backend, then the collector, then senders.
     let backend = ports.of("127.0.0.1:14317");
-    let (mut sink, mut collector, mut api) = (None, None, None);
-    let kubectl = Command::new("kubectl").args(["version", "--client"]).output().is_ok();
-    let mut ran = Vec::new();
-    let mut all = commands("README.md");
+    let (mut sink, mut collector) = (None, None);
+    let mut senders = Vec::new();
+    let mut all = commands("docs/collector.md");
     all.sort_by_key(|command| !command.starts_with("kubewake sink"));
     for command in all {
         let typed = ports.swap(&command);
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
-            ["kubewake", "sink", ..] => {
-                let mut process = Process::start(&mut shell(&typed, folder.path()));
-                process.ready();
-                sink = Some(process);
-            }
-            ["kubewake", "collector", "--config", ..] => {
-                let mut process = Process::start(&mut shell(&typed, folder.path()));
-                process.ready();
-                collector = Some(process);
-            }
-            // The cluster has an API server of its own, and takes the place of the one that stands alone.
-            ["kubewake", "apiserver" | "cluster", ..] => {
-                let mut process = Process::start(&mut shell(&typed, folder.path()));
-                process.ready();
-                api = Some(process);
-            }
-            ["kubectl", ..] if !kubectl => eprintln!("skipped, there is no kubectl: {command}"),
-            ["kubectl", ..] => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
-            ["kubewake", "load", ..] | ["curl", ..] => ran.push(typed),
+            ["kubewake", "sink", ..] => sink = Some(started(&typed, folder.path())),
+            ["kubewake", "collector", "--config", ..] => collector = Some(started(&typed, folder.path())),
+            ["kubewake", "load", ..] | ["curl", ..] => senders.push(typed),
             ["kubewake", ..] => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
-            // `up` has its own story; the rest is what runs this test.
-            ["cargo", "run", "--release", "--", "up"] | ["cargo", "xtask", "test" | "bench"] => {}
+            // What runs this test, or takes an hour.
+            ["cargo", "xtask", "bench"] => {}
             _ => panic!("nobody knows how to test {command:?}"),
         }
     }
-    assert!(
-        sink.is_some() && collector.is_some() && api.is_some(),
-        "the README starts a backend, a collector, an API server"
-    );
-    let sent = ran.len();
-    for command in ran {
+    assert!(sink.is_some() && collector.is_some(), "the page starts a backend and a collector");
+    let sent = senders.len();
+    for command in senders {
         // Ten seconds of load are for people; one shows that the command works.
         let command = command.replace("--seconds 10", "--seconds 1");
         let output = shell(&command, folder.path()).output().unwrap();
@@ -140,6 +120,30 @@ fn every_command_of_the_readme_works() {
     });
 }
 
+fn started(command: &str, folder: &Path) -> Process {
+    let mut process = Process::start(&mut shell(command, folder));
+    process.ready();
+    process
+}
+
+#[test]
+fn every_command_of_the_api_servers_page_works() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        return eprintln!("skipped, there is no kubectl");
+    }
+    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let mut server = None;
+    for command in commands("docs/apiserver.md") {
+        let typed = ports.swap(&command);
+        match command.split_whitespace().next().unwrap() {
+            "kubewake" => server = Some(started(&typed, folder.path())),
+            "kubectl" => assert!(shell(&typed, folder.path()).status().unwrap().success(), "{command}"),
+            _ => panic!("nobody knows how to test {command:?}"),
+        }
+    }
+    assert!(server.is_some());
+}
+
 #[test]
 fn the_other_documents_name_only_commands_that_exist() {
     let known = [
@@ -149,18 +153,25 @@ fn the_other_documents_name_only_commands_that_exist() {
         "cargo xtask tidy",
         "cargo xtask bench",
         "cargo build --release",
+        // Has stories of its own.
+        "cargo run --release -- up",
     ];
+    let typed = commands("docs/collector.md");
     for document in [
+        "README.md",
         "CONTRIBUTING.md",
         "ARCHITECTURE.md",
         "docs/collector-differences.md",
-        "docs/apiserver.md",
+        "docs/concepts.md",
         "docs/benchmarks.md",
         "docs/processors.md",
         "docs/status.md",
     ] {
         for command in commands(document) {
-            assert!(known.contains(&&*command), "{document}: nobody knows how to test {command:?}");
+            assert!(
+                known.contains(&&*command) || typed.contains(&command),
+                "{document}: nobody knows how to test {command:?}"
+            );
         }
     }
     assert!(workspace().join(".ci/run").exists());
@@ -173,6 +184,32 @@ fn the_readme_shows_what_up_says() {
     for line in shown.lines() {
         let words = line.split("http://").next().unwrap().split('…').next().unwrap().trim();
         assert!(source.contains(words), "`up` does not say {words:?}");
+    }
+}
+
+#[test]
+fn every_command_of_the_migration_works() {
+    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let config = folder.path().join("collector.yaml");
+    let [file, mended] = blocks("docs/migrating.md", "yaml").try_into().unwrap();
+    fs::write(&config, ports.swap(&file)).unwrap();
+    let validate = "kubewake collector validate --config collector.yaml";
+    let refused = shell(validate, folder.path()).output().unwrap();
+    let (said, shown) = (String::from_utf8_lossy(&refused.stderr), blocks("docs/migrating.md", "text").remove(0));
+    assert!(!refused.status.success());
+    assert!(shown.lines().all(|line| said.contains(line)), "{shown}\nis not what it says:\n{said}");
+
+    let metrics = "service:\n  telemetry: {metrics: {level: none}}";
+    let better = mended.lines().find(|line| line.contains("filter:")).unwrap();
+    let of = |line: &str| if line.contains("filter: {") { better.to_owned() } else { line.to_owned() };
+    let file = file.lines().map(of).collect::<Vec<_>>().join("\n").replace("service:", metrics);
+    fs::write(&config, ports.swap(&file)).unwrap();
+    for command in commands("docs/migrating.md") {
+        if command.starts_with("kubewake collector --config") {
+            started(&command, folder.path());
+        } else {
+            assert!(shell(&command, folder.path()).status().unwrap().success(), "{command}");
+        }
     }
 }
 

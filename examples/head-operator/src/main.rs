@@ -4,12 +4,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
 use kubewake_example_head_operator::{manifests, operator};
-use kubewake_trail::{Mode, Setup, Trust, in_words};
+use kubewake_trail::{Mode, Setup, Trust, connect, in_words};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An operator whose work is one trace.
@@ -72,7 +68,8 @@ impl Run {
     async fn run(self) -> anyhow::Result<()> {
         let setup = Setup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
         let (telemetry, trail) = setup.start()?;
-        let client = trail.client(self.config().await?).context("the cluster cannot be reached")?;
+        let config = connect::config(self.kubeconfig.as_deref()).await?;
+        let client = trail.client(config).context("the cluster cannot be reached")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {
             tokio::select! {
@@ -96,14 +93,5 @@ impl Run {
             trust: Trust::except(self.distrust.clone()),
             ..kubewake_trail::Options::default()
         }
-    }
-
-    async fn config(&self) -> anyhow::Result<Config> {
-        let Some(path) = &self.kubeconfig else {
-            return Config::infer().await.context("no cluster is named: use --kubeconfig");
-        };
-        let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-        config.with_context(|| format!("cannot use {}", path.display()))
     }
 }

@@ -7,11 +7,15 @@ use anyhow::bail;
 use crate::steps::{output, run, succeeds};
 
 /// A package, and a command that ends well when what it brings is there.
-const NEEDED: [(&str, &str, &[&str]); 3] = [
+const NEEDED: [(&str, &str, &[&str]); 6] = [
     ("curl", "curl", &["--version"]),
     ("python3", "python3", &["--version"]),
     // Debian splits the module that a virtual environment needs from Python itself.
     ("python3-venv", "python3", &["-c", "import ensurepip, venv"]),
+    // For the page of the viewer: its modules alone, and all of it in a browser as a person sees it.
+    ("nodejs", "node", &["--version"]),
+    ("chromium", "chromium", &["--version"]),
+    ("chromium-driver", "chromedriver", &["--version"]),
 ];
 
 /// The same for what stories do without, saying so.

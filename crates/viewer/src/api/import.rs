@@ -40,7 +40,7 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
         Ok(requests) => {
             let mut all = Added::default();
             for request in requests {
-                let added = state.keeper.keep(request.into());
+                let added = state.keeper.keep(&request);
                 all.spans += added.spans;
                 all.traces.extend(added.traces);
             }

@@ -179,6 +179,24 @@ async fn an_address_in_use_is_said_so() {
     viewer.stop().await;
 }
 
+#[tokio::test]
+async fn traces_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = || Options { data_dir: Some(folder.path().join("traces")), ..options() };
+    let viewer = Viewer::start(kept()).await.unwrap();
+    Client::new(viewer.addresses()).send(&sample()).await;
+    let error = Viewer::start(kept()).await.unwrap_err();
+    assert!(error.to_string().contains("in use by another viewer"), "{error}");
+    viewer.stop().await;
+    let viewer = Viewer::start(kept()).await.unwrap();
+    let client = Client::new(viewer.addresses());
+    assert_eq!(client.get(&format!("/api/v1/traces/{TRACE}")).await["spans"].as_array().unwrap().len(), 4);
+    client.send(&sample()).await;
+    assert_eq!(viewer.store().figures().spans, 4, "it is known also after a restart");
+    assert!(client.raw("GET", "/metrics", &[], "").await.contains("\nkubewake_viewer_spans 4\n"));
+    viewer.stop().await;
+}
+
 /// The requests that Jaeger UI and Grafana's data source send, with their parameters as they write them.
 #[tokio::test]
 async fn jaeger_ui_and_grafana_are_answered() {

@@ -1,0 +1,101 @@
+// One object and what it made: how each of them converged, change by change, on one axis of time.
+
+import * as api from './api.js';
+import { fill, h, icon } from './dom.js';
+import { ago, dateTime, duration, line, plural, ticks } from './format.js';
+import { STATES, statePill } from './objects.js';
+import { poll } from './poll.js';
+import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
+import { failed, loading } from './states.js';
+import { extent, flatten, stretch } from './timeline.js';
+
+export function object(element, route) {
+  const asked = route.parts;
+  const wanted = { kind: asked.kind, namespace: asked.namespace === '-' ? '' : asked.namespace, name: asked.name };
+  document.title = `${line(wanted.kind, 40)} ${line(wanted.name, 60)} · Kubewake`;
+  fill(element, loading('Loading the object…'));
+  let [chosen, said] = [route.params.get('trace'), null];
+
+  function choose(traceId) {
+    chosen = traceId;
+    remember(objectUrl(wanted, { trace: traceId }));
+    draw();
+  }
+
+  function draw() {
+    const rows = flatten(said.tree);
+    const changes = said.tree.generations;
+    // The last change is what one comes for.
+    const trace = chosen === 'all' ? null : changes.find((each) => each.traceId === chosen)?.traceId ?? changes[0]?.traceId ?? null;
+    const focus = document.activeElement?.dataset?.key;
+    fill(element, h('div', { class: 'page object-page' }, head(said), strip(changes, trace, choose), hierarchy(rows, trace), history(changes)));
+    if (focus) element.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
+  }
+
+  const polled = poll(3000, (signal) => api.object(wanted, signal), (answer) => ((said = answer), draw()), (error) => fill(element, failed(gone(error, wanted), () => polled.now())));
+  return { close: () => polled.close() };
+}
+
+function gone(error, { kind, name }) {
+  return error.status === 404 ? Object.assign(new Error(`No trace in the store tells of ${kind} ${name}.`), { status: 404 }) : error;
+}
+
+function head({ object, parents }) {
+  const above = (parents ?? []).map((parent) => [h('span', { class: 'dim', text: ' › ' }), h('a', { href: objectUrl(parent), text: `${line(parent.kind, 40)} ${line(parent.name, 60)}` })]);
+  const where = [object.namespace && `namespace ${line(object.namespace, 80)}`, object.apiVersion && line(object.apiVersion, 80)].filter(Boolean).join(' · ');
+  return h('header', { class: 'object-head' },
+    h('nav', { class: 'crumbs', 'aria-label': 'What it belongs to' }, h('a', { href: '/objects', text: 'Objects' }), above),
+    h('h1', {}, icon('box'), h('span', { text: line(object.kind, 60) }), h('span', { class: 'operation', text: line(object.name, 200) }), statePill(object.state), object.live === false && h('span', { class: 'pill', text: 'gone' })),
+    h('p', { class: 'dim' }, where, ' · ', h('a', { href: searchUrl({ kind: object.kind, namespace: object.namespace, name: object.name }), text: 'All its traces' })));
+}
+
+/** The changes of the object, to choose the one that is looked at. */
+function strip(changes, trace, choose) {
+  const chip = (each) => h('button', {
+    type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
+  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim', text: ago(each.start) }));
+  const all = h('button', { type: 'button', class: 'change none', 'aria-pressed': String(trace === null), data: { key: 'all' }, on: { click: () => choose('all') } }, h('strong', { text: 'All' }), h('span', { class: 'dim', text: plural(changes.length, 'change') }));
+  return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);
+}
+
+function hierarchy(rows, trace) {
+  const now = Date.now();
+  const time = extent(rows, trace, now);
+  if (!time) return h('div', { class: 'empty' }, h('p', { text: 'Nothing is known of how it converged.' }));
+  const length = (time[1] - time[0]) * 1e6;
+  const marks = ticks(0, length, 6).filter((at) => at / length < 0.96);
+  const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${(at / length) * 100}%` }, text: duration(at) }));
+  const first = rows[0].node;
+  const body = rows.map(({ node, depth }) => h('div', { class: 'object-row', role: 'row', 'aria-level': depth + 1 },
+    h('div', { class: 'name', role: 'rowheader', css: { '--depth': String(Math.min(depth, 12)) } }, h('span', { class: 'indent' }),
+      h('span', { class: `state-dot ${STATES[node.state]?.[0] ?? 'none'}`, title: STATES[node.state]?.[1] }),
+      node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
+    h('div', { class: 'track', role: 'gridcell' }, node.generations.filter((each) => !trace || each.traceId === trace).map((each) => bar(node, each, time, now)))));
+  const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${(at / length) * 100}% 0 / 1px 100% no-repeat`).join(', ');
+  return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
+    h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);
+}
+
+/** A generation: a link into its trace, at the span that says how long it took. */
+function bar(node, each, [from, to], now) {
+  const [begin, end] = stretch(each, now);
+  const place = (at) => Math.min(Math.max(((at - from) / (to - from)) * 100, 0), 100);
+  const [left, right] = [place(begin), place(end)];
+  const took = each.duration === undefined || each.duration === null ? STATES[each.state]?.[1] ?? '' : duration(each.duration);
+  const look = `${STATES[each.state]?.[0] ?? 'none'} ${each.spanId ? '' : 'guessed'}`;
+  const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${took}, ${plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
+  const side = right > 85 ? (left > 20 ? 'before' : 'on') : 'behind';
+  return h('a', { class: `generation ${look}`, href: traceUrl(each.traceId, { span: each.spanId }), 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left}%`, width: `${Math.max(right - left, 0)}%` } },
+    h('span', { class: `amount ${side}`, text: took }));
+}
+
+function history(changes) {
+  if (!changes.length) return null;
+  const row = (each) => h('tr', {},
+    h('td', {}, h('a', { href: traceUrl(each.traceId, { span: each.spanId }), text: `Generation ${each.generation}` })),
+    h('td', { title: dateTime(each.start), text: ago(each.start) }), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
+    h('td', {}, statePill(each.state)), h('td', { class: 'number', text: String(each.reconciles ?? '') }), h('td', { class: each.errors ? 'number bad' : 'number', text: String(each.errors ?? '') }),
+    h('td', { class: 'message', text: each.message ? line(each.message, 400) : '' }));
+  const names = ['Change', 'When', 'Took', 'State', 'Reconciles', 'Errors', 'Message'];
+  return h('section', { class: 'history' }, h('h2', { text: 'Changes' }), h('div', { class: 'scroll-x' }, h('table', {}, h('thead', {}, h('tr', {}, names.map((name) => h('th', { scope: 'col', class: ['Took', 'Reconciles', 'Errors'].includes(name) ? 'number' : null, text: name })))), h('tbody', {}, changes.slice(0, 200).map(row)))));
+}

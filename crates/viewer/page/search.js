@@ -1,0 +1,189 @@
+// Looking for traces: the form, the plot, the results, and what arrives meanwhile.
+
+import * as api from './api.js';
+import { colorOf } from './colors.js';
+import { button, fill, h, icon } from './dom.js';
+import { bytes, count, plural } from './format.js';
+import { SORTS, toServer, upsert } from './query.js';
+import { resultRow } from './result.js';
+import { navigate, parse, remember, searchUrl } from './router.js';
+import { scatter } from './scatter.js';
+import { searchForm } from './searchform.js';
+import { failed, loading, newcomer } from './states.js';
+
+const LIMIT = 20;
+
+export function search(element, route) {
+  document.title = 'Traces · Kubewake';
+  const state = { params: route.params, traces: [], matched: 0, waiting: new Map(), paused: false, connected: false, store: null };
+  const form = searchForm(state.params, (params) => navigate(searchUrl(params)));
+  const plot = h('div', { class: 'plot' });
+  const head = h('div', { class: 'results-head' });
+  const list = h('div', { class: 'results', role: 'list', 'aria-label': 'Traces' });
+  const filters = h('details', { class: 'filters' }, h('summary', {}, icon('filter'), 'Filters'), form.element);
+  // Beside the results where there is room, behind a line above them where there is not.
+  const wide = matchMedia('(min-width: 861px)');
+  const place = () => (filters.open = wide.matches);
+  wide.addEventListener('change', place);
+  place();
+  fill(element, h('div', { class: 'search' }, filters, h('section', { class: 'found', 'aria-label': 'Results' }, h('h1', { class: 'offscreen', text: 'Traces' }), plot, head, list)));
+  let [asking, leave, frame] = [null, null, 0];
+
+  /** What comes is followed before the store is asked, so that nothing falls between the two. */
+  function load() {
+    asking?.abort();
+    leave?.();
+    asking = new AbortController();
+    state.waiting.clear();
+    if (!state.traces.length) fill(list, loading('Searching…'));
+    const params = toServer(state.params);
+    const signal = asking.signal;
+    // A search that ends in the past has no news.
+    if (params.has('end')) {
+      leave = null;
+      ask(params, signal);
+    } else {
+      leave = listen(params, () => ask(params, signal));
+    }
+  }
+
+  async function ask(params, signal) {
+    try {
+      const said = await api.search(params, signal);
+      Object.assign(state, { traces: said.traces, matched: said.matched, store: said.store, failure: null });
+      form.problems(said.problems ?? []);
+      state.traces.forEach((trace) => trace.services.forEach((service) => colorOf(service.name)));
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      form.problems(error.problems ?? []);
+      Object.assign(state, { traces: [], matched: 0, failure: error });
+    }
+    draw();
+  }
+
+  /** Calls `ready` when it listens, each time that it does so anew, and when it cannot. */
+  function listen(params, ready) {
+    const trace = (summary) => {
+      state.waiting.set(summary.traceId, summary);
+      if (!frame) frame = requestAnimationFrame(() => ((frame = 0), arrive()));
+    };
+    const store = (said) => {
+      state.store = said;
+      dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
+    };
+    let asked = false;
+    return api.live(params, { trace, store }, (connected) => {
+      state.connected = connected;
+      if (connected || !asked) ready();
+      asked = true;
+      drawHead();
+    });
+  }
+
+  function arrive() {
+    if (state.paused) return drawHead();
+    const { traces, fresh } = upsert(state.traces, [...state.waiting.values()], limit());
+    const seen = new Set(state.waiting.keys());
+    state.waiting.clear();
+    Object.assign(state, { traces, matched: state.matched + fresh, failure: null });
+    if (fresh) form.refresh();
+    draw(seen);
+  }
+
+  const limit = () => Number(state.params.get('limit')) || LIMIT;
+
+  function pause() {
+    state.paused = !state.paused;
+    if (state.paused) drawHead();
+    else arrive();
+  }
+
+  function draw(fresh = new Set()) {
+    drawHead();
+    if (state.failure) {
+      fill(plot);
+      fill(list, failed(state.failure, load));
+    } else if (!state.traces.length) {
+      fill(plot);
+      fill(list, state.store?.traces ? nothing() : newcomer());
+    } else {
+      fill(plot, scatter(state.traces));
+      const longest = usual();
+      fill(list, sorted().map((trace) => resultRow(trace, longest, fresh.has(trace.traceId))), more());
+    }
+  }
+
+  /** A long duration as most know it: one that is far longer than all others would make them all look alike. */
+  function usual() {
+    const all = state.traces.map((trace) => trace.duration).sort((a, b) => a - b);
+    return Math.max(all[Math.floor((all.length - 1) * 0.95)], 1);
+  }
+
+  const sorted = () => [...state.traces].sort((SORTS[state.params.get('sort')] ?? SORTS.newest)[1]);
+
+  function more() {
+    const left = state.matched - state.traces.length;
+    if (left <= 0 || limit() >= 1500) return null;
+    const next = Math.min(limit() * 5, 1500);
+    return h('div', { class: 'more' }, h('span', { text: `${count(left)} more match. ` }), button(null, `Show ${count(next)}`, () => change('limit', next)));
+  }
+
+  function change(name, value) {
+    state.params.set(name, value);
+    remember(`/search?${state.params}`);
+    if (name === 'sort') draw();
+    else load();
+  }
+
+  function drawHead() {
+    const options = Object.entries(SORTS).map(([name, [title]]) => h('option', { value: name, text: title, selected: name === state.params.get('sort') }));
+    const news = state.paused && state.waiting.size ? ` · ${count(state.waiting.size)} new` : '';
+    const live = leave && h('span', { class: `live ${state.connected && !state.paused ? 'on' : ''}`, text: state.paused ? `Paused${news}` : state.connected ? 'Live' : 'Connecting…' });
+    fill(head,
+      h('strong', { class: 'total', text: plural(state.matched, 'trace') }),
+      state.matched > state.traces.length && h('span', { class: 'dim', text: `${count(state.traces.length)} shown` }),
+      dropped(state.store),
+      h('span', { class: 'spread' }), live,
+      leave && button(state.paused ? 'play' : 'pause', state.paused ? 'Follow new traces' : 'Pause', pause, { quiet: true, class: 'pause' }),
+      h('select', { 'aria-label': 'Order', on: { change: (event) => change('sort', event.target.value) } }, options));
+  }
+
+  load();
+  return {
+    update(route) {
+      state.params = route.params;
+      form.show(route.params);
+      load();
+      return true;
+    },
+    close() {
+      asking?.abort();
+      leave?.();
+      cancelAnimationFrame(frame);
+      wide.removeEventListener('change', place);
+    },
+    keys: [
+      { keys: ['j'], does: 'Next trace', act: () => step(list, 1) },
+      { keys: ['k'], does: 'Previous trace', act: () => step(list, -1) },
+      { keys: ['p'], does: 'Pause or follow new traces', act: () => leave && pause() },
+      { keys: ['r'], does: 'Search again', act: load },
+    ],
+  };
+}
+
+function dropped(store) {
+  const lost = store?.dropped?.traces ?? 0;
+  return lost > 0 && h('span', { class: 'dim', title: `The store holds ${bytes(store.limit)}.`, text: `the store is full: ${plural(lost, 'older trace')} dropped` });
+}
+
+function step(list, by) {
+  const rows = [...list.querySelectorAll('a.result')];
+  const at = rows.indexOf(document.activeElement);
+  rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.focus();
+}
+
+function nothing() {
+  const { params } = parse(location.pathname, location.search);
+  const has = [...params.keys()].some((name) => !['limit', 'sort'].includes(name));
+  return h('div', { class: 'empty' }, h('h2', { text: 'No trace matches' }), h('p', { text: 'New ones that match appear here as they arrive.' }), has && h('a', { class: 'button', href: '/search', text: 'Clear the search' }));
+}

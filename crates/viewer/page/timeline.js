@@ -1,0 +1,33 @@
+// When the objects of a hierarchy converged, on one axis. Pure.
+
+import { toMillis } from './format.js';
+
+/** A hierarchy as rows: `{node, depth}`, parents first. */
+export function flatten(tree, most = 1000) {
+  const rows = [];
+  const stack = [{ node: tree, depth: 0 }];
+  while (stack.length && rows.length < most) {
+    const row = stack.pop();
+    rows.push(row);
+    const children = row.node.children ?? [];
+    for (let at = children.length - 1; at >= 0; at -= 1) stack.push({ node: children[at], depth: row.depth + 1 });
+  }
+  return rows;
+}
+
+/** A generation as a stretch `[from, to]` of milliseconds since the epoch. One that goes on lasts until now. */
+export function stretch(generation, now) {
+  const from = toMillis(generation.start);
+  if (generation.duration !== undefined && generation.duration !== null) return [from, from + generation.duration / 1e6];
+  return [from, generation.state === 'converging' ? Math.max(now, from) : from];
+}
+
+/** The time to look at: all of it, or that of one trace. */
+export function extent(rows, traceId, now) {
+  const all = rows.flatMap(({ node }) => node.generations.filter((each) => !traceId || each.traceId === traceId).map((each) => stretch(each, now)));
+  if (!all.length) return null;
+  const from = Math.min(...all.map((each) => each[0]));
+  const to = Math.max(...all.map((each) => each[1]));
+  const edge = Math.max((to - from) * 0.03, 1);
+  return [from - edge, to + edge];
+}

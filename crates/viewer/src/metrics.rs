@@ -1,0 +1,40 @@
+//! The viewer's own figures, for Prometheus.
+
+use axum::{extract, response::IntoResponse};
+use http::header;
+
+use crate::{serve::State, store::Figures};
+
+/// Name, kind, meaning and value of each.
+type Metric = (&'static str, &'static str, &'static str, u64);
+
+fn all(figures: &Figures) -> [Metric; 8] {
+    let size = |number: usize| number as u64;
+    [
+        ("kubewake_viewer_traces", "gauge", "Traces in the store.", size(figures.traces)),
+        ("kubewake_viewer_spans", "gauge", "Spans in the store.", size(figures.spans)),
+        ("kubewake_viewer_store_bytes", "gauge", "What the store takes.", size(figures.bytes)),
+        ("kubewake_viewer_store_limit_bytes", "gauge", "What the store may take.", size(figures.limit)),
+        ("kubewake_viewer_received_spans_total", "counter", "Spans that came.", figures.received_spans),
+        (
+            "kubewake_viewer_dropped_traces_total",
+            "counter",
+            "Traces that made room for others.",
+            figures.dropped_traces,
+        ),
+        (
+            "kubewake_viewer_dropped_spans_total",
+            "counter",
+            "Spans that went with them or were too many for a trace.",
+            figures.dropped_spans,
+        ),
+        ("kubewake_viewer_invalid_spans_total", "counter", "Spans without a trace or an id.", figures.invalid_spans),
+    ]
+}
+
+pub(crate) async fn metrics(extract::State(state): extract::State<State>) -> impl IntoResponse {
+    let line =
+        |(name, kind, help, value): Metric| format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    let text: String = all(&state.store.figures()).map(line).concat();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}

@@ -1,0 +1,264 @@
+//! Requests on disk, so that traces are there after a restart.
+//!
+//! What comes is appended to a segment, a file that begins with the version of its format; when a segment is full another one begins, and the oldest go when all
+//! together are too large. At the start all are read back in their order. Nothing is appended to the segment of an earlier run, as its end may be half a record.
+//!
+//! *Guaranteed.* A record that is read back is the one that was written (a checksum says so); reading ends for a segment at the first that is not. Only one
+//! process uses a folder. *Not done.* Nothing is waited for: a machine that loses its power loses the last seconds; a program that is killed loses nothing.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// How a segment begins: what it is, and the version of its format.
+const MAGIC: &[u8; 8] = b"KWTRACE1";
+/// In front of each record: its length, a checksum, and when it came.
+const HEADER: usize = 4 + 8 + 8;
+/// All segments together are this many full ones.
+const SEGMENTS: u64 = 16;
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// Another process has it.
+    #[error("{0} is in use by another viewer")]
+    InUse(PathBuf),
+    /// The system says no.
+    #[error("{0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
+}
+
+/// A folder with segments.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    limit: u64,
+    /// Segments that are full, or of earlier runs, with their sizes; the oldest first.
+    old: Vec<(PathBuf, u64)>,
+    open: Option<(File, PathBuf, u64)>,
+    next: u64,
+    failed: bool,
+    /// Held as long as this lives.
+    _lock: File,
+}
+
+impl Disk {
+    /// Opens a folder, and reads what is in it: each request with the time at which it came.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be used. Segments that cannot be read are left out, and the log says so.
+    pub fn open(folder: &Path, limit: u64, mut each: impl FnMut(&[u8], u64)) -> Result<Self, DiskError> {
+        let failed = |error| DiskError::Io(folder.to_owned(), error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = File::create(folder.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DiskError::InUse(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let mut disk =
+            Self { folder: folder.to_owned(), limit, old: Vec::new(), open: None, next: 1, failed: false, _lock: lock };
+        for (number, path) in segments(folder).map_err(failed)? {
+            disk.next = disk.next.max(number + 1);
+            match read(&path, &mut each) {
+                Ok(size) => disk.old.push((path, size)),
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "a segment of traces cannot be read, and is left alone")
+                }
+            }
+        }
+        disk.make_room(0);
+        Ok(disk)
+    }
+
+    /// Keeps a request. A disk that fails costs what was to be kept; the log says so once.
+    pub fn append(&mut self, request: &[u8], received: u64) {
+        match self.try_append(request, received) {
+            Ok(()) => self.failed = false,
+            Err(error) => {
+                // Whatever is half there ends the segment.
+                self.close();
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::error!(%error, folder = %self.folder.display(), "traces cannot be kept on disk, and are in memory only");
+                }
+            }
+        }
+    }
+
+    fn try_append(&mut self, request: &[u8], received: u64) -> io::Result<()> {
+        let Ok(length) = u32::try_from(request.len()) else { return Ok(()) };
+        let size = HEADER as u64 + u64::from(length);
+        if self.open.as_ref().is_some_and(|(_, _, used)| used + size > self.limit / SEGMENTS) {
+            self.close();
+        }
+        self.make_room(size);
+        let (file, _, used) = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let open = create(&self.folder, self.next)?;
+                self.next += 1;
+                self.open.insert(open)
+            }
+        };
+        let mut record = Vec::with_capacity(HEADER + request.len());
+        record.extend_from_slice(&length.to_le_bytes());
+        record.extend_from_slice(&xxh3_64_with_seed(request, received).to_le_bytes());
+        record.extend_from_slice(&received.to_le_bytes());
+        record.extend_from_slice(request);
+        file.write_all(&record)?;
+        *used += size;
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some((_, path, used)) = self.open.take() {
+            self.old.push((path, used));
+        }
+    }
+
+    /// Deletes the oldest segments until there is room.
+    fn make_room(&mut self, size: u64) {
+        let open = self.open.as_ref().map_or(0, |(_, _, used)| *used);
+        while !self.old.is_empty() && self.old.iter().map(|(_, used)| used).sum::<u64>() + open + size > self.limit {
+            let (path, _) = self.old.remove(0);
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(%error, path = %path.display(), "an old segment of traces cannot be deleted");
+            }
+        }
+    }
+
+    /// Makes sure that all of it is on disk.
+    pub fn sync(&mut self) {
+        if let Some((file, path, _)) = &self.open
+            && let Err(error) = file.sync_all()
+        {
+            tracing::warn!(%error, path = %path.display(), "traces may not be on disk");
+        }
+    }
+}
+
+fn create(folder: &Path, number: u64) -> io::Result<(File, PathBuf, u64)> {
+    let path = folder.join(format!("segment-{number:010}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    file.write_all(MAGIC)?;
+    Ok((file, path, MAGIC.len() as u64))
+}
+
+/// The segments in their order.
+fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let number =
+            name.to_str().and_then(|name| name.strip_prefix("segment-")).and_then(|number| number.parse().ok());
+        found.extend(number.map(|number| (number, entry.path())));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads a segment; says how large it is.
+fn read(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
+    let mut content = Vec::new();
+    File::open(path)?.read_to_end(&mut content)?;
+    let Some(mut rest) = content.strip_prefix(MAGIC) else {
+        return Err(io::Error::other("it is of another version"));
+    };
+    while let Some((request, received, behind)) = record(rest) {
+        each(request, received);
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        tracing::warn!(path = %path.display(), bytes = rest.len(), "the end of a segment of traces is damaged, and is passed over");
+    }
+    Ok(content.len() as u64)
+}
+
+/// The first record, and what is behind it.
+fn record(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
+    let (length, rest) = rest.split_first_chunk()?;
+    let (checksum, rest) = rest.split_first_chunk()?;
+    let (received, rest) = rest.split_first_chunk()?;
+    let received = u64::from_le_bytes(*received);
+    let (request, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    (xxh3_64_with_seed(request, received) == u64::from_le_bytes(*checksum)).then_some((request, received, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(folder: &Path, limit: u64) -> (Disk, Vec<(Vec<u8>, u64)>) {
+        let mut found = Vec::new();
+        let disk = Disk::open(folder, limit, |request, received| found.push((request.to_vec(), received))).unwrap();
+        (disk, found)
+    }
+
+    #[test]
+    fn what_was_kept_is_there_again_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for run in 0..3u8 {
+            let (mut disk, found) = open(folder.path(), 1 << 20);
+            assert_eq!(found.len(), usize::from(run) * 10);
+            assert!(found.iter().map(|(_, received)| *received).is_sorted());
+            (0..10).for_each(|n| disk.append(&[run; 100], u64::from(run) * 10 + n));
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_and_the_limit_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut disk, _) = open(folder.path(), 100_000);
+        (0..1000u64).for_each(|n| disk.append(&[7; 980], n));
+        drop(disk);
+        let sizes =
+            segments(folder.path()).unwrap().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum::<u64>();
+        assert!(sizes <= 100_000 && sizes > 85_000, "{sizes}");
+        let (_, found) = open(folder.path(), 100_000);
+        assert_eq!(found.last().unwrap().1, 999);
+        assert!(found.iter().map(|(_, received)| *received).is_sorted());
+        // Less is allowed than there is: the oldest go at once.
+        let (_, found) = {
+            open(folder.path(), 20_000);
+            open(folder.path(), 20_000)
+        };
+        assert!(found.len() < 21 && found.last().unwrap().1 == 999, "{}", found.len());
+    }
+
+    #[test]
+    fn a_damaged_end_costs_only_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut disk, _) = open(folder.path(), 1 << 20);
+        (0..10).for_each(|n| disk.append(&[7; 100], n));
+        drop(disk);
+        let (_, path) = segments(folder.path()).unwrap().remove(0);
+        let whole = fs::read(&path).unwrap();
+        for cut in [whole.len() - 1, whole.len() - 110, 12, 8] {
+            fs::write(&path, &whole[..cut]).unwrap();
+            assert_eq!(open(folder.path(), 1 << 20).1.len(), (cut - 8) / 120);
+        }
+        let mut changed = whole.clone();
+        changed[8 + 5 * 120 + 50] ^= 1;
+        fs::write(&path, &changed).unwrap();
+        assert_eq!(open(folder.path(), 1 << 20).1.len(), 5);
+        // Of another version: left alone.
+        fs::write(&path, b"KWTRACE9 whatever").unwrap();
+        assert_eq!(open(folder.path(), 1 << 20).1.len(), 0);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_folder_has_one_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_disk, _) = open(folder.path(), 1 << 20);
+        assert!(matches!(Disk::open(folder.path(), 1 << 20, |_, _| {}), Err(DiskError::InUse(_))));
+        let file = folder.path().join("lock");
+        assert!(matches!(Disk::open(&file, 1 << 20, |_, _| {}), Err(DiskError::Io(..))));
+    }
+}

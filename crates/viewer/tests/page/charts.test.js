@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { paths } from '../../page/charts.js';
+import { gapsOf, merge } from '../../page/intervals.js';
+import { extent, flatten, stretch } from '../../page/timeline.js';
+
+test('stretches of time are merged, and what they leave is found', () => {
+  assert.deepEqual(merge([[5, 7], [1, 3], [2, 4], [4, 5]]), [[1, 7]]);
+  assert.deepEqual(gapsOf([[2, 4], [6, 8]], 0, 10), [[0, 2], [4, 6], [8, 10]]);
+  assert.deepEqual(gapsOf([[0, 10]], 2, 8), []);
+  assert.deepEqual(gapsOf([], 2, 8), [[2, 8]]);
+});
+
+test('a hierarchy is rows, and its time is that of one trace or of all', () => {
+  const at = (millis) => String(BigInt(millis) * 1000000n);
+  const child = { generations: [{ traceId: 'a', start: at(1100), duration: 500e6, state: 'converged' }], children: [] };
+  const root = { generations: [{ traceId: 'b', start: at(5000), state: 'converging' }, { traceId: 'a', start: at(1000), duration: 200e6, state: 'failed' }], children: [child] };
+  const rows = flatten(root);
+  assert.deepEqual(rows.map((row) => row.depth), [0, 1]);
+  const near = ([from, to]) => [Math.round(from), Math.round(to)];
+  assert.deepEqual(near(extent(rows, 'a', 9000)), [982, 1618]);
+  assert.deepEqual(near(extent(rows, null, 9000)), [760, 9240]);
+  assert.equal(extent(rows, 'c', 9000), null);
+  assert.deepEqual(stretch(root.generations[0], 9000), [5000, 9000], 'it goes on');
+});
+
+test('charts are drawn of whatever figures there are', () => {
+  assert.deepEqual(paths([], 1), { line: '', area: '' });
+  assert.equal(paths([0, 1]).line, 'M0.0 42.0L240.0 4.0');
+  assert.ok(!paths([NaN, null, -1, 5]).line.includes('NaN'));
+  assert.equal(paths([0, 0.5], 1).line, 'M0.0 42.0L240.0 23.0');
+});

@@ -1,0 +1,149 @@
+//! An operator's author looks for what became of an object.
+
+use kubewake_e2e::{
+    Browser, Viewer,
+    browser::{PHONE, Scheme},
+    viewer::Told,
+};
+use serde_json::json;
+
+use super::{no_complaints, open};
+
+/// One change of a Head, as its operator tells it. Its stamp has a link to the one before. Gives the trace and the stamp.
+fn change(generation: u64, before: Option<(&str, &str)>) -> (Told, String) {
+    let mut told = Told::new(generation);
+    let root =
+        told.span("apiserver", "POST /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/heads", None, 0.0, 40.0);
+    let stamp = told.span("kubewake-webhook", "stamp Head", Some(&root), 8.0, 10.0);
+    told.object("Head", "sample", generation);
+    let links: Vec<_> = before.iter().map(|(trace, span)| json!({"traceId": trace, "spanId": span})).collect();
+    told.with(json!({"links": links}));
+    told.span("head-operator", "converge Head", Some(&stamp), 18.0, 3000.0);
+    told.object("Head", "sample", generation).with(json!({"status": {"code": 1}}));
+    let first = told.span("head-operator", "reconcile Head", Some(&stamp), 90.0, 60.0);
+    told.object("Head", "sample", generation).with(json!({"kind": 5}));
+    let apply = told.span("head-operator", "apply ChildA", Some(&first), 100.0, 30.0);
+    told.object("ChildA", "web", generation).with(json!({"kind": 4}));
+    told.span("head-operator", "converge ChildA", Some(&apply), 130.0, 2300.0);
+    told.object("ChildA", "web", generation).with(json!({"status": {"code": 1}}));
+    let child = told.span("head-operator", "reconcile ChildA", Some(&apply), 150.0, 80.0);
+    told.object("ChildA", "web", generation).with(json!({"kind": 5}));
+    told.span("head-operator", "apply Deployment", Some(&child), 160.0, 40.0);
+    told.object("Deployment", "web", generation).with(json!({"kind": 4}));
+    told.span("head-operator", "reconcile ChildA", Some(&apply), 2350.0, 90.0);
+    told.object("ChildA", "web", generation).with(json!({"kind": 5}));
+    told.span("head-operator", "reconcile Head", Some(&stamp), 2940.0, 80.0);
+    told.object("Head", "sample", generation).with(json!({"kind": 5}));
+    (told, stamp)
+}
+
+/// Two changes of the same Head.
+fn viewer() -> (Viewer, Told, Told) {
+    let viewer = Viewer::start();
+    let (first, stamp) = change(1, None);
+    let (second, _) = change(2, Some((first.id(), &stamp)));
+    viewer.take(&first);
+    viewer.take(&second);
+    (viewer, first, second)
+}
+
+fn find_by_object(browser: &Browser) {
+    browser.type_into("input[name=kind]", "Head");
+    browser.type_into("input[name=namespace]", "demo");
+    browser.type_into("input[name=name]", "sample");
+    browser.click_text("button", "Find traces");
+    browser.await_url("kind=Head");
+    browser.await_text(".results-head .total", "2 traces");
+}
+
+#[test]
+fn the_trace_of_an_object_is_found_opened_and_followed() {
+    let (viewer, first, second) = viewer();
+    let browser = open(&viewer, "/");
+    find_by_object(&browser);
+    browser.screenshot("search");
+    browser.click(&format!(".result[data-trace='{}']", second.id()));
+    browser.await_url(&format!("/trace/{}", second.id()));
+    browser.await_text(".row .operation", "converge Head");
+    // The waiting is the story: from the first reconcile of the child until the Deployment was ready.
+    browser.await_text(".row .gap.wait", "2.12 s");
+    assert!(browser.count(".row .path") > 3, "the critical path is drawn");
+    browser.screenshot("trace");
+
+    browser.click_text(".row", "stamp Head");
+    browser.await_text(".details h2", "stamp Head");
+    browser.await_text(".details .attributes", "k8s.object.kind");
+    browser.screenshot("trace-span");
+    // To the change before, which knows that it was followed; and back.
+    browser.click(".details .links a");
+    browser.await_url(&format!("/trace/{}?span=", first.id()));
+    browser.await_text(".details .section", "Linked from");
+    browser.click(".details .links a");
+    browser.await_url(&format!("/trace/{}?span=", second.id()));
+    no_complaints(&browser);
+}
+
+#[test]
+fn the_object_view_leads_from_change_to_change_into_traces() {
+    let (viewer, first, second) = viewer();
+    let browser = open(&viewer, "/objects");
+    browser.click_text(".object-list a", "Head");
+    browser.await_url("/objects/Head/demo/sample");
+    for row in ["Head sample", "ChildA web", "Deployment web"] {
+        browser.await_text(".object-row", row);
+    }
+    assert!(browser.texts(".change").iter().any(|change| change.contains("Generation 2")));
+    browser.screenshot("object");
+    browser.click_text(".change", "Generation 1");
+    browser.await_url(first.id());
+    browser.click_text(".change", "Generation 2");
+    browser.await_url(second.id());
+    browser.click(".object-row .generation");
+    browser.await_url(&format!("/trace/{}?span=", second.id()));
+    browser.await_text(".details h2", "converge Head");
+    // And back to the object of another span.
+    browser.click_text(".row", "apply ChildA");
+    browser.click(".details .object-card");
+    browser.await_url("/objects/ChildA/demo/web");
+    browser.await_text(".crumbs", "Head sample");
+    no_complaints(&browser);
+}
+
+#[test]
+fn it_is_dark_when_the_system_is_and_works_on_a_telephone() {
+    let (viewer, _, second) = viewer();
+    let browser = open(&viewer, "/search");
+    let background = || browser.script("return getComputedStyle(document.documentElement).backgroundColor", &[]);
+    browser.prefer(Scheme::Light);
+    let light = background();
+    browser.prefer(Scheme::Dark);
+    let dark = background();
+    assert_ne!(light, dark);
+    browser.await_seen(".result");
+    browser.screenshot("search-dark");
+    // Who chooses is not overruled by the system, also on the next visit.
+    browser.click("button.theme");
+    assert_eq!(background(), light, "chosen: light");
+    browser.reload();
+    assert_eq!(background(), light);
+    browser.click("button.theme");
+    assert_eq!(background(), dark, "chosen: dark");
+    browser.prefer(Scheme::Light);
+    assert_eq!(background(), dark);
+
+    browser.resize(PHONE);
+    browser.click("details.filters summary");
+    find_by_object(&browser);
+    browser.screenshot("search-phone");
+    browser.click(&format!(".result[data-trace='{}']", second.id()));
+    browser.click_text(".row", "converge Head");
+    browser.await_text(".details h2", "converge Head");
+    browser.screenshot("trace-phone");
+    let fits = "return document.documentElement.scrollWidth <= innerWidth";
+    for path in ["/search", "/objects", "/objects/Head/demo/sample", "/pipelines", &format!("/trace/{}", second.id())] {
+        browser.open(&viewer.url(path));
+        browser.await_seen("h1");
+        assert_eq!(browser.script(fits, &[]), true, "{path} is wider than the window");
+    }
+    no_complaints(&browser);
+}

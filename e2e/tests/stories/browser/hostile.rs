@@ -1,0 +1,105 @@
+//! Spans of somebody who means harm, or whose clock and head are wrong.
+
+use kubewake_e2e::{Viewer, viewer::Told};
+use serde_json::json;
+
+use super::{no_complaints, open};
+
+const MARKUP: &str = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
+const YEARS: f64 = 3.2e12;
+
+fn hostile() -> (Viewer, Told) {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    let root = told.span(MARKUP, MARKUP, None, 0.0, 100.0);
+    let huge = "x".repeat(1_000_000);
+    told.attributes(&[
+        (MARKUP, MARKUP),
+        ("control", "a\u{0}b\u{7}c\u{1b}[31m\u{202e}desrever"),
+        ("address", "javascript:document.title='owned'"),
+        ("huge", &huge),
+        ("k8s.object.kind", "../../evil"),
+        ("k8s.object.name", "?a=b#c/../\u{0}"),
+    ]);
+    told.with(json!({
+        "status": {"code": 2, "message": MARKUP},
+        "events": [{"name": MARKUP, "timeUnixNano": "1", "attributes": [{"key": "e", "value": {"stringValue": MARKUP}}]}],
+        "links": [{"traceId": "ab".repeat(16), "spanId": "cd".repeat(8)}],
+    }));
+    told.span("lost", "its parent never came", Some("00000000deadbeef"), 5.0, 5.0);
+    // The root and the lost one come before: the first of the circle is the child of its last.
+    let last = told.span_id(4);
+    let a = told.span("round", "circle a", Some(&last), 10.0, 5.0);
+    let b = told.span("round", "circle b", Some(&a), 11.0, 2.0);
+    let c = told.span("round", "circle c", Some(&b), 12.0, 1.0);
+    assert_eq!(c, last);
+    told.span("clock", "yesterday", Some(&root), -86_400_000.0, 1.0);
+    told.span("clock", "in a hundred years", Some(&root), YEARS, 1.0);
+    told.span("deep", "level 0", Some(&c), 20.0, 60.0);
+    let mut above = root;
+    for level in 1..=150 {
+        above = told.span("deep", &format!("level {level}"), Some(&above), 20.0, 50.0);
+    }
+    told.span("long", &"name ".repeat(5000), Some(&above), 20.0, 0.0);
+    viewer.take(&told);
+    (viewer, told)
+}
+
+#[test]
+fn what_spans_say_is_only_ever_text() {
+    let (viewer, told) = hostile();
+    let browser = open(&viewer, "/search");
+    browser.await_text(".result .title", "<img src=x");
+    browser.screenshot("hostile-search");
+    browser.click(".result");
+    browser.await_url(told.id());
+    browser.await_text(".row .service", "<img src=x");
+    browser.await_seen(".warnings");
+    browser.screenshot("hostile");
+    browser.type_into(".finder input", "onerror");
+    browser.press("\u{e007}");
+    browser.await_text(".details h2", "<script>");
+    browser.await_text(".details .attributes", "a\u{2400}b\u{2407}c\u{241b}[31m\u{27e8}202E\u{27e9}desrever");
+    // A megabyte comes when it is asked for, and not all of it is laid out.
+    browser.click_text(".attribute button", "Show all");
+    browser.await_text(".attribute pre", "xxxx");
+    let longest = "return Math.max(...[...document.querySelectorAll('.details *')].map(e => e.children.length ? 0 : e.textContent.length))";
+    assert!(browser.script(longest, &[]).as_u64().unwrap() <= 100_000);
+    browser.screenshot("hostile-span");
+    // Nothing of it ran, and no address of the page leads elsewhere.
+    assert_ne!(browser.script("return document.title", &[]), "owned");
+    assert_eq!(browser.count("main img, main script, main iframe"), 0);
+    let elsewhere =
+        "return [...document.querySelectorAll('a')].map(a => a.href).filter(href => !href.startsWith(location.origin))";
+    assert_eq!(browser.script(elsewhere, &[]), json!([]));
+    browser.click(".details .object-card");
+    browser.await_text(".empty, .object-head", "evil");
+    assert!(browser.url().starts_with(&viewer.url("/objects/")), "{}", browser.url());
+    let complaints = browser.complaints();
+    // What has no object view is answered with 404, which the browser writes down.
+    assert!(complaints.iter().all(|complaint| complaint.contains("404")), "{complaints:?}");
+}
+
+#[test]
+fn search_and_other_traces_are_as_good_as_before() {
+    let (viewer, _) = hostile();
+    let mut good = Told::new(2);
+    good.span("shop", "buy", None, 0.0, 5.0);
+    viewer.take(&good);
+    let browser = open(&viewer, "/search?service=shop");
+    browser.await_text(".result .title", "buy");
+    assert_eq!(browser.count(".result"), 1);
+    // A wrong parameter is said at its field.
+    browser.type_into("input[name=minDuration]", "soon");
+    browser.click_text("button", "Find traces");
+    browser.await_seen("[name=minDuration][aria-invalid=true]");
+    browser.type_into("input[name=minDuration]", "1ms");
+    browser.type_into("input[name=attr]", "no-value");
+    browser.click_text("button", "Find traces");
+    browser.await_text(".field-attr .problem", "write key=value");
+    browser.type_into("input[name=attr]", "a=\"b c\"");
+    browser.click_text("button", "Find traces");
+    browser.await_text(".empty", "No trace matches");
+    let complaints = browser.complaints();
+    assert!(complaints.iter().all(|complaint| complaint.contains("400")), "{complaints:?}");
+}

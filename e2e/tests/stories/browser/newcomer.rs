@@ -1,0 +1,62 @@
+//! Somebody who has sent nothing yet.
+
+use std::process::Command;
+
+use kubewake_e2e::{Viewer, eventually, viewer::Told};
+
+use super::{no_complaints, open};
+
+#[test]
+fn the_command_that_an_empty_page_shows_brings_the_first_trace() {
+    let viewer = Viewer::start();
+    let browser = open(&viewer, "/");
+    let command = browser.text(".newcomer .command pre");
+    assert!(command.contains(&viewer.http().to_string()), "{command}");
+    browser.screenshot("empty");
+    let sent = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    // It comes by itself.
+    browser.await_text(".result .title", "first try");
+    no_complaints(&browser);
+}
+
+#[test]
+fn new_traces_appear_and_wait_while_the_reader_pauses() {
+    let viewer = Viewer::start();
+    let tell = |number: u64, name: &str| {
+        let mut told = Told::new(number);
+        told.span("shop", name, None, 0.0, 5.0);
+        viewer.take(&told);
+    };
+    tell(1, "first");
+    let browser = open(&viewer, "/search");
+    browser.await_text(".result .title", "first");
+    browser.await_seen(".live.on");
+    tell(2, "second");
+    browser.await_text(".result .title", "second");
+    browser.click("button.pause");
+    tell(3, "third");
+    browser.await_text(".live", "1 new");
+    assert!(!browser.texts(".result .title").iter().any(|title| title.contains("third")));
+    browser.click("button.pause");
+    browser.await_text(".result .title", "third");
+    eventually("the newest is first", || browser.texts(".result .title")[0].contains("third"));
+    no_complaints(&browser);
+}
+
+#[test]
+fn pages_without_a_cluster_or_with_a_wrong_address_say_what_to_do() {
+    let viewer = Viewer::start();
+    let browser = open(&viewer, "/pipelines");
+    browser.await_text(".empty", "kubewake viewer --kubeconfig");
+    browser.open(&viewer.url("/objects"));
+    browser.await_text(".empty", "kubewake demo head");
+    browser.open(&viewer.url("/search/nowhere"));
+    browser.await_text(".empty", "Nothing here");
+    no_complaints(&browser);
+    browser.open(&viewer.url("/trace/0123456789abcdef0123456789abcdef"));
+    browser.await_text(".empty", "not in the store");
+    // A browser writes down that a page was not found, whoever asked.
+    let complaints = browser.complaints();
+    assert!(complaints.iter().all(|complaint| complaint.contains("404")), "{complaints:?}");
+}
