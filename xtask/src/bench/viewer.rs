@@ -57,7 +57,10 @@ pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
 fn start(name: &str, memory: &str) -> anyhow::Result<Process> {
     let any = "127.0.0.1:0";
     let mut command = Command::new(program("kubewake"));
-    Process::start(name, command.args(["viewer", "--listen", any, "--otlp", any, "--otlp-http", any, "--memory", memory]))
+    Process::start(
+        name,
+        command.args(["viewer", "--listen", any, "--otlp", any, "--otlp-http", any, "--memory", memory]),
+    )
 }
 
 /// Sends so many requests; gives the address of the page.
@@ -80,13 +83,17 @@ fn questions(page: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
     let operation = encoded(small["rootName"].as_str().unwrap_or_default());
     let trace = http::get(page, &format!("/api/v1/traces/{id}"))?;
     let attribute = trace.pointer("/spans/0/attributes/0").context("there are no attributes")?;
-    let attribute = encoded(&format!("{}={}", attribute["key"].as_str().unwrap_or_default(), plain(&attribute["value"])));
+    let attribute =
+        encoded(&format!("{}={}", attribute["key"].as_str().unwrap_or_default(), plain(&attribute["value"])));
     Ok(vec![
         ("services", "/api/v1/services".to_owned()),
         ("search: the newest", "/api/v1/search?limit=20".to_owned()),
         ("search: service and operation", format!("/api/v1/search?service={service}&operation={operation}")),
         ("search: an attribute", format!("/api/v1/search?attr={attribute}")),
-        ("search: an attribute of all, and errors", format!("/api/v1/search?attr=service.name%3D{service}&errors=true")),
+        (
+            "search: an attribute of all, and errors",
+            format!("/api/v1/search?attr=service.name%3D{service}&errors=true"),
+        ),
         ("search: an attribute that nothing has", "/api/v1/search?attr=no%3Dnothing".to_owned()),
         ("search: an object", "/api/v1/search?kind=Head&namespace=default&name=head-7".to_owned()),
         ("search: duration, the last hour", "/api/v1/search?minDuration=1us&lookback=1h&limit=1500".to_owned()),
@@ -146,7 +153,11 @@ fn overfill(section: &mut Section) -> anyhow::Result<()> {
     let info = http::get(&page, "/api/v1/info")?;
     let figure = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
     let (bytes, dropped, memory) = (figure("/store/bytes"), figure("/store/dropped/traces"), viewer.memory()?);
-    section.row(["(memory, full)".to_owned(), mib(memory.peak), format!("{} by its own account, {dropped} traces went", mib(bytes))]);
+    section.row([
+        "(memory, full)".to_owned(),
+        mib(memory.peak),
+        format!("{} by its own account, {dropped} traces went", mib(bytes)),
+    ]);
     section.check(format!("a full store takes at most {}", mib(SMALL)), mib(bytes), bytes <= SMALL && dropped > 0);
     let most = SMALL + BESIDE;
     section.check(format!("and its process at most {}", mib(most)), mib(memory.peak), memory.peak <= most);
