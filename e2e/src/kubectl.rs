@@ -194,6 +194,11 @@ impl Drop for Kubectl {
     }
 }
 
+/// kubectl without a cluster, for whoever runs one in this folder. None, with a line that says so, where there is none.
+pub fn on_path(folder: &Path) -> Option<Command> {
+    known_version().map(|_| clean(&program(), folder))
+}
+
 /// Only what the story says counts, not what the machine is set up for.
 fn clean(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);

@@ -30,6 +30,7 @@ pub mod python;
 pub mod sink;
 pub mod traced;
 pub mod traces;
+pub mod up;
 pub mod viewer;
 pub mod wait;
 
@@ -48,5 +49,6 @@ pub use operator::Operated;
 pub use sink::Sink;
 pub use traced::Traced;
 pub use traces::Traces;
+pub use up::Up;
 pub use viewer::Viewer;
 pub use wait::{eventually, until, until_ok};

@@ -46,5 +46,6 @@ mod stories {
     mod tail_sampling;
     mod tls_auth;
     mod up;
+    mod viewer;
     mod webhook;
 }

@@ -76,6 +76,11 @@ impl Tracer {
         self.pipeline.load().as_ref().is_some_and(|pipeline| pipeline.trusts(is_in))
     }
 
+    /// Whether authentication leaves no trace of its own where the caller has one.
+    pub fn joins_authentication(&self) -> bool {
+        self.pipeline.load().as_ref().is_some_and(|pipeline| pipeline.joins_authentication())
+    }
+
     /// The first span of this process in a trace.
     pub fn start(&self, origin: &Origin<'_>, begin: Begin<'_>) -> Span {
         let pipeline = self.pipeline.load();

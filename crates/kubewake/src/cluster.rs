@@ -55,7 +55,7 @@ impl Args {
 }
 
 /// This program, under the names that Kubewake's own workloads have.
-fn own_images() -> anyhow::Result<Images> {
+pub(crate) fn own_images() -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
     let of = |images: Images, command: &str| {
         images.with(&format!("kubewake/{command}"), Program::new(this.clone()).arg(command))
@@ -64,7 +64,7 @@ fn own_images() -> anyhow::Result<Images> {
 }
 
 /// As many open files as the system allows: a connection through a Service takes two.
-fn raise_file_limit() {
+pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {

@@ -12,6 +12,12 @@ use tracing_subscriber::{
 )]
 pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
+/// Only what is at least so bad, for a command that shows people how it gets on.
+#[cfg(feature = "up")]
+pub(crate) fn only(level: LogLevel) -> Logs {
+    Logs { level, ..Logs::default() }
+}
+
 /// Starts logging. How lines look stays as it is; what is shown can change.
 pub(crate) fn start(logs: &Logs) -> Output {
     let (filter, handle) = reload::Layer::new(filter(logs));

@@ -12,9 +12,15 @@ mod cluster;
 mod collector;
 #[cfg(feature = "inspect")]
 mod completions;
+#[cfg(feature = "up")]
+mod demo;
+#[cfg(feature = "up")]
+mod example;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
+#[cfg(feature = "up")]
+mod objects;
 #[cfg(feature = "operator")]
 mod operator;
 #[cfg(feature = "inspect")]
@@ -31,7 +37,7 @@ mod survey;
 mod tail;
 #[cfg(feature = "inspect")]
 mod trace;
-#[cfg(feature = "tools")]
+#[cfg(feature = "up")]
 mod up;
 #[cfg(feature = "viewer")]
 mod viewer;
@@ -70,6 +76,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
+    #[cfg(feature = "up")]
+    Up(Box<up::Args>),
+    /// Applies a sample to a running `up`, and gives the link of its trace
+    #[cfg(feature = "up")]
+    Demo(demo::Args),
     /// Shows how everything is, at a glance
     #[cfg(feature = "inspect")]
     Status(status::Args),
@@ -82,9 +94,6 @@ enum Command {
     /// Shows spans as they arrive
     #[cfg(feature = "inspect")]
     Tail(tail::Args),
-    /// Runs everything on this machine
-    #[cfg(feature = "tools")]
-    Up(up::Args),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
     Apiserver(apiserver::Args),
@@ -94,6 +103,10 @@ enum Command {
     /// Receives, buffers and ships traces, logs and metrics
     #[cfg(feature = "data-plane")]
     Collector(collector::Args),
+    /// Runs a sample operator
+    #[cfg(feature = "up")]
+    #[command(hide = true)]
+    Example(Box<example::Args>),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     #[cfg(feature = "tools")]
     Load(load::Args),
@@ -139,14 +152,18 @@ fn main() -> ExitCode {
             Command::Tail(args) => answer(tail::run(args).await),
             #[cfg(feature = "inspect")]
             Command::Completions(args) => report(completions::run(&args)),
-            #[cfg(feature = "tools")]
-            Command::Up(args) => up::run(args).await,
+            #[cfg(feature = "up")]
+            Command::Up(args) => report(up::run(*args).await),
             #[cfg(feature = "apiserver")]
             Command::Apiserver(args) => report(apiserver::run(args).await),
             #[cfg(feature = "cluster")]
             Command::Cluster(args) => report(cluster::run(args).await),
             #[cfg(feature = "data-plane")]
             Command::Collector(args) => collector::run(args).await,
+            #[cfg(feature = "up")]
+            Command::Demo(args) => report(demo::run(args).await),
+            #[cfg(feature = "up")]
+            Command::Example(args) => report(example::run(*args).await),
             #[cfg(feature = "tools")]
             Command::Load(args) => report(load::run(args).await),
             #[cfg(feature = "operator")]

@@ -34,6 +34,12 @@ enum Command {
     TracingConfig(tracing_config::Args),
 }
 
+/// What `kubewake operator manifests` prints for this image.
+#[cfg(feature = "up")]
+pub(crate) fn manifests(image: &str) -> String {
+    manifests::text(image)
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         None => run::run(args.run).await,

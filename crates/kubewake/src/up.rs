@@ -1,88 +1,144 @@
-//! `kubewake up`: everything, on this machine. Today that is the collector.
+//! `kubewake up`: everything, on this machine.
+//!
+//! ```text
+//!   this process     API server, nodes, viewer
+//!   pods of its      kubewake-operator ── makes ──> collectors ──> viewer
+//!   cluster          kubewake-webhook, head-operator, scheduler-operator
+//! ```
+//!
+//! What runs in the cluster is deployed there by the manifests of `deploy/` and of the examples, so that it is as on any cluster: kubectl shows
+//! it, and the node starts again what ended. The TracePipeline `default` leads to the viewer, and everything in the cluster sends its spans
+//! through it; programs outside send to the viewer itself.
+//!
+//! *Guarantees.* Whenever it is told to end, in the middle of its start, too, everything ends in order, and no process stays. Several run side by
+//! side. *Not done*: it does not look after objects that somebody deletes; the next start applies them again.
 
-use std::{
-    cell::Cell,
-    fs, io,
-    path::{Path, PathBuf},
-    process::ExitCode,
+mod folder;
+pub(crate) mod install;
+pub(crate) mod notice;
+mod parts;
+mod ports;
+mod progress;
+mod restarts;
+mod screen;
+mod start;
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::bail;
+use kubewake_config::model::LogLevel;
+use kubewake_node::addresses;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
 };
 
-use kubewake_collector::{engine::Options, service::Service};
-
-use crate::collector;
-
-/// What runs unless its owner wrote something else.
-const DOCUMENT: &str = include_str!("up/collector.yaml");
+use self::{folder::Folder, parts::Parts, ports::Ports, progress::Progress};
+use crate::{cluster, logging};
 
 /// Arguments of `kubewake up`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake up                          everything, gone when it ends
+  kubewake up --data-dir ./data        objects and traces are there again the next time
+  kubewake up --no-demo --open         without the samples; opens the page
+  kubewake demo head                   in another terminal: a change, and the link of its trace
+
+A port that is busy moves to the next one that is free.")]
 pub(crate) struct Args {
-    /// Where the configuration is kept [default: kubewake in the user's state folder]
+    /// Keep objects, traces, kubeconfig and ports here; without it all is gone when it ends
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Where to write the administrator's kubeconfig [default: in the data directory, or in the user's state folder]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Without the sample operators and the sample Head; `kubewake demo` brings them when they are wanted
+    #[arg(long)]
+    no_demo: bool,
+    /// Open the page in a browser
+    #[arg(long)]
+    open: bool,
+    /// Where the page is [default: 127.0.0.1:16686]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where OTLP over gRPC is taken [default: 127.0.0.1:4317]
+    #[arg(long, value_name = "ADDR")]
+    otlp: Option<SocketAddr>,
+    /// Where OTLP over HTTP is taken [default: 127.0.0.1:4318]
+    #[arg(long, value_name = "ADDR")]
+    otlp_http: Option<SocketAddr>,
+    /// Where the API server listens [default: 127.0.0.1:6443]
+    #[arg(long, value_name = "ADDR")]
+    api: Option<SocketAddr>,
+    /// How many nodes, 15 at most
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
+    nodes: u8,
+    /// A program that pods can name as their image: NAME=PATH; may be given more than once
+    #[arg(long = "image", value_name = "NAME=PATH")]
+    images: Vec<String>,
 }
 
-pub(crate) async fn run(args: Args) -> ExitCode {
-    let folder = args.data_dir.unwrap_or_else(default_folder);
-    let config = match prepare(&folder) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("error: cannot prepare {}: {error}", folder.display());
-            return ExitCode::FAILURE;
+impl Args {
+    /// Where the parts should listen: where it is said, else where they did before, else at the usual ports.
+    fn ports(&self, before: Option<Ports>) -> Ports {
+        let usual = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let before =
+            before.unwrap_or(Ports { page: usual(16686), api: usual(6443), otlp: usual(4317), otlp_http: usual(4318) });
+        Ports {
+            page: self.listen.unwrap_or(before.page),
+            api: self.api.unwrap_or(before.api),
+            otlp: self.otlp.unwrap_or(before.otlp),
+            otlp_http: self.otlp_http.unwrap_or(before.otlp_http),
         }
+    }
+}
+
+/// The signals that tell it to end.
+struct Ends {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Ends {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            // The terminal is gone.
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    // While parts come and go, they complain of each other. What they say when all are there is worth reading.
+    let (level, levels) = watch::channel(logging::only(LogLevel::Error));
+    logging::start(&logging::only(LogLevel::Error)).follow(levels);
+    cluster::raise_file_limit();
+    let mut ends = Ends::new()?;
+    let progress = Progress::new();
+    let folder = Folder::take(args.data_dir.as_deref())?;
+    let mut parts = Parts::default();
+    let ended = tokio::select! {
+        biased;
+        () = ends.next() => Ok(()),
+        failed = start::run(&args, &folder, &mut parts, progress, &level) => failed,
     };
-    let started = Cell::new(false);
-    let code = collector::serve(&config, Options::default(), async |service: &Service| {
-        started.set(true);
-        greet(service, &config).await;
-    })
-    .await;
-    if !started.get() {
-        eprintln!(
-            "The configuration is {}. Change it there: a busy port, for example, is an `endpoint`.",
-            config.display()
-        );
+    level.send_replace(logging::only(LogLevel::Error));
+    let step = progress.begin("stopping");
+    tokio::select! {
+        stopped = parts.stop() => stopped?,
+        () = ends.next() => bail!("stopped at once by a second signal"),
     }
-    code
-}
-
-/// The document, written down if it is not there: it can be edited while it runs.
-fn prepare(folder: &Path) -> io::Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let config = folder.join("collector.yaml");
-    match fs::OpenOptions::new().write(true).create_new(true).open(&config) {
-        Ok(mut file) => io::Write::write_all(&mut file, DOCUMENT.as_bytes())?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
-    Ok(config)
-}
-
-fn default_folder() -> PathBuf {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    state.or_else(home).unwrap_or_else(std::env::temp_dir).join("kubewake")
-}
-
-async fn greet(service: &Service, config: &Path) {
-    let endpoints = service.endpoints().await;
-    let overview = service.engine().overview();
-    let at = |wanted: &str| overview.listeners.iter().find(|(_, protocol, _)| *protocol == wanted).map(|(.., at)| *at);
-    println!("The collector takes OTLP and shows what it gets here.");
-    if let Some(grpc) = at("grpc") {
-        println!("  gRPC     export OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_ENDPOINT=http://{grpc}");
-    }
-    if let Some(http) = at("http") {
-        println!(
-            "  HTTP     export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_ENDPOINT=http://{http}"
-        );
-    }
-    if let Some(health) = endpoints.health {
-        println!("  status   http://{health}/status");
-    }
-    if let Some(metrics) = endpoints.metrics {
-        println!("  metrics  http://{metrics}/metrics");
-    }
-    println!("  config   {} (edit it: changes are picked up)", config.display());
-    println!("ready");
+    step.done("everything has ended");
+    ended
 }

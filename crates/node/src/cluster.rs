@@ -41,10 +41,10 @@ use crate::{
     views::Views,
 };
 
-/// When the cluster ends, pods get the time that they ask for, and no more than this.
+/// Nobody waits longer for pods that do not end.
 const GRACE: Duration = Duration::from_secs(15);
-/// Whatever keeps a node from ending, the cluster ends after this: there is time to kill what did not end, and to say so.
-const STOP: Duration = Duration::from_secs(20);
+/// Whatever keeps a node from ending, the cluster ends so much later: there is time to kill what did not end, and to say so.
+const STOP: Duration = Duration::from_secs(5);
 /// A pod that lost its node is kept for so long: the node may come back.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
@@ -65,6 +65,10 @@ pub struct Options {
     pub autoscaler: autoscaler::Settings,
     /// The size of a log file; there are two for each run of a container.
     pub log_bytes: u64,
+    /// When the cluster ends, pods get the time that they ask for, and no more than this.
+    pub grace: Duration,
+    /// Whether the cluster's own housekeeping stays out of traces; what it makes pods of begins some all the same.
+    pub quiet: bool,
 }
 
 impl Default for Options {
@@ -77,6 +81,8 @@ impl Default for Options {
             backoff: BackoffRules::default(),
             autoscaler: autoscaler::Settings::default(),
             log_bytes: LOG_BYTES,
+            grace: GRACE,
+            quiet: false,
         }
     }
 }
@@ -117,6 +123,7 @@ pub struct EmbeddedCluster {
     /// Controllers, watches and forwarders: they end when this is dropped.
     tasks: JoinSet<()>,
     guard: Guard,
+    grace: Duration,
     /// The addresses are the cluster's as long as it runs.
     _block: Block,
 }
@@ -160,7 +167,7 @@ impl EmbeddedCluster {
         starting.controllers(&views, &nodes)?;
         let kubelets = starting.nodes(&views, &block).await?;
         nodes.are(&kubelets);
-        Ok(Self { tasks: starting.tasks, api, kubelets, guard, _block: block })
+        Ok(Self { tasks: starting.tasks, api, kubelets, guard, grace: options.grace, _block: block })
     }
 
     /// The API server.
@@ -174,9 +181,10 @@ impl EmbeddedCluster {
     /// # Errors
     /// If nobody knows what became of whoever cleans up.
     pub async fn stop(mut self) -> io::Result<()> {
-        tracing::info!(limit = ?GRACE, "stopping: pods are asked to end");
-        let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(GRACE)));
-        if tokio::time::timeout(STOP, stops).await.is_err() {
+        let grace = self.grace;
+        tracing::info!(limit = ?grace, "stopping: pods are asked to end");
+        let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(grace)));
+        if tokio::time::timeout(grace + STOP, stops).await.is_err() {
             tracing::warn!("some pods did not end in time; what is left of them is killed");
         }
         self.tasks.shutdown().await;
@@ -262,6 +270,6 @@ impl Starting<'_> {
         let mut config = self.api.client_config()?;
         let agent = format!("{who}/kubewake-{}", env!("CARGO_PKG_VERSION"));
         config.headers.extend(agent.parse().map(|agent| (http::header::USER_AGENT, agent)));
-        client::connect(&config).map_err(|error| StartError::Node(error.into()))
+        client::connect(&config, self.options.quiet).map_err(|error| StartError::Node(error.into()))
     }
 }

@@ -86,6 +86,13 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// Those of a request in OTLP's JSON.
+    pub fn of_request(request: &Value) -> Self {
+        let mut spans = Self::default();
+        spans.add(request);
+        spans
+    }
+
     /// Adds those of a request.
     pub(super) fn add(&mut self, request: &Value) {
         for resource in list(&request["resourceSpans"]) {

@@ -3,7 +3,7 @@
 mod again;
 mod distrust;
 mod links;
-mod parts;
+pub(super) mod parts;
 mod rapid;
 mod readme;
 mod refused;

@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod child;
+pub mod cli;
 pub mod context;
 pub mod head;
 pub mod labels;

@@ -104,7 +104,7 @@ async fn authenticate(call: &Call) -> Result<User, Status> {
 /// caller sent is passed on.
 fn authentication_span(call: &Call, context: Option<&Context>, received: SystemTime) -> Span {
     let tracer = &call.core.tracer;
-    if tracer.is_off() {
+    if tracer.is_off() || (context.is_some() && tracer.joins_authentication()) {
         return Span::default();
     }
     let origin = context.filter(|_| !tracer.is_on()).map_or(Origin::Root, Origin::Parent);

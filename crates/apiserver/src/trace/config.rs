@@ -34,6 +34,8 @@ pub struct Config {
     pub ratio_per_million: u32,
     /// The groups whose trace goes on here, where the file names them.
     pub trusted_groups: Option<Vec<String>>,
+    /// Whether authentication leaves no trace of its own where the caller has one.
+    pub joined_authentication: bool,
     /// Sent with every batch. Their values are secret.
     pub headers: HeaderMap,
 }

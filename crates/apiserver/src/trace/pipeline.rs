@@ -32,6 +32,8 @@ pub struct Sampling {
     pub ratio_per_million: u32,
     /// Callers in these groups are believed: their trace goes on here.
     pub trusted_groups: Vec<String>,
+    /// Whether authentication leaves no trace of its own where the caller has one.
+    pub joined_authentication: bool,
 }
 
 /// A finished span, as OTLP's `Span`.
@@ -114,6 +116,10 @@ impl Pipeline {
 
     pub(super) fn trusts(&self, is_in: impl Fn(&str) -> bool) -> bool {
         self.sampling.load().trusted_groups.iter().any(|group| is_in(group))
+    }
+
+    pub(super) fn joins_authentication(&self) -> bool {
+        self.sampling.load().joined_authentication
     }
 
     pub(super) fn samples(&self, trace: TraceId) -> bool {

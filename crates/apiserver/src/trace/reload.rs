@@ -92,7 +92,8 @@ impl Loaded {
         let target = Target::new(&config, trust, &settings.services).map_err(unusable)?;
         let files = config.files().cloned().collect();
         let trusted_groups = config.trusted_groups.unwrap_or_else(|| settings.trusted_groups.clone());
-        let sampling = Sampling { ratio_per_million: config.ratio_per_million, trusted_groups };
+        let (ratio_per_million, joined_authentication) = (config.ratio_per_million, config.joined_authentication);
+        let sampling = Sampling { ratio_per_million, trusted_groups, joined_authentication };
         Ok(Self { target, sampling, files })
     }
 }

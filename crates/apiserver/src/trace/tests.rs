@@ -19,7 +19,8 @@ fn decode(pipeline: &Pipeline) -> Vec<Decoded> {
 }
 
 fn tracer(ratio_per_million: u32) -> (Tracer, Arc<Pipeline>) {
-    let pipeline = Pipeline::new(Sampling { ratio_per_million, trusted_groups: vec!["friends".into()] });
+    let pipeline =
+        Pipeline::new(Sampling { ratio_per_million, trusted_groups: vec!["friends".into()], ..Sampling::default() });
     let tracer = Tracer::default();
     tracer.set(Some(Arc::clone(&pipeline)));
     (tracer, pipeline)
@@ -149,7 +150,11 @@ fn a_parent_lasts_as_long_as_its_children() {
 fn whom_to_trust_may_change_while_spans_are_made() {
     let (tracer, pipeline) = tracer(0);
     assert!(tracer.trusts(|group| group == "friends"));
-    pipeline.set_sampling(Sampling { ratio_per_million: 1_000_000, trusted_groups: vec!["others".into()] });
+    pipeline.set_sampling(Sampling {
+        ratio_per_million: 1_000_000,
+        trusted_groups: vec!["others".into()],
+        ..Sampling::default()
+    });
     assert!(!tracer.trusts(|group| group == "friends"));
     assert!(start(&tracer, &Origin::Root).is_recording());
 }

@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// All files, one after the other. First the kinds, then what is in the order in which one needs the other.
-fn text(image: &str) -> String {
+pub(super) fn text(image: &str) -> String {
     let files: Vec<&str> = KINDS.iter().chain(&BASE).copied().collect();
     files.join("---\n").replace(IMAGE, &format!("image: {image}\n"))
 }

@@ -1,4 +1,5 @@
 //! A viewer over its sockets, as senders, browsers, Jaeger UI and Grafana use it.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod client;
 

@@ -47,7 +47,7 @@ const PATHS: [(&str, &str); 3] =
     [("DEMO/", "demo.kubewake.io/v1alpha1"), ("APPS/", "apps/v1"), ("EVENTS/", "events.k8s.io/v1")];
 
 /// The whole text.
-pub(super) fn whole(short: &str) -> String {
+pub(in super::super) fn whole(short: &str) -> String {
     let lines = PARTS.iter().fold(short.to_owned(), |text, (name, part)| {
         let line = |line: &str| match line.trim_start() {
             found if found == format!("<{name}>") => indented(part, line.len() - found.len()),

@@ -57,7 +57,7 @@ fn webhook(server: &str, user: &str) -> Result<Webhook, Error> {
 
 /// A span that is recorded, and where it ends up.
 fn span() -> (Span, Arc<Pipeline>) {
-    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, trusted_groups: Vec::new() });
+    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, ..Sampling::default() });
     let tracer = Tracer::default();
     tracer.set(Some(Arc::clone(&pipeline)));
     let start = std::time::SystemTime::now();

@@ -93,6 +93,7 @@ fn body(kind: Kind, fields: &mut Fields, problems: &mut Problems) -> Option<Conf
     let tls = tls(fields, problems);
     let ratio_per_million = ratio(fields, problems);
     let trusted_groups = fields.texts("trustedGroups", problems);
+    let joined_authentication = !fields.flag("authenticationRoots", problems).unwrap_or(true);
     let headers = headers(fields, problems);
     // Only a document that goes beyond kube-apiserver's may also name what it does not know.
     let beyond = kind == Kind::Client || protocol.is_some();
@@ -113,7 +114,7 @@ fn body(kind: Kind, fields: &mut Fields, problems: &mut Problems) -> Option<Conf
         (_, Secured::Tls(tls)) => Some(tls),
         _ => None,
     };
-    Some(Config { destination, protocol, tls, ratio_per_million, trusted_groups, headers })
+    Some(Config { destination, protocol, tls, ratio_per_million, trusted_groups, joined_authentication, headers })
 }
 
 fn protocol(fields: &mut Fields, problems: &mut Problems) -> Option<Protocol> {

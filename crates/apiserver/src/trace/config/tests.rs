@@ -201,6 +201,10 @@ fn tls_may_be_asked_for_and_forbidden_but_not_both() {
 
 #[test]
 fn headers_are_checked_and_never_shown() {
+    assert!(
+        !parse(&document("")).joined_authentication
+            && parse(&document("authenticationRoots: false")).joined_authentication
+    );
     let config = parse(&document("headers: {Authorization: Bearer s3cret}\ntrustedGroups: [a, b]"));
     assert_eq!(config.trusted_groups, Some(vec!["a".to_owned(), "b".to_owned()]));
     assert_eq!(config.headers["authorization"], "Bearer s3cret");

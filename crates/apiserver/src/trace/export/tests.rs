@@ -39,7 +39,7 @@ struct Setup {
 }
 
 fn setup(target: Target) -> Setup {
-    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, trusted_groups: Vec::new() });
+    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, ..Sampling::default() });
     let tracer = Tracer::default();
     tracer.set(Some(Arc::clone(&pipeline)));
     let resource = Resource { instance: "me".into() };

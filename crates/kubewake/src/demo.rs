@@ -1,0 +1,89 @@
+//! `kubewake demo`: a sample is applied, and its trace followed until it is whole.
+//!
+//! It works on the cluster of a running `kubewake up`, and on no other: who has no viewer of ours is left alone.
+
+mod apply;
+mod sample;
+mod trace;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use kubewake_config::model::LogLevel;
+
+pub(crate) use self::{
+    apply::{Clients, current, install, ready, run as show},
+    sample::Sample,
+    trace::{Followed, follow, known},
+};
+use crate::{
+    client, logging,
+    up::notice::{self, Notice},
+};
+
+/// Arguments of `kubewake demo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake up                 in another terminal
+  kubewake demo head          a Head with children, each with a Deployment: one trace until all are ready
+  kubewake demo scheduler     a scheduler gets another configuration, and a pod is decided by it
+  kubewake demo head          the same again, with a change: another trace, with a link to the one before")]
+pub(crate) struct Args {
+    /// What to show
+    sample: Sample,
+    /// The cluster of a running `kubewake up` [default: $KUBECONFIG if it is one, or the one that was started last]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// A cluster with a viewer.
+struct Found {
+    config: Config,
+    page: String,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let _logging = logging::start(&logging::only(LogLevel::Warn));
+    let found = find(args.kubeconfig).await?;
+    let clients = Clients::new(found.config)?;
+    if !apply::is_installed(&clients, args.sample).await? {
+        install(&clients, args.sample).await?;
+    }
+    ready(&clients, args.sample).await?;
+    let applied = show(&clients, args.sample).await?;
+    println!("{} {}", args.sample.title(), applied.what);
+    let followed = follow(&found.page, &applied.trace, args.sample.converge()).await?;
+    println!("  {}\n  {}", followed.facts, followed.link);
+    Ok(())
+}
+
+async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
+    if let Some(path) = kubeconfig {
+        let config = client::config(Some(&path)).await?;
+        let page = page(&config).await.with_context(|| format!("the cluster of {}", path.display()))?;
+        return Ok(Found { config, page });
+    }
+    // Whatever is wrong with another cluster is no business of ours.
+    let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
+    let notice = Notice::find().and_then(|notice| Kubeconfig::read_from(notice.kubeconfig).ok());
+    for file in own.into_iter().chain(notice) {
+        let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
+        if let Ok(page) = page(&config).await {
+            return Ok(Found { config, page });
+        }
+    }
+    bail!("no running `kubewake up` is found: start one in another terminal, or name its kubeconfig by --kubeconfig")
+}
+
+/// Where the viewer of this cluster is.
+async fn page(config: &Config) -> anyhow::Result<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config.clone())?, notice::NAMESPACE);
+    let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
+    let page = map.and_then(|map| map.data?.remove("page"));
+    page.context("it is none of `kubewake up`: there is no viewer")
+}

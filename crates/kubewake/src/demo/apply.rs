@@ -1,0 +1,112 @@
+//! A sample and its operator in a cluster.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use http::{HeaderName, HeaderValue};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{Api, Client, Config, ResourceExt as _, api::DynamicObject};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Sample;
+use crate::{
+    objects::{self, Objects},
+    up::install,
+};
+
+/// Who applies samples.
+const MANAGER: &str = "kubewake-demo";
+/// On every object that the webhook has seen.
+const TRACEPARENT: &str = "tracing.k8s.io/traceparent";
+/// Only a broken system needs this long.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How often it is tried whether the webhook is called yet.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How the cluster is reached: as anybody does, and without a trace.
+pub(crate) struct Clients {
+    /// What it does begins traces.
+    traced: Client,
+    /// What it does leaves none: it is part of one that nobody records.
+    pub(crate) quiet: Client,
+}
+
+/// A sample that was applied.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    /// Its trace.
+    pub(crate) trace: String,
+    /// What it changed, in words.
+    pub(crate) what: String,
+}
+
+impl Clients {
+    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+        let mut quiet = config.clone();
+        let context = format!("00-{:032x}-{:016x}-00", fastrand::u128(1..), fastrand::u64(1..));
+        quiet.headers.push((HeaderName::from_static("traceparent"), HeaderValue::from_str(&context)?));
+        Ok(Self { traced: Client::try_from(config)?, quiet: Client::try_from(quiet)? })
+    }
+}
+
+/// Whether the sample's operator is there.
+pub(super) async fn is_installed(clients: &Clients, sample: Sample) -> anyhow::Result<bool> {
+    let (namespace, name) = sample.operator();
+    let deployments: Api<Deployment> = Api::namespaced(clients.quiet.clone(), namespace);
+    let found = deployments.get_opt(name).await.with_context(|| format!("Deployment {name} cannot be read"))?;
+    Ok(found.is_some())
+}
+
+/// Applies the sample's kinds and its operator, whose spans go to the pipelines.
+pub(crate) async fn install(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+    let otlp = timeout(PATIENCE, install::otlp(&clients.quiet)).await.context("there is no pipeline")??;
+    let mut manifests = sample.manifests()?;
+    install::trace_to(objects::deployment(&mut manifests, sample.operator().1)?, &otlp);
+    Objects::new(clients.quiet.clone(), MANAGER).apply_all(&manifests).await
+}
+
+/// Waits until the sample's operator works.
+pub(crate) async fn ready(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+    let (namespace, name) = sample.operator();
+    let available = timeout(PATIENCE, objects::available(&clients.quiet, namespace, name)).await;
+    available.with_context(|| {
+        format!("{name} is not ready after {} s: see `kubectl --namespace {namespace} get pods`", PATIENCE.as_secs())
+    })?
+}
+
+/// Applies the sample, or a change of it where it is there.
+pub(crate) async fn run(clients: &Clients, sample: Sample) -> anyhow::Result<Applied> {
+    let mut quiet = Objects::new(clients.quiet.clone(), MANAGER);
+    let now = quiet.get(&sample.object()?).await?;
+    let (object, what) = sample.next(now.as_ref().map(|now| &now.data))?;
+    until_stamped(&mut quiet, &object, now.as_ref().and_then(trace_of)).await?;
+    let applied = Objects::new(clients.traced.clone(), MANAGER).apply(&object).await?;
+    let trace = trace_of(&applied).with_context(|| format!("{} got no trace", sample.title()))?;
+    Ok(Applied { trace, what })
+}
+
+/// The trace of the sample that is there.
+pub(crate) async fn current(clients: &Clients, sample: Sample) -> anyhow::Result<Option<String>> {
+    let found = Objects::new(clients.quiet.clone(), MANAGER).get(&sample.object()?).await?;
+    Ok(found.as_ref().and_then(trace_of))
+}
+
+/// A registration is in force a moment after it was made: waits until the webhook would be called.
+async fn until_stamped(objects: &mut Objects, object: &Value, before: Option<String>) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while trace_of(&objects.try_out(object).await?).is_none_or(|trace| Some(trace) == before) {
+        if Instant::now() > deadline {
+            bail!(
+                "no trace context is put on objects: see `kubectl --namespace kubewake-webhook logs deployment/kubewake-webhook`"
+            )
+        }
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+fn trace_of(object: &DynamicObject) -> Option<String> {
+    let context = object.annotations().get(TRACEPARENT)?;
+    context.split('-').nth(1).map(str::to_owned)
+}

@@ -1,0 +1,63 @@
+//! A sample is applied to a running `up`, and its trace is whole when its link is printed.
+
+use std::fs;
+
+use kubewake_e2e::{
+    traces::{Callers, Tree},
+    up::{Home, link_in, trace_in},
+};
+
+use super::new_head;
+
+#[test]
+fn samples_come_when_they_are_wanted() {
+    let home = Home::default();
+    let up = home.up(&["--no-demo"]);
+    assert!(!up.screen().contains("/trace/"), "{}", up.screen());
+    let told = up.types(&home, &["demo", "head"]);
+    assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
+    up.becomes(link_in(&told), &new_head());
+
+    // The same again is a change, with a trace of its own that is linked to the one before.
+    let again = up.types(&home, &["demo", "head", "--kubeconfig", up.kubeconfig()]);
+    assert!(again.contains("is changed: its child right wants 3 pods"), "{again}");
+    let spans = up.spans(link_in(&again));
+    let stamp = spans.named("stamp Head").next().expect("it is stamped");
+    assert_eq!(stamp.links[0].trace, trace_in(link_in(&told)));
+    assert_eq!(spans.named("converge Head").count(), 1);
+
+    for (what, has) in [("is new", false), ("disk=ssd are preferred", true)] {
+        let told = up.types(&home, &["demo", "scheduler"]);
+        assert!(told.starts_with(&format!("Scheduler scheduler-system/demo is")) && told.contains(what), "{told}");
+        let spans = up.spans(link_in(&told));
+        let tree = Tree::of(&spans, trace_in(link_in(&told)), Callers::Trusted).to_string();
+        for name in [
+            "stamp Scheduler",
+            "takeConfiguration",
+            "SchedulePod",
+            "converge Scheduler",
+            "POST /api/v1/namespaces/{:namespace}/pods/{:name}/binding",
+        ] {
+            assert_eq!(tree.matches(&format!(" {name} [")).count() > 0, true, "{name} is not in\n{tree}");
+        }
+        assert!(!tree.contains("ORPHAN"), "{tree}");
+        assert_eq!(tree.contains("plugin: NodeLabel"), has, "{tree}");
+    }
+    up.end("TERM");
+}
+
+#[test]
+fn without_an_up_it_says_what_to_do() {
+    let home = Home::default();
+    let output = home.command(&["demo", "head"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no running `kubewake up` is found: start one"), "{said}");
+
+    // One that ended without a word has left its note.
+    fs::create_dir_all(home.path().join(".local/state/kubewake")).unwrap();
+    let gone =
+        r#"{"version":1,"pid":1,"page":"http://127.0.0.1:1","kubeconfig":"/nowhere","otlp":{"grpc":"","http":""}}"#;
+    fs::write(home.path().join(".local/state/kubewake/up.json"), gone).unwrap();
+    assert_eq!(home.command(&["demo", "head"]).output().unwrap().status.code(), Some(1));
+}

@@ -1,0 +1,92 @@
+//! On a machine where nothing runs.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+use kubewake_e2e::{
+    eventually, http,
+    otlp::spans,
+    up::{Home, link_in},
+};
+
+use super::{super::readme, new_head};
+
+/// A browser that notes which page it is asked for.
+fn browser(home: &Home) -> PathBuf {
+    let (folder, note) = (home.path().join("bin"), home.path().join("opened"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("xdg-open"), format!("#!/bin/sh\necho \"$1\" >{}\n", note.display())).unwrap();
+    fs::set_permissions(folder.join("xdg-open"), fs::Permissions::from_mode(0o755)).unwrap();
+    note
+}
+
+/// The README shows what it says, but for numbers and addresses.
+fn is_as_in_the_readme(said: &str) {
+    let shown = readme::blocks("README.md", "text").remove(0);
+    for line in shown.lines() {
+        let part = line.split("127.").next().unwrap().split('…').next().unwrap();
+        // A step is told with the time that it took.
+        let part = if part.starts_with('✓') { part.split("  ").next().unwrap() } else { part.trim_end() };
+        assert!(said.lines().any(|line| line.starts_with(part)), "`up` does not say {part:?}:\n{said}");
+    }
+}
+
+#[test]
+fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
+    let home = Home::default();
+    let opened = browser(&home);
+    let mut up = home.up(&["--open"]);
+    let screen = up.screen().to_owned();
+    assert!(screen.ends_with(&format!("\nready http://{}\n", up.page())), "{screen}");
+    is_as_in_the_readme(&format!("{}{screen}", up.process().stderr()));
+    let link = link_in(&screen).to_owned();
+    assert!(link.starts_with(&format!("http://{}/trace/", up.page())), "{link}");
+    up.becomes(&link, &new_head());
+    assert_eq!(http::get(up.page(), "/").status, 200);
+    eventually("the page is opened", || {
+        fs::read_to_string(&opened).is_ok_and(|url| url.trim() == format!("http://{}", up.page()))
+    });
+
+    // What runs in the cluster is seen by anybody who has the kubeconfig.
+    let mode = fs::metadata(up.kubeconfig()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "only its owner reads the kubeconfig");
+    if let Some(pods) = up.kubectl(&["get", "pods", "-A"]) {
+        for part in ["kubewake-operator", "kubewake-webhook", "kubewake-gateway", "head-operator", "scheduler-operator"]
+        {
+            assert!(pods.contains(part), "{pods}");
+        }
+        // The line that it proposes works as it is.
+        let proposed = screen.lines().find(|line| line.contains("kubectl patch")).unwrap().trim();
+        let words = proposed.strip_prefix("kubectl ").unwrap().split(" -p ").collect::<Vec<_>>();
+        let patch = words[1].trim_matches('\'');
+        up.kubectl(&[words[0].split(' ').collect::<Vec<_>>(), vec!["-p", patch]].concat());
+        up.kubectl(&["wait", "--for=jsonpath={.status.observedGeneration}=2", "head/sample", "--timeout=60s"]);
+    }
+
+    // Any program can send.
+    let sent = http::post(up.otlp_http(), "/v1/traces", "application/x-protobuf", &spans(&["first try"]));
+    assert_eq!(sent.status, 200);
+    eventually("the viewer has what was sent from outside", || {
+        up.get("/api/v1/services").to_string().contains("first try")
+    });
+
+    let kubeconfig = up.kubeconfig().to_owned();
+    assert!(home.pods() > 0);
+    up.process().signal("INT");
+    let status = up.process().wait();
+    assert!(status.success(), "{status}: {}", up.process().stderr());
+    home.until_nothing_is_left();
+    assert!(fs::metadata(kubeconfig).is_err(), "nobody is misled by a kubeconfig of a cluster that is gone");
+}
+
+#[test]
+fn a_part_that_dies_is_started_again_and_told_of() {
+    let home = Home::default();
+    let mut up = home.up(&[]);
+    let id = home.processes_with("head-operator").pop().expect("it runs");
+    std::process::Command::new("kill").args(["-9", &id]).status().unwrap();
+    eventually("it is told of", || up.process().stderr().contains("head-operator ended (signal 9), started again"));
+    let told = up.types(&home, &["demo", "head"]);
+    assert!(told.contains("is changed"), "{told}");
+    assert!(up.spans(link_in(&told)).named("converge Head").count() == 1, "{told}");
+    up.end("TERM");
+}

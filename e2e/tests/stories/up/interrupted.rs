@@ -1,0 +1,22 @@
+//! Ctrl-C in the middle of the start.
+
+use kubewake_e2e::{eventually, up::Home};
+
+#[test]
+fn whenever_it_is_told_to_end_it_ends_and_leaves_nothing() {
+    let any = "127.0.0.1:0";
+    let home = Home::default();
+    // Before it has said anything, when there is an API server, when pods run.
+    for (signal, seen) in [("INT", ""), ("TERM", "✓ cluster"), ("INT", "✓ viewer"), ("INT", "✓ operator")] {
+        let mut up = home.begin(&["--listen", any, "--otlp", any, "--otlp-http", any, "--api", any]);
+        // Who is not there yet hears no signal: it holds its folder as soon as it does.
+        let lock = home.path().join(".local/state/kubewake/up/lock");
+        eventually("it has begun", || lock.exists() && up.stderr().contains(seen));
+        up.signal(signal);
+        let status = up.wait();
+        assert!(status.success(), "SIG{signal} after {seen:?}: {status}: {}", up.stderr());
+        assert!(!up.stdout().contains("ready"), "{}", up.stdout());
+        home.until_nothing_is_left();
+        std::fs::remove_file(lock).unwrap();
+    }
+}

@@ -1,0 +1,43 @@
+//! Where ports are busy, and where another one runs.
+
+use std::net::TcpListener;
+
+use kubewake_e2e::{free_address, up::Home};
+
+#[test]
+fn two_run_side_by_side_though_they_want_the_same_ports() {
+    let home = Home::default();
+    let wanted = [free_address(), free_address(), free_address(), free_address()];
+    // Nobody of ours has this one.
+    let busy = TcpListener::bind(wanted[0]).unwrap();
+    let [page, otlp, otlp_http, api] = wanted.map(|address| address.to_string());
+    let asked = ["--listen", &page, "--otlp", &otlp, "--otlp-http", &otlp_http, "--api", &api, "--no-demo"];
+    let mut first = home.up_with(&asked);
+    let said = first.process().stderr();
+    assert!(said.contains(&format!("{page} is busy: the page is on {}", first.page())), "{said}");
+    assert!(!said.contains(&format!("{otlp} is busy")), "{said}");
+
+    let data = home.path().join("data");
+    let mut second = home.up_with(&[&asked[..], &["--data-dir", data.to_str().unwrap()]].concat());
+    let said = second.process().stderr();
+    for moved in [&page, &otlp, &otlp_http, &api] {
+        assert!(said.contains(&format!("{moved} is busy: ")), "{said}");
+    }
+    assert_ne!(first.page(), second.page());
+    assert_ne!(first.kubeconfig(), second.kubeconfig());
+    for up in [&first, &second] {
+        up.get("/api/v1/info");
+        if let Some(nodes) = up.kubectl(&["get", "nodes", "-o", "name"]) {
+            assert_eq!(nodes.lines().count(), 3, "{nodes}");
+        }
+    }
+
+    // A data directory belongs to one.
+    let third = home.begin(&["--data-dir", data.to_str().unwrap()]).output();
+    let said = String::from_utf8_lossy(&third.stderr).into_owned();
+    assert!(!third.status.success() && said.contains("is in use by process"), "{said}");
+    drop(busy);
+    second.end("INT");
+    first.end("TERM");
+    home.until_nothing_is_left();
+}
