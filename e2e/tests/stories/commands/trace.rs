@@ -69,6 +69,36 @@ fn an_object_has_its_latest_trace_drawn() {
 }
 
 #[test]
+fn a_generation_is_followed_until_it_has_converged() {
+    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let at = format!("--viewer {}", viewer.url(""));
+    let generation = |number: u64, name: &str| {
+        let mut told = Told::new(number);
+        told.span("operator", name, None, 0.0, 5.0);
+        told.object("Head", "demo", number);
+        viewer.take(&told);
+        told.id().to_owned()
+    };
+    let first = generation(1, "reconcile Head");
+    let mut following = start(home.path(), &format!("trace head/demo --follow -o name {at}"));
+    let second = generation(2, "reconcile Head");
+    assert!(following.runs(), "it is not over: {}", following.stderr());
+    let mut told = Told::new(3);
+    told.span("operator", "converge Head", None, 0.0, 900.0);
+    told.object("Head", "demo", 2);
+    viewer.take(&told);
+    assert!(following.wait().success(), "{}", following.stderr());
+    assert_eq!(following.stdout(), format!("{}\n", told.id()));
+
+    let ask = |command: &str| run(home.path(), &format!("{command} {at}"));
+    assert_eq!(ask("trace head/demo --generation 1 -o name").stdout, format!("{first}\n"));
+    let of_second = ask("trace head/demo --generation 2 -o name").stdout;
+    assert!([told.id(), &second].contains(&of_second.trim()), "{of_second}");
+    let never = ask("trace head/demo --generation 7");
+    assert!(never.code == 1 && never.stderr.contains("there are 2, 1"), "{never:?}");
+}
+
+#[test]
 fn without_a_viewer_it_says_where_it_looked() {
     let (home, nowhere) = (tempfile::tempdir().unwrap(), free_address());
     for command in ["trace head/demo", "tail", "trace --id 1"] {

@@ -51,7 +51,7 @@ fn no_line_is_wider_than_the_screen_however_hostile_a_trace_is() {
         id: index.to_string(),
         parent: index.checked_sub(1).map(|parent| parent.to_string()),
         name: format!("\u{1b}]0;title\u{7}{}", "日本".repeat(200)),
-        start: if index % 2 == 0 { 0 } else { u64::MAX },
+        start: if index.is_multiple_of(2) { 0 } else { u64::MAX },
         duration: u64::MAX,
         resource: 99,
         status: "error".to_owned(),
