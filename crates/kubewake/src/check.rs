@@ -115,7 +115,8 @@ async fn look(args: &Args, viewer: &Viewer, bar: &ProgressBar) -> Report {
     let (section, cluster) = cluster::look(&args.cluster).await;
     report.sections.push(section);
     let Some(cluster) = cluster else { return report };
-    let scene = Scene { args, cluster, viewer: viewer.clone() };
+    let viewer = viewer.clone().or_of(&cluster.client).await;
+    let scene = Scene { args, cluster, viewer };
     if args.pre {
         begin("what an install needs");
         report.sections.push(rights::look(&scene).await);
