@@ -9,6 +9,7 @@ mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::read::Reading;
 pub use self::{
     live::{Live, LiveObject},
     tree::{Node, tree},
@@ -136,9 +137,9 @@ pub struct Objects {
 impl Objects {
     /// Reads all traces.
     pub fn of(snapshot: &Snapshot) -> Self {
-        let mut objects = Self::default();
-        snapshot.traces.iter().for_each(|trace| objects.read(trace));
-        objects
+        let mut reading = Reading::default();
+        snapshot.traces.iter().for_each(|trace| reading.read(trace));
+        Self { known: reading.finish() }
     }
 
     /// What is known of one. The kind may be written as kubectl takes it.
