@@ -15,6 +15,7 @@ mod stories {
     mod browser;
     mod chain;
     mod cluster;
+    mod commands;
     mod config;
     mod connections;
     mod curl_json;
@@ -45,5 +46,6 @@ mod stories {
     mod tail_sampling;
     mod tls_auth;
     mod up;
+    mod viewer;
     mod webhook;
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator; our own operator.
+//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator; our own operator; the viewer.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
 //! checked; a promise that does not hold makes the command fail, after all results are written.
@@ -27,6 +27,7 @@ mod tail;
 mod throughput;
 mod tier;
 mod trail;
+mod viewer;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -93,6 +94,8 @@ pub(crate) enum Scenario {
     Trail,
     /// The operator with two hundred pipelines: a resync, and memory
     Operator,
+    /// The viewer with a hundred thousand spans: what questions take, and memory
+    Viewer,
 }
 
 /// How long and how hard.
@@ -175,6 +178,7 @@ impl Scenario {
             Scenario::Cluster => cluster::run(plan),
             Scenario::Trail => trail::run(plan),
             Scenario::Operator => operator::run(plan),
+            Scenario::Viewer => viewer::run(plan),
         }
     }
 }

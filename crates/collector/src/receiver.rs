@@ -12,6 +12,7 @@ pub mod opencensus;
 pub mod otlp;
 mod port;
 mod rpc_status;
+mod timers;
 
 /// A running receiver.
 pub trait Receiver: Send + Sync {

@@ -36,10 +36,15 @@ enum Command {
     /// Checks a configuration and reports every error; exits with 0 or 1
     Validate(FileArgs),
     /// Lists the components of this build
+    #[command(after_help = "Examples:
+  kubewake collector components")]
     Components,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake collector validate --config collector.yaml
+  kubewake collector validate --config collector.yaml && systemctl reload kubewake")]
 struct FileArgs {
     /// The configuration: the OpenTelemetry Collector's YAML
     #[arg(long, value_name = "FILE")]

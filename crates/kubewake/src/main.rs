@@ -2,12 +2,16 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
+#[cfg(feature = "inspect")]
+mod check;
 #[cfg(any(feature = "operator", feature = "webhook"))]
 mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "data-plane")]
 mod collector;
+#[cfg(feature = "inspect")]
+mod completions;
 #[cfg(feature = "up")]
 mod demo;
 #[cfg(feature = "up")]
@@ -19,12 +23,26 @@ mod logging;
 mod objects;
 #[cfg(feature = "operator")]
 mod operator;
+#[cfg(feature = "inspect")]
+mod output;
+#[cfg(feature = "inspect")]
+mod place;
 #[cfg(feature = "tools")]
 mod sink;
+#[cfg(feature = "inspect")]
+mod status;
+#[cfg(feature = "inspect")]
+mod survey;
+#[cfg(feature = "inspect")]
+mod tail;
+#[cfg(feature = "inspect")]
+mod trace;
 #[cfg(feature = "up")]
 mod up;
 #[cfg(feature = "viewer")]
 mod viewer;
+#[cfg(feature = "inspect")]
+mod web;
 #[cfg(feature = "webhook")]
 mod webhook;
 
@@ -37,7 +55,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Kubewake carries a cluster's telemetry to the backend of your choice.
 #[derive(Debug, Parser)]
-#[command(name = "kubewake", version, propagate_version = true)]
+#[command(
+    name = "kubewake",
+    version,
+    propagate_version = true,
+    after_help = "Examples:
+  kubewake up                                              everything, on this machine
+  kubewake operator manifests | kubectl apply -f -         on a cluster
+  kubewake check                                           is it well, and what to do if not
+  kubewake status                                          what runs, and what flows
+  kubewake trace deployment/web                            what happened to it
+  kubewake collector --config collector.yaml               in the place of an OpenTelemetry Collector
+
+`kubewake COMMAND --help` has examples of each. Colours and progress are for terminals only; NO_COLOR switches colours off."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,6 +76,18 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Shows how everything is, at a glance
+    #[cfg(feature = "inspect")]
+    Status(status::Args),
+    /// Says what is wrong and how to mend it, before and after an install
+    #[cfg(feature = "inspect")]
+    Check(check::Args),
+    /// Draws the latest trace of an object
+    #[cfg(feature = "inspect")]
+    Trace(trace::Args),
+    /// Shows spans as they arrive
+    #[cfg(feature = "inspect")]
+    Tail(tail::Args),
     /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
     #[cfg(feature = "up")]
     Up(Box<up::Args>),
@@ -79,6 +122,9 @@ enum Command {
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::Args>),
+    /// Prints what a shell needs to complete commands
+    #[cfg(feature = "inspect")]
+    Completions(completions::Args),
 }
 
 /// For what blocks: files, mostly. A burst of pods would make hundreds of them otherwise, each with a stack and a heap.
@@ -96,6 +142,16 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
+            #[cfg(feature = "inspect")]
+            Command::Status(args) => answer(status::run(args).await),
+            #[cfg(feature = "inspect")]
+            Command::Check(args) => answer(check::run(args).await),
+            #[cfg(feature = "inspect")]
+            Command::Trace(args) => answer(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
+            #[cfg(feature = "inspect")]
+            Command::Tail(args) => answer(tail::run(args).await),
+            #[cfg(feature = "inspect")]
+            Command::Completions(args) => report(completions::run(&args)),
             #[cfg(feature = "up")]
             Command::Up(args) => report(up::run(*args).await),
             #[cfg(feature = "apiserver")]
@@ -125,7 +181,24 @@ fn main() -> ExitCode {
     code
 }
 
-#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
+/// Of a command whose exit code says what it found.
+#[cfg(feature = "inspect")]
+fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        // It may quote what somebody else answered.
+        eprintln!("error: {}", output::text::safe(&kubewake_trail::in_words(error.as_ref())));
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(any(
+    feature = "apiserver",
+    feature = "inspect",
+    feature = "operator",
+    feature = "tools",
+    feature = "viewer",
+    feature = "webhook"
+))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,6 +14,7 @@ use crate::logging;
   kubewake viewer
   OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf ./my-program
   kubewake viewer --data-dir ./traces --memory 1GiB
+  kubewake viewer --kubeconfig ./kubeconfig
   kubewake viewer --listen 0.0.0.0:16686 --allow-host viewer.example
 
 Whoever can reach the page reads all traces: there is no sign-in.")]
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Keep traces here across restarts
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Show the pipelines and objects of this cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// How much memory traces may take; the oldest go when it is full
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     memory: usize,
@@ -40,6 +44,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::Logs::default());
+    // One that is there already is as good.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let options = Options {
         listen: args.listen,
@@ -47,6 +53,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         otlp_http: Some(args.otlp_http),
         memory: args.memory,
         data_dir: args.data_dir,
+        kubeconfig: args.kubeconfig,
         hosts: args.hosts,
     };
     let viewer = Viewer::start(options).await.context("the viewer does not start")?;

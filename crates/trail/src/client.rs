@@ -10,7 +10,10 @@
 //! has changed something. What was sent with it is kept. A request that is refused again and again has it ever more seldom ([`refusals`]).
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{self, Poll},
     time::Instant,
 };
@@ -34,7 +37,9 @@ use tower::{BoxError, Layer, Service};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::{
-    answer::{Answer, Before, Manager},
+    answer::{Answer, Before},
+    known::Applier,
+    server::Server,
     target::Target,
 };
 use crate::{
@@ -47,6 +52,7 @@ use crate::{
 mod answer;
 pub(crate) mod known;
 pub(crate) mod refusals;
+mod server;
 mod target;
 
 /// The body of an answer.
@@ -58,8 +64,8 @@ impl Trail {
     /// # Errors
     /// Where kube cannot make a client from this configuration.
     pub fn client(&self, config: kube::Config) -> kube::Result<kube::Client> {
-        let server = Arc::new(config.cluster_url.clone());
-        Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server: Some(server), ..self.layer() }).build())
+        let server = Some(Arc::new(Server { uri: config.cluster_url.clone(), is_away: AtomicBool::new(false) }));
+        Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server, ..self.layer() }).build())
     }
 
     /// The layer alone, for a client that is made in another way. It belongs outside of kube's own layers.
@@ -76,7 +82,7 @@ impl Trail {
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
     trail: Trail,
-    server: Option<Arc<Uri>>,
+    server: Option<Arc<Server>>,
 }
 
 impl<S> Layer<S> for TraceLayer {
@@ -92,7 +98,7 @@ impl<S> Layer<S> for TraceLayer {
 #[derive(Debug)]
 pub struct TraceService<S> {
     trail: Trail,
-    server: Option<Arc<Uri>>,
+    server: Option<Arc<Server>>,
     /// Called when the answer is awaited, so it must be shared.
     inner: Arc<Mutex<S>>,
 }
@@ -117,10 +123,15 @@ where
         let (trail, server, inner) = (self.trail.clone(), self.server.clone(), Arc::clone(&self.inner));
         Box::pin(async move {
             let current = Context::current();
-            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, server.as_deref()));
-            match call {
+            let uri = server.as_ref().map(|server| &server.uri);
+            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, uri));
+            let answer = match call {
                 Some(call) => call.traced(request, &inner).await,
                 None => send(&inner, request).await.map(|response| response.map(whole)),
+            };
+            match server {
+                Some(server) => server.told(answer),
+                None => answer,
             }
         })
     }
@@ -182,12 +193,12 @@ impl Call {
         let body = body.collect_bytes().await?;
         let identity = self.identity(&body);
         context::inject(&self.sent_context(identity, &body), &mut parts.headers);
-        let (mut before, manager, sent) = (self.before(&body), self.manager(&parts.headers), Instant::now());
+        let (mut before, sent) = (self.before(&body, &parts.headers), Instant::now());
         let request = Request::from_parts(parts, Body::from(body.clone()));
         let answer = send(inner, request).with_context(self.context.clone()).await;
         let answer = match answer {
             Ok(response) => {
-                before.applies = manager.zip(answer::sent_at(response.headers(), sent.elapsed()));
+                before.sent = answer::sent_at(response.headers(), sent.elapsed());
                 self.read(response, &body, before).await
             }
             Err(error) => Err(error),
@@ -222,21 +233,31 @@ impl Call {
         SpanContext::new(span.trace_id(), span.span_id(), flags, false, span.trace_state().clone())
     }
 
-    fn before(&self, body: &[u8]) -> Before {
+    fn before(&self, body: &[u8], headers: &HeaderMap) -> Before {
         let Some(target) = Target::parse(self.uri.path()).filter(|_| self.is_write) else { return Before::default() };
-        let known = &self.shared.known;
-        let shown = target.name.and_then(|name| known.shown(target.group, target.resource, target.namespace, name));
-        let shape = target.name.and_then(|name| known.shape(target.group, target.resource, target.namespace, name));
-        let newest = known.newest(target.group, target.resource);
-        Before { newest, shown, shape, last: known.repeats(&self.path(), body), applies: None }
+        let (group, resource, namespace) = (target.group, target.resource, target.namespace);
+        let (known, applier) = (&self.shared.known, self.applier(headers, target.subresource));
+        let newest = known.newest(group, resource);
+        let last = known.repeats(&self.path(), body);
+        let Some(name) = target.name else { return Before { newest, last, applier, ..Before::default() } };
+        Before {
+            newest,
+            last,
+            applier,
+            shown: known.shown(group, resource, namespace, name),
+            shape: known.shape(group, resource, namespace, name),
+            owned: applier.and_then(|applier| known.owned(group, resource, namespace, name, applier)),
+            sent: None,
+        }
     }
 
-    /// The manager of a server-side apply.
-    fn manager(&self, headers: &HeaderMap) -> Option<Manager> {
+    /// Who makes a server-side apply.
+    fn applier(&self, headers: &HeaderMap, subresource: Option<&str>) -> Option<Applier> {
         let media = headers.get(CONTENT_TYPE)?.to_str().ok()?;
         let query = self.uri.query().filter(|_| media.starts_with("application/apply-patch"))?;
         // Names that are written otherwise in a query are not found again, which is no harm.
-        query.split('&').find_map(|part| part.strip_prefix("fieldManager=")).map(Manager::new)
+        let manager = query.split('&').find_map(|part| part.strip_prefix("fieldManager="))?;
+        Some(Applier::new(manager, subresource))
     }
 
     fn path(&self) -> String {

@@ -41,6 +41,7 @@ use crate::trail::Trail;
 mod cause;
 pub(crate) mod objects;
 pub(crate) mod relation;
+pub(crate) mod repairs;
 mod run;
 mod watch;
 
@@ -241,7 +242,9 @@ where
         self.watching.begin(&trail);
         let (watching, kind) = (Arc::clone(&self.watching), self.kind);
         let (missing, ending) = (Arc::clone(&self.watching), Arc::clone(&self.watching));
-        let asked_to_end = future::select_all(self.graceful).map(move |_| ending.end());
+        let asked_to_end = future::select_all(self.graceful).map(move |_| ending.end()).boxed().shared();
+        let mut forceful = self.forceful;
+        forceful.push(ended_in_vain(self.reader.clone(), asked_to_end.clone()).boxed());
         applier(
             move |object, context| {
                 let work = TryFutureExt::into_future(reconciler(Arc::clone(&object), context));
@@ -259,7 +262,20 @@ where
                 missing.forget(&**object);
             }
         })
-        .take_until(future::select_all(self.forceful))
+        .take_until(future::select_all(forceful))
+    }
+}
+
+/// Over when the controller is asked to end before its kind was ever listed. kube would wait for that list, and for ever where there is no API server; but nothing runs before it, so that nothing has to
+/// be finished.
+async fn ended_in_vain<K>(store: Store<K>, asked: impl Future<Output = ()>)
+where
+    K: Clone + Resource + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    asked.await;
+    if let Some(Ok(())) = store.wait_until_ready().now_or_never() {
+        future::pending().await
     }
 }
 

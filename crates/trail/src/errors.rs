@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use kube::core::Status;
+use kube::{config::KubeconfigError, core::Status};
 
 /// What an error may take of a span or a line.
 const MAX_LENGTH: usize = 1024;
@@ -55,9 +55,19 @@ fn words(error: &(dyn Error + 'static), depth: usize) -> String {
     if let Some(status) = error.downcast_ref::<Status>() {
         return answer(status);
     }
+    if let Some(kube::Error::Service(inner)) = of_kube(error) {
+        return words(&**inner, depth.saturating_sub(1));
+    }
+    if let Some(error) = error.downcast_ref::<KubeconfigError>() {
+        return of_kubeconfig(error);
+    }
     let text = error.to_string();
     let Some(source) = error.source().filter(|_| depth > 0) else { return text };
     let inner = words(source, depth - 1);
+    // hyper's own words say less than their cause.
+    if text == "client error (Connect)" {
+        return inner;
+    }
     // Many an error prints its source itself, as people see it or as Rust does.
     for printed in [source.to_string(), format!("{source:?}")] {
         if !printed.is_empty() && text.contains(&printed) {
@@ -65,6 +75,13 @@ fn words(error: &(dyn Error + 'static), depth: usize) -> String {
         }
     }
     if text.contains(&inner) { text } else { format!("{text}: {inner}") }
+}
+
+/// kube shows paths as Rust does, in quotes of its own, and a mistake in YAML as a picture of some lines.
+fn of_kubeconfig(error: &KubeconfigError) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.replace("error: line", "line").replace("'\"", "\"").replace("\"'", "\"")
 }
 
 fn answer(status: &Status) -> String {

@@ -39,6 +39,7 @@ mod attributes;
 pub mod carrier;
 mod child;
 pub mod client;
+pub mod connect;
 pub mod context;
 pub mod controller;
 mod converge;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     carrier::{Found, hash},
     controller::relation::{Facts, Relation, relation},
+    status::{self, Standing},
     trail::Shared,
 };
 
@@ -25,6 +26,7 @@ impl Shared {
         converged: bool,
         causes: &[SpanContext],
     ) -> Relation {
+        let repair = found.filter(|_| converged).and_then(|found| self.repair_of(&found.context));
         relation(Facts {
             mode: self.options.mode,
             found,
@@ -34,8 +36,24 @@ impl Shared {
             converged,
             age: self.age(found),
             drift_after: self.options.drift_after,
+            repair: repair.as_ref(),
             causes,
         })
+    }
+
+    /// The first run of the repair that is under way of what this context's change made.
+    fn repair_of(&self, context: &SpanContext) -> Option<SpanContext> {
+        let now = self.options.clock.timestamp();
+        self.repairs.of(context.trace_id(), now, self.options.drift_after)
+    }
+
+    /// How an object stands with its generation.
+    pub(crate) fn standing<K: Resource + Serialize>(&self, object: &K, found: Option<&Found>) -> Standing {
+        let meta = object.meta();
+        let created = || meta.creation_timestamp.as_ref().filter(|_| meta.generation == Some(1)).map(|time| time.0);
+        let changed = found.and_then(|found| found.changed).or_else(created);
+        let late = changed.and_then(|changed| changed.checked_add(self.options.drift_after).ok());
+        status::standing(object, meta.generation, &self.options.ready, late)
     }
 
     /// How old a context is, where it says when it was stamped.

@@ -151,6 +151,11 @@ impl Run {
         self.has_changed() || self.is_exposed() || self.0.outer.as_ref().is_some_and(Self::will_be_kept)
     }
 
+    /// Whether it is settled that it is kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(*self.held(), Held::Kept)
+    }
+
     pub(crate) fn is_exposed(&self) -> bool {
         self.0.exposed.load(Ordering::Relaxed)
     }

@@ -156,16 +156,19 @@ impl Setup {
         // With ours, a program may have two cryptography providers; rustls then wants to be told which, and panics otherwise. One that
         // the program chose before stays.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let (telemetry, trail) = match settings {
-            Some(settings) => Telemetry::start(&settings, self.options)?,
+        let (telemetry, trail) = match &settings {
+            Some(settings) => Telemetry::start(settings, self.options)?,
             None => (Telemetry { inner: None }, Trail::off()),
         };
+        let warnings = settings.map(|settings| settings.warnings).unwrap_or_default();
         if self.subscriber {
-            let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+            let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours());
             let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?);
             // A program that has a subscriber keeps it.
             let _ = Registry::default().with(telemetry.layer()).with(logs).try_init();
         }
+        // Now that somebody hears it.
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok((telemetry, trail))
     }
 }
@@ -189,8 +192,9 @@ impl Telemetry {
     fn start(settings: &Settings, options: Options) -> Result<(Self, Trail), Error> {
         let background = Background::start().map_err(Error::Start)?;
         let exports = Arc::new(Exports::default());
-        let exporter = exporter::build(settings, background.handle())?;
-        let processor = BatchSpanProcessor::builder(Counted::new(exporter, Arc::clone(&exports))).build();
+        let exporter = exporter::build(settings, background.handle(), &exports)?;
+        let exporter = Counted::new(exporter, settings.shown.clone(), Arc::clone(&exports));
+        let processor = BatchSpanProcessor::builder(exporter).build();
         let hold = Hold::new(processor);
         let provider = SdkTracerProvider::builder()
             .with_resource(settings.resource.clone())
@@ -240,7 +244,7 @@ impl Telemetry {
     fn flush(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         if let Err(error) = inner.provider.shutdown_with_timeout(FLUSH) {
-            tracing::warn!(%error, "not all spans were exported before the end");
+            tracing::warn!(error = exporter::in_words(&error, None), "not all spans were exported before the end");
         }
     }
 }
@@ -251,10 +255,17 @@ impl Drop for Telemetry {
     }
 }
 
+/// Only a person at a terminal wants colours.
+fn colours() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
+}
+
 /// `info,crate=debug` and the like.
 fn log_filter(said: Option<&str>) -> Result<Targets, Error> {
     let Some(text) = said.filter(|text| !text.is_empty()) else {
-        return Ok(Targets::new().with_default(LevelFilter::INFO));
+        // These say each failure a second time and without a word on whom they asked.
+        let targets = ["kube_client", "opentelemetry_sdk", "opentelemetry-otlp"].map(|name| (name, LevelFilter::OFF));
+        return Ok(Targets::new().with_default(LevelFilter::INFO).with_targets(targets));
     };
     let expected = "a level, or `target=level`, or several of them parted by commas";
     text.parse().map_err(|_| Error::Variable { name: "RUST_LOG", value: text.to_owned(), expected })

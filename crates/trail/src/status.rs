@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use jiff::Timestamp;
 use kube::{
     Api, Resource, ResourceExt as _,
     api::{Patch, PatchParams},
@@ -45,26 +46,77 @@ impl Trail {
     }
 }
 
-/// Whether the status says that the object is ready, for this generation as far as it tells.
-pub(crate) fn is_ready<K: Serialize>(object: &K, generation: Option<i64>, condition: &str) -> bool {
-    serde_json::to_value(object).is_ok_and(|object| says_ready(&object, generation, condition))
+/// How an object stands with what it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is not ready yet, or nobody can tell.
+    #[default]
+    Converging,
+    Ready,
+    /// It was ready, and is not any more.
+    Lost,
 }
 
-fn says_ready(object: &Value, generation: Option<i64>, condition: &str) -> bool {
-    let Some(status) = object.get("status") else { return false };
+/// Whether the status says that the object is ready, for this generation as far as it tells.
+pub(crate) fn is_ready<K: Serialize>(object: &K, generation: Option<i64>, condition: &str) -> bool {
+    standing(object, generation, condition, None) == Standing::Ready
+}
+
+/// How the object stands with this generation, as far as its status tells. Who is observed and turned not ready after `late` was ready before: a controller looks at a change soon, and
+/// whatever it finds then is older.
+pub(crate) fn standing<K: Serialize>(
+    object: &K,
+    generation: Option<i64>,
+    condition: &str,
+    late: Option<Timestamp>,
+) -> Standing {
+    serde_json::to_value(object).map(|object| said(&object, generation, condition, late)).unwrap_or_default()
+}
+
+fn said(object: &Value, generation: Option<i64>, condition: &str, late: Option<Timestamp>) -> Standing {
+    let Some(status) = object.get("status") else { return Standing::Converging };
     let conditions = status.get("conditions").and_then(Value::as_array);
-    let of_type = |it: &&Value| it.get("type").and_then(Value::as_str) == Some(condition);
-    let Some(found) = conditions.into_iter().flatten().find(of_type) else { return false };
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let of_type = |it: &&Value| text(it, "type").as_deref() == Some(condition);
+    let Some(found) = conditions.into_iter().flatten().find(of_type) else { return Standing::Converging };
     let observed = |value: &Value| value.get("observedGeneration").and_then(Value::as_i64);
-    let current = observed(found).or_else(|| observed(status)).zip(generation).is_none_or(|(seen, now)| seen >= now);
-    current && found.get("status").and_then(Value::as_str) == Some("True")
+    let observed = observed(found).or_else(|| observed(status)).zip(generation).map(|(seen, now)| seen >= now);
+    let turned = || text(found, "lastTransitionTime")?.parse::<Timestamp>().ok();
+    match (observed, text(found, "status").as_deref() == Some("True")) {
+        (Some(false), _) => Standing::Converging,
+        (_, true) => Standing::Ready,
+        (Some(true), false) if turned().zip(late).is_some_and(|(turned, late)| turned > late) => Standing::Lost,
+        _ => Standing::Converging,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::says_ready;
+    use super::{Standing, said};
+
+    fn says_ready(object: &serde_json::Value, generation: Option<i64>, condition: &str) -> bool {
+        said(object, generation, condition, None) == Standing::Ready
+    }
+
+    #[test]
+    fn what_turned_long_after_the_change_was_ready_before() {
+        let late = "2026-01-01T00:10:00Z".parse().ok();
+        let standing = |observed: Option<i64>, status: &str, turned: &str| {
+            let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": turned});
+            let status = json!({"observedGeneration": observed, "conditions": [condition]});
+            said(&json!({"status": status}), Some(2), "Ready", late)
+        };
+        let (soon, later) = ("2026-01-01T00:00:01Z", "2026-01-01T00:30:00Z");
+        assert_eq!(standing(Some(2), "False", later), Standing::Lost);
+        assert_eq!(standing(Some(2), "Unknown", later), Standing::Lost);
+        assert_eq!(standing(Some(2), "False", soon), Standing::Converging);
+        assert_eq!(standing(Some(1), "False", later), Standing::Converging, "of the generation before");
+        assert_eq!(standing(None, "False", later), Standing::Converging, "nobody knows of which");
+        assert_eq!(standing(Some(2), "False", "yesterday"), Standing::Converging);
+        assert_eq!(standing(Some(2), "True", later), Standing::Ready);
+    }
 
     #[test]
     fn ready_is_what_the_condition_says_about_this_generation() {

@@ -5,6 +5,7 @@
 mod import;
 mod objects;
 mod params;
+mod pipelines;
 mod search;
 mod services;
 mod stream;
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Router<State> {
         .route("/import", post(import::import))
         .route("/objects", get(objects::objects))
         .route("/objects/{kind}/{namespace}/{name}", get(objects::object))
+        .route("/pipelines", get(pipelines::pipelines))
         .route("/info", get(services::info))
 }
 

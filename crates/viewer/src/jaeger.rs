@@ -4,6 +4,7 @@
 
 mod model;
 mod params;
+mod v3;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::{
 /// The routes below `/api`.
 pub(crate) fn routes() -> Router<State> {
     Router::new()
+        .nest("/v3", v3::routes())
         .route("/services", get(services))
         .route("/services/{service}/operations", get(operations_of))
         .route("/operations", get(operations))
@@ -89,15 +91,17 @@ async fn operations(
         return refuse(StatusCode::BAD_REQUEST, "parameter 'service' is required");
     };
     let wanted = params.text("spanKind").map(str::to_owned);
-    aside(move || {
-        let mut services = query::services(&state.store.snapshot());
-        let operations = services.remove(&service).unwrap_or_default().operations;
-        let each = operations.into_iter().flat_map(|(name, kinds)| {
-            kinds.into_iter().map(move |kind| Operation { name: name.clone(), span_kind: crate::json::kind(kind) })
-        });
-        answer(each.filter(|one| wanted.as_deref().is_none_or(|wanted| one.span_kind == wanted)).collect())
-    })
-    .await
+    aside(move || answer(operations_of_service(&state, &service, wanted.as_deref()))).await
+}
+
+/// Names of spans with their kinds, of one kind or of all.
+fn operations_of_service(state: &State, service: &str, wanted: Option<&str>) -> Vec<Operation> {
+    let mut services = query::services(&state.store.snapshot());
+    let operations = services.remove(service).unwrap_or_default().operations;
+    let each = operations.into_iter().flat_map(|(name, kinds)| {
+        kinds.into_iter().map(move |kind| Operation { name: name.clone(), span_kind: crate::json::kind(kind) })
+    });
+    each.filter(|one| wanted.is_none_or(|wanted| one.span_kind == wanted)).collect()
 }
 
 #[derive(Serialize)]
@@ -133,14 +137,7 @@ async fn traces(extract::State(state): extract::State<State>, Query(pairs): Quer
     if !params.problems.is_empty() {
         return bad(&params);
     }
-    aside(move || {
-        let found = match wanted {
-            params::Wanted::Ids(ids) => ids.into_iter().filter_map(|id| state.store.trace(id)).collect(),
-            params::Wanted::Matching(filter, limit) => query::search(&state.store.snapshot(), &filter, limit).traces,
-        };
-        show(&found, false)
-    })
-    .await
+    aside(move || show(&params::find(&state, &wanted), false)).await
 }
 
 async fn trace(

@@ -17,7 +17,9 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
-    Addresses, Options, api, jaeger, metrics, page,
+    Addresses, Options, api,
+    cluster::Cluster,
+    jaeger, metrics, page,
     store::{Keeper, Store},
 };
 
@@ -32,6 +34,7 @@ pub(crate) struct State {
     pub(crate) keeper: Keeper,
     pub(crate) addresses: Addresses,
     pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) cluster: Option<Cluster>,
     hosts: Arc<[String]>,
     /// Whether streams are to end.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -45,8 +48,9 @@ impl State {
         options: &Options,
         stopping: watch::Receiver<bool>,
     ) -> Self {
+        let cluster = options.kubeconfig.clone().map(Cluster::new);
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), hosts, stopping }
+        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), cluster, hosts, stopping }
     }
 }
 

@@ -34,7 +34,7 @@ pub use self::{
     chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
     disk::{Disk, DiskError},
     keeper::Keeper,
-    trace::{Trace, TraceId},
+    trace::{Trace, TraceId, TraceIdError},
 };
 
 /// What a store may hold.

@@ -23,6 +23,8 @@ pub struct Options {
     pub memory: usize,
     /// Where traces are kept across restarts.
     pub data_dir: Option<PathBuf>,
+    /// The cluster whose pipelines and objects are shown. The file need not be there yet.
+    pub kubeconfig: Option<PathBuf>,
     /// Names, beside addresses and `localhost`, by which browsers may ask for the page.
     pub hosts: Vec<String>,
 }
@@ -36,6 +38,7 @@ impl Default for Options {
             otlp_http: Some(local(4318)),
             memory: Limits::default().bytes,
             data_dir: None,
+            kubeconfig: None,
             hosts: Vec::new(),
         }
     }

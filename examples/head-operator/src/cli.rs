@@ -3,11 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use kubewake_trail::{Mode, Setup, Trust};
+use kubewake_trail::{Mode, Setup, Trust, connect};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{manifests, operator};
@@ -65,7 +61,8 @@ impl RunArgs {
     async fn run(self) -> anyhow::Result<()> {
         let setup = Setup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
         let (telemetry, trail) = setup.start()?;
-        let client = trail.client(self.config().await?).context("the cluster cannot be reached")?;
+        let config = connect::config(self.kubeconfig.as_deref()).await?;
+        let client = trail.client(config).context("the cluster cannot be reached")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {
             tokio::select! {
@@ -89,14 +86,5 @@ impl RunArgs {
             trust: Trust::except(self.distrust.clone()),
             ..kubewake_trail::Options::default()
         }
-    }
-
-    async fn config(&self) -> anyhow::Result<Config> {
-        let Some(path) = &self.kubeconfig else {
-            return Config::infer().await.context("no cluster is named: use --kubeconfig");
-        };
-        let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-        config.with_context(|| format!("cannot use {}", path.display()))
     }
 }

@@ -3,11 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust};
+use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust, connect};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -101,7 +97,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
-    let config = config(args.kubeconfig).await?;
+    let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
     // What holds for the operator holds for its schedulers.
     let passed_on = args.tracing.passed_on();
@@ -122,7 +118,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
 }
 
 async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
-    let config = config(args.kubeconfig).await?;
+    let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = config.default_namespace.clone();
     let (telemetry, trail) = setup(SCHEDULER, args.tracing)?;
     let client = trail.client(config).context("the kubeconfig is no good")?;
@@ -158,16 +154,6 @@ impl TracingArgs {
         };
         Options { mode, trust: Trust::except(self.distrust), ..Options::default() }
     }
-}
-
-/// How to reach the cluster.
-async fn config(file: Option<PathBuf>) -> anyhow::Result<Config> {
-    let Some(file) = file else {
-        return Config::infer().await.context("there is no way to a cluster: give --kubeconfig or set KUBECONFIG");
-    };
-    let read = Kubeconfig::read_from(&file).with_context(|| format!("{} is no kubeconfig", file.display()))?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    config.with_context(|| format!("{} is no kubeconfig", file.display()))
 }
 
 fn until_told() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {

@@ -24,7 +24,10 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{controller::Action, watcher},
+    runtime::{
+        controller::{self, Action},
+        watcher,
+    },
 };
 use kubewake_trail::{Controller, Run, Trail, in_words};
 use serde_json::json;
@@ -79,8 +82,15 @@ where
         .owns(Api::<Pod>::namespaced(client, namespace), all)
         .graceful_shutdown_on(stop)
         .run(trail, reconcile, again, context)
-        .for_each(|_| std::future::ready(()))
+        .for_each(report)
         .await;
+}
+
+/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
+async fn report<T>(result: Result<T, controller::Error<Error, watcher::Error>>) {
+    if let Err(controller::Error::QueueError(error)) = result {
+        tracing::warn!(error = in_words(&error), "objects cannot be watched");
+    }
 }
 
 fn again(scheduler: Arc<Scheduler>, error: &Error, _: Arc<Context>) -> Action {

@@ -16,19 +16,25 @@ pub(crate) fn get(address: &str, path: &str) -> anyhow::Result<Value> {
 
 /// Gets a text.
 pub(crate) fn text(address: &str, path: &str) -> anyhow::Result<String> {
-    call(address, "GET", path, &[])
+    call(address, "GET", path, "", &[])
 }
 
 /// Posts bytes and gets a JSON document.
 pub(crate) fn post(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
-    serde_json::from_str(&call(address, "POST", path, body)?).with_context(|| format!("POST {path} gave no JSON"))
+    serde_json::from_str(&call(address, "POST", path, "", body)?).with_context(|| format!("POST {path} gave no JSON"))
 }
 
-fn call(address: &str, method: &str, path: &str, body: &[u8]) -> anyhow::Result<String> {
+/// Posts a JSON document and gets another one.
+pub(crate) fn post_json(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
+    let answer = call(address, "POST", path, "content-type: application/json\r\n", body)?;
+    serde_json::from_str(&answer).with_context(|| format!("POST {path} gave no JSON"))
+}
+
+fn call(address: &str, method: &str, path: &str, headers: &str, body: &[u8]) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;

@@ -3,12 +3,14 @@
 //! hyper hands every stream to an executor. Spawned as tasks of their own they wake other threads, which then work on
 //! bytes that are in this one's cache. Here they stay: a connection with all its streams is one task, and what one of them
 //! asks of another is done in the same turn. What takes long (decompression) must therefore be spawned by the stream
-//! itself. Most streams find all that they need when they are first polled, and end there; only the others are kept, each
-//! with a waker of its own.
+//! itself. Each has a waker of its own, which stays with its seat: the next one that sits there uses it again. A stream is polled
+//! when it is new and when it asks, and never else.
 //!
 //! *Guarantees.* A stream that panics ends alone. What was handed over and never ran goes when the connection does. *Assumes*
 //! that the connection bounds its streams: HTTP/2 does, by their number and by how many may be reset before they were
 //! accepted.
+
+mod seats;
 
 use std::{
     future::Future,
@@ -21,8 +23,9 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use futures_util::stream::{FuturesUnordered, Stream};
 use hyper::rt::Executor;
+
+use self::seats::Seats;
 
 /// How often the connection and its streams take turns before other tasks have theirs.
 const TURNS: usize = 16;
@@ -75,8 +78,9 @@ impl InTask {
         Run {
             connection: Box::pin(connection),
             new: self,
-            first: Vec::new(),
-            waiting: FuturesUnordered::new(),
+            begin: Vec::new(),
+            go_on: Vec::new(),
+            streams: Seats::new(bell.clone()),
             waker: Waker::from(bell.clone()),
             bell,
         }
@@ -87,20 +91,39 @@ impl InTask {
 pub struct Run<C> {
     connection: Pin<Box<C>>,
     new: InTask,
+    streams: Seats,
     /// Those that are polled for the first time; empty between turns.
-    first: Vec<Alone>,
-    /// Those that did not end then.
-    waiting: FuturesUnordered<Alone>,
+    begin: Vec<Alone>,
+    /// The seats of those that are polled again; empty between turns.
+    go_on: Vec<usize>,
     bell: Arc<Bell>,
     waker: Waker,
 }
 
-/// The waker of the connection and its streams. What wakes one of them during a turn costs no turn of the scheduler.
+/// The waker of the connection, and where its streams ask for their turns. What wakes one of them during a turn costs no turn of
+/// the scheduler.
 #[derive(Default)]
 struct Bell {
     rang: AtomicBool,
     in_turn: AtomicBool,
     task: Mutex<Option<Waker>>,
+    /// The seats of streams that ask to be polled.
+    asking: Mutex<Vec<usize>>,
+}
+
+impl Bell {
+    /// Wakes the task, unless it is in a turn and will look at the end of it.
+    fn stir(&self) {
+        if !self.in_turn.load(Ordering::SeqCst)
+            && let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    fn asking(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Wake for Bell {
@@ -111,11 +134,7 @@ impl Wake for Bell {
     fn wake_by_ref(self: &Arc<Self>) {
         // Sequentially consistent, as is the end of a turn: one of the two sees the other.
         self.rang.store(true, Ordering::SeqCst);
-        if !self.in_turn.load(Ordering::SeqCst)
-            && let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner)
-        {
-            task.wake_by_ref();
-        }
+        self.stir();
     }
 }
 
@@ -131,18 +150,16 @@ impl<C: Future> Run<C> {
         if let Poll::Ready(end) = self.connection.as_mut().poll(cx) {
             return Poll::Ready(end);
         }
-        std::mem::swap(&mut self.first, &mut self.new.handed().streams);
-        for mut stream in self.first.drain(..) {
-            if Pin::new(&mut stream).poll(cx).is_pending() {
-                self.waiting.push(stream);
-            }
-        }
-        while !self.waiting.is_empty() && Pin::new(&mut self.waiting).poll_next(cx).is_ready() {}
+        std::mem::swap(&mut self.begin, &mut self.new.handed().streams);
+        self.begin.drain(..).for_each(|stream| self.streams.begin(stream));
+        std::mem::swap(&mut self.go_on, &mut *self.bell.asking());
+        self.go_on.drain(..).for_each(|seat| self.streams.go_on(seat));
         Poll::Pending
     }
 
-    fn has_new(&self) -> bool {
-        !self.new.handed().streams.is_empty()
+    /// Whether the connection or a stream wants another turn.
+    fn is_wanted(&self) -> bool {
+        self.bell.rang.load(Ordering::SeqCst) || !self.bell.asking().is_empty() || !self.new.handed().streams.is_empty()
     }
 }
 
@@ -175,12 +192,12 @@ impl<C: Future> Future for Run<C> {
             if let Poll::Ready(end) = me.turn() {
                 return Poll::Ready(end);
             }
-            if !me.bell.rang.load(Ordering::SeqCst) && !me.has_new() {
+            if !me.is_wanted() {
                 break;
             }
         }
         me.bell.in_turn.store(false, Ordering::SeqCst);
-        if me.bell.rang.load(Ordering::SeqCst) || me.has_new() {
+        if me.is_wanted() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -189,6 +206,8 @@ impl<C: Future> Future for Run<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     #[tokio::test]
@@ -255,6 +274,49 @@ mod tests {
             let run = tokio::spawn(async { streams.run(wait).await.unwrap() });
             tokio::time::timeout(std::time::Duration::from_secs(10), run).await.expect("woken").unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_polled_when_it_is_new_and_when_it_asks() {
+        let (streams, polls) = (InTask::default(), Arc::new(AtomicUsize::new(0)));
+        let (ring, rung) = tokio::sync::oneshot::channel::<()>();
+        let (counted, mut rung) = (polls.clone(), Box::pin(rung));
+        let (done, wait) = tokio::sync::oneshot::channel();
+        streams.execute(async move {
+            let counted = std::future::poll_fn(|cx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                rung.as_mut().poll(cx)
+            });
+            done.send(counted.await).unwrap();
+        });
+        let connection = async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            ring.send(()).unwrap();
+            wait.await.unwrap().unwrap();
+        };
+        streams.run(connection).await;
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn a_seat_serves_one_stream_after_the_other() {
+        let streams = InTask::default();
+        let spawn = streams.clone();
+        let connection = async move {
+            for _ in 0..100 {
+                let (done, wait) = tokio::sync::oneshot::channel();
+                spawn.execute(async move {
+                    tokio::task::yield_now().await;
+                    done.send(()).unwrap();
+                });
+                wait.await.unwrap();
+            }
+        };
+        let mut run = streams.run(connection);
+        (&mut run).await;
+        assert_eq!(run.streams.len(), 1);
     }
 
     #[tokio::test]

@@ -55,17 +55,22 @@ impl ProbabilisticSampler {
 
 impl Mapper for ProbabilisticSampler {
     fn map(&self, signal: Signal, part: &Part) -> Mapped {
-        let mut tally = Tally::default();
-        let retained = match signal {
+        let (retained, tally) = match signal {
             Signal::Traces => {
                 let mut spans = Spans::new(&self.sampler, part);
-                select(signal, &part.bytes, |record, edits| {
-                    record.span().is_none_or(|span| tally.note(spans.decide(span, edits)))
-                })
+                let retained = select(signal, &part.bytes, |record, edits| {
+                    record.span().is_none_or(|span| spans.keep(span, edits))
+                });
+                (retained, spans.finish())
             }
-            Signal::Logs => select(signal, &part.bytes, |record, edits| {
-                record.log().is_none_or(|log| tally.note(logs::decide(&self.sampler, &self.keys, log, edits)))
-            }),
+            Signal::Logs => {
+                let mut tally = Tally::default();
+                let retained = select(signal, &part.bytes, |record, edits| {
+                    let decide = |log| tally.note(logs::decide(&self.sampler, &self.keys, log, edits), 1);
+                    record.log().is_none_or(decide)
+                });
+                (retained, tally)
+            }
             // The document was refused that had it in such a pipeline.
             Signal::Metrics => return Mapped::unchanged(part),
         };

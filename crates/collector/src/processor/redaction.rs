@@ -6,10 +6,11 @@
 //! these as text.
 
 mod body;
+mod keys;
 mod mask;
 mod summary;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kubewake_config::model;
 use kubewake_otlp::{
@@ -18,6 +19,7 @@ use kubewake_otlp::{
 };
 
 use self::{
+    keys::{Judged, Keys},
     mask::Mask,
     summary::{Found, Summary},
 };
@@ -37,9 +39,9 @@ impl Redaction {
 
 impl Mapper for Redaction {
     fn map(&self, signal: Signal, part: &Part) -> Mapped {
-        let rules: Arc<dyn Change> = self.0.clone();
+        let pass: Arc<dyn Change> = Arc::new(Pass { rules: self.0.clone(), keys: Mutex::default() });
         let mut editor =
-            Everything { rules: &self.0, attributes: Edit::with(rules.clone()), events: Edit::events(rules) };
+            Everything { rules: &self.0, attributes: Edit::with(pass.clone()), events: Edit::events(pass) };
         Mapped { bytes: rewrite(signal, &part.bytes, &mut editor), items: part.items }
     }
 }
@@ -79,15 +81,29 @@ impl Rules {
         Found::new(self.settings.summary)
     }
 
-    fn attribute(&self, attribute: KeyValue<'_>, found: &mut Found) -> Verdict {
-        let (key, value) = (attribute.key(), attribute.value());
-        if self.ignores(key) {
-            found.ignored();
-            return Verdict::Keep;
+    /// What a key decides, whatever its value is.
+    fn judge(&self, key: &[u8]) -> Judged {
+        match key {
+            key if self.ignores(key) => Judged::Ignored,
+            key if self.removes(key) => Judged::Removed,
+            key if self.masks_key(key) => Judged::Masked,
+            _ => Judged::ByValue,
         }
-        if self.removes(key) {
-            found.redacted(key);
-            return Verdict::Remove;
+    }
+
+    fn attribute(&self, attribute: KeyValue<'_>, keys: &mut Keys, found: &mut Found) -> Verdict {
+        let (key, value) = (attribute.key(), attribute.value());
+        let judged = keys.judge(key, |key| self.judge(key));
+        match judged {
+            Judged::Ignored => {
+                found.ignored();
+                return Verdict::Keep;
+            }
+            Judged::Removed => {
+                found.redacted(key);
+                return Verdict::Remove;
+            }
+            Judged::Masked | Judged::ByValue => {}
         }
         let text = match self.settings.redact_all_types {
             true => value.to_text(),
@@ -97,7 +113,7 @@ impl Rules {
             found.allowed(key);
             return Verdict::Keep;
         }
-        let masked = if self.masks_key(key) { Some(self.mask.whole(&text)) } else { self.masked(&text) };
+        let masked = if judged == Judged::Masked { Some(self.mask.whole(&text)) } else { self.masked(&text) };
         match masked {
             Some(value) => {
                 found.masked(key);
@@ -108,10 +124,19 @@ impl Rules {
     }
 }
 
-impl Change for Rules {
+/// The rules, at work on one request.
+#[derive(Debug)]
+struct Pass {
+    rules: Arc<Rules>,
+    /// Locked for each list of attributes, by the one thread that is at work.
+    keys: Mutex<Keys>,
+}
+
+impl Change for Pass {
     fn change(&self, attributes: &mut AttributeList<'_>) {
-        let mut found = self.found();
-        attributes.visit(|attribute| self.attribute(attribute, &mut found));
+        let mut found = self.rules.found();
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        attributes.visit(|attribute| self.rules.attribute(attribute, &mut keys, &mut found));
         found.write(attributes, &Summary::ATTRIBUTES);
     }
 }

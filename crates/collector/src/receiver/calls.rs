@@ -1,7 +1,5 @@
 //! What gRPC calls have in common, whatever they carry.
 
-use std::{future::Future, pin::Pin, task::Poll, time::Duration};
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use hyper::Response;
@@ -24,25 +22,9 @@ const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-en
 const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip,zstd,snappy,deflate");
 const CONTENT: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// A body must arrive within this time: it holds memory while it does.
-const BODY_LIMIT: Duration = Duration::from_secs(60);
-
 /// Whether a request is a gRPC call.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
-}
-
-/// Limits how long a message may take to arrive. Most are here already, and need no timer.
-pub(super) async fn in_time<T>(mut read: Pin<&mut impl Future<Output = Result<T, Refusal>>>) -> Result<T, Refusal> {
-    let here = std::future::poll_fn(|cx| match read.as_mut().poll(cx) {
-        Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending => Poll::Ready(None),
-    });
-    match here.await {
-        Some(result) => result,
-        // Boxed, so that those that need no timer have no room for one.
-        None => Box::pin(tokio::time::timeout(BODY_LIMIT, read)).await.map_err(|_| too_slow())?,
-    }
 }
 
 /// Compressed messages from this size on are inflated in a task of their own: a connection is one task, and must go on
@@ -93,10 +75,6 @@ pub(super) fn refuse(code: Code, message: String) -> Refusal {
 
 pub(super) fn internal(message: &'static str) -> Refusal {
     refuse(Code::Internal, format!("grpc: {message}"))
-}
-
-fn too_slow() -> Refusal {
-    refuse(Code::DeadlineExceeded, format!("the message did not arrive within {BODY_LIMIT:?}"))
 }
 
 fn refusal(error: DecodeError) -> Refusal {

@@ -120,6 +120,7 @@ impl Starting<'_> {
                 otlp_grpc: Some(ports.otlp),
                 otlp_http: Some(ports.otlp_http),
                 data_dir: self.folder.traces(),
+                kubeconfig: Some(self.kubeconfig.to_owned()),
                 ..kubewake_viewer::Options::default()
             };
             match Viewer::start(options).await {

@@ -71,12 +71,15 @@ fn behind_kind_and_times(rest: &[u8]) -> &[u8] {
 /// What is behind the attributes that stand here side by side: they are most of a span.
 #[inline(always)]
 fn behind_attributes<'a>(mut rest: &'a [u8], traits: &mut Traits) -> &'a [u8] {
+    // A copy, which stays in a register.
+    let mut seen = *traits;
     while let [ATTRIBUTE, size @ ..0x80, tail @ ..] = rest
         && let Some((_, behind)) = tail.split_at_checked(usize::from(*size))
     {
         // All that is behind it, as that is there in any case and its end need not be known yet.
-        traits.attribute(tail);
+        seen.attribute(tail);
         rest = behind;
     }
+    *traits = seen;
     rest
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, header::DATE};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    known::{Exchange, Shape},
+    known::{Applier, Exchange, Shape},
     target::Target,
 };
 
@@ -25,18 +25,12 @@ pub(super) struct Before {
     pub(super) shape: Option<Shape>,
     /// The last exchange, if this request is the same.
     pub(super) last: Option<Exchange>,
-    /// Who applies, if this is a server-side apply, and the second before the request was sent, by the API server's clock.
-    pub(super) applies: Option<(Manager, Timestamp)>,
-}
-
-/// A field manager, as a hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Manager(u64);
-
-impl Manager {
-    pub(super) fn new(name: &str) -> Self {
-        Self(xxh3_64(name.as_bytes()))
-    }
+    /// Who applies, if this is a server-side apply.
+    pub(super) applier: Option<Applier>,
+    /// What that one owned.
+    pub(super) owned: Option<u64>,
+    /// The second before the request was sent, by the API server's clock.
+    pub(super) sent: Option<Timestamp>,
 }
 
 /// An answer of the API server. One that cannot be read says nothing.
@@ -101,9 +95,9 @@ impl Answer {
             .zip(before.shown)
             .is_some_and(|(last, shown)| shown <= last.revision && last.content == self.content(target));
         is_repeated
-            || self
-                .meta()
-                .is_some_and(|meta| is_as_before(&meta, target, before) || is_untouched(&meta, target, before))
+            || self.meta().is_some_and(|meta| {
+                is_as_before(&meta, target, before) || is_owned_as_before(&meta, before) || is_untouched(&meta, before)
+            })
     }
 }
 
@@ -123,16 +117,16 @@ fn is_as_before(meta: &ObjectMeta, target: &Target<'_>, before: Before) -> bool 
     shapes.is_some_and(|(before, now)| now.is_same(&before))
 }
 
+/// The same was applied again, and who applied owns what it owned, since when it did. Whoever takes a field of it away takes it out of that, as a watch or an answer has told.
+fn is_owned_as_before(meta: &ObjectMeta, before: Before) -> bool {
+    let (Some(applier), Some(owned), Some(_)) = (before.applier, before.owned, before.last) else { return false };
+    applier.owns(meta) == Some(owned)
+}
+
 /// Who applies owns what it applied since before this request: an apply that changes something makes that newer.
-fn is_untouched(meta: &ObjectMeta, target: &Target<'_>, before: Before) -> bool {
-    let Some((manager, sent)) = before.applies else { return false };
-    let is_own = |entry: &&ManagedFieldsEntry| {
-        entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().filter(|name| !name.is_empty()) == target.subresource
-            && entry.manager.as_deref().map(Manager::new) == Some(manager)
-    };
-    let own = meta.managed_fields.iter().flatten().find(is_own);
-    own.and_then(|entry| entry.time.as_ref()).is_some_and(|time| time.0 < sent)
+fn is_untouched(meta: &ObjectMeta, before: Before) -> bool {
+    let own = before.applier.and_then(|applier| applier.entry(meta)).and_then(|entry| entry.time.as_ref());
+    own.zip(before.sent).is_some_and(|(time, sent)| time.0 < sent)
 }
 
 #[cfg(test)]
@@ -218,13 +212,37 @@ mod tests {
         let target = Target::parse("/apis/apps/v1/namespaces/n/deployments/a").unwrap();
         let sent = "2026-01-01T00:10:00Z".parse().unwrap();
         let changes = |manager: &str, applied: &str| {
-            let applies = Some((Manager::new(manager), sent));
-            let before = Before { newest: 100, applies, ..Before::default() };
+            let applier = Some(Applier::new(manager, None));
+            let before = Before { newest: 100, applier, sent: Some(sent), ..Before::default() };
             answer(105, 3, "x", applied).is_change(&Method::PATCH, &target, StatusCode::OK, before)
         };
         assert!(!changes("head", "2026-01-01T00:09:59Z"), "whatever is newer is not what was applied");
         assert!(changes("head", "2026-01-01T00:10:00Z"), "that may be now");
         assert!(changes("other", "2026-01-01T00:09:59Z"), "nothing is known of that one");
+    }
+
+    #[test]
+    fn what_others_add_in_the_same_second_is_not_ours() {
+        let known = crate::client::known::Known::default();
+        let target = Target::parse("/apis/apps/v1/namespaces/n/deployments/a").unwrap();
+        let now = "2026-01-01T00:10:00Z";
+        let first = answer(100, 1, "x", now);
+        known.shaped("apps", "deployments", &first.meta().unwrap());
+        known.answered("path", b"body", first.content(&target), 100);
+        let changes = |body: &[u8], shown: &Answer, answer: &Answer| {
+            known.shaped("apps", "deployments", &shown.meta().unwrap());
+            let applier = Applier::new("head", None);
+            let owned = known.owned("apps", "deployments", Some("n"), "a", applier);
+            let (last, sent) = (known.repeats("path", body), now.parse().ok());
+            let before = Before { newest: 100, last, applier: Some(applier), owned, sent, ..Before::default() };
+            answer.is_change(&Method::PATCH, &target, StatusCode::OK, before)
+        };
+        assert!(!changes(b"body", &first, &answer(105, 1, "revision", now)), "a label of somebody else");
+        assert!(!changes(b"body", &first, &answer(105, 2, "revision", now)), "or an annotation that counts");
+        assert!(changes(b"other body", &first, &answer(105, 2, "x", now)), "another thing was asked for");
+        assert!(changes(b"body", &first, &answer(105, 1, "y", "2026-01-01T00:10:01Z")), "what is owned is newer");
+        let taken = answer(104, 2, "x", "2026-01-01T00:09:00Z");
+        assert!(changes(b"body", &taken, &answer(105, 3, "x", now)), "somebody had taken something away");
     }
 
     #[test]

@@ -7,18 +7,21 @@
 //!
 //! *Shapes.* What an object asks for has not changed while its generation and its labels, annotations, owners and finalizers are the same, whatever else has a newer revision: its status is somebody else's.
 //!
+//! *Appliers.* Who applies owns fields, with the time of the last change of theirs. While both are as they were and the same is applied again, nothing was changed by it, whatever others have added in between.
+//!
 //! *Bodies.* A request that is the same as the last one to the same path will probably change nothing. If its answer holds the same as the last one, too, then a newer revision is
 //! the work of somebody else who was faster than our watch; unless the watch had shown that work before: then the request has undone it.
 
 use std::{
     collections::HashMap,
+    io,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Paths whose last exchange is remembered, and objects whose revision is; some 40 bytes each.
@@ -34,6 +37,8 @@ pub(crate) struct Known {
     watched: Mutex<HashMap<u64, u64>>,
     /// What is known of an object, from watches and from answers.
     shapes: Mutex<HashMap<u64, Shape>>,
+    /// What an applier owns of an object, as a hash, and the revision at which that was so.
+    owned: Mutex<HashMap<u64, (u64, u64)>>,
     exchanges: Mutex<HashMap<u64, Exchange>>,
 }
 
@@ -83,6 +88,53 @@ impl Shape {
     }
 }
 
+/// Who applies, and to which subresource, as a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Applier(u64);
+
+impl Applier {
+    pub(crate) fn new(manager: &str, subresource: Option<&str>) -> Self {
+        // No subresource holds a slash.
+        Self(xxh3_64(format!("{}/{manager}", subresource.unwrap_or_default()).as_bytes()))
+    }
+
+    fn of(entry: &ManagedFieldsEntry) -> Option<Self> {
+        let manager = entry.manager.as_deref().filter(|_| entry.operation.as_deref() == Some("Apply"))?;
+        Some(Self::new(manager, entry.subresource.as_deref()))
+    }
+
+    /// What it owns of an object.
+    pub(crate) fn entry(self, meta: &ObjectMeta) -> Option<&ManagedFieldsEntry> {
+        meta.managed_fields.iter().flatten().find(|entry| Self::of(entry) == Some(self))
+    }
+
+    /// The same, with its time, as a hash.
+    pub(crate) fn owns(self, meta: &ObjectMeta) -> Option<u64> {
+        self.entry(meta).map(owned)
+    }
+}
+
+fn owned(entry: &ManagedFieldsEntry) -> u64 {
+    let mut hasher = Hashed(Xxh3::new());
+    // A hash takes everything.
+    let _ = serde_json::to_writer(&mut hasher, &(&entry.time, &entry.fields_v1));
+    hasher.0.digest()
+}
+
+/// Hashes what is written.
+struct Hashed(Xxh3);
+
+impl io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The last request to a path that was answered well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
@@ -104,11 +156,37 @@ impl Known {
 
     /// A watch or an answer told what an object is. What is older than what is known says nothing.
     pub(crate) fn shaped(&self, group: &str, resource: &str, meta: &ObjectMeta) {
-        let (Some(shape), Some(name)) = (Shape::of(meta), &meta.name) else { return };
-        let (key, mut shapes) = (object(group, resource, meta.namespace.as_deref(), name), lock(&self.shapes));
+        let Some(name) = &meta.name else { return };
+        let key = object(group, resource, meta.namespace.as_deref(), name);
+        self.see_owned(key, meta);
+        let (Some(shape), mut shapes) = (Shape::of(meta), lock(&self.shapes)) else { return };
         if shapes.get(&key).is_none_or(|known| known.revision <= shape.revision) {
             insert(&mut shapes, key, shape);
         }
+    }
+
+    fn see_owned(&self, object: u64, meta: &ObjectMeta) {
+        let Some(revision) = meta.resource_version.as_ref().and_then(|text| text.parse().ok()) else { return };
+        for entry in meta.managed_fields.iter().flatten() {
+            let Some(Applier(applier)) = Applier::of(entry) else { continue };
+            let (key, own, mut all) = (object ^ applier, owned(entry), lock(&self.owned));
+            if all.get(&key).is_none_or(|(known, _)| *known <= revision) {
+                insert(&mut all, key, (revision, own));
+            }
+        }
+    }
+
+    /// What an applier owned of an object when that was seen last.
+    pub(crate) fn owned(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: Option<&str>,
+        name: &str,
+        applier: Applier,
+    ) -> Option<u64> {
+        let key = object(group, resource, namespace, name) ^ applier.0;
+        lock(&self.owned).get(&key).map(|(_, own)| *own)
     }
 
     /// What is known of an object.

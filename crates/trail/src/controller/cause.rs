@@ -49,6 +49,8 @@ impl Reason {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cause {
     pub(crate) reason: Reason,
+    /// The object, or a related one, was there when the controller started, whatever happened since.
+    pub(crate) listed: bool,
     /// When the first event arrived.
     pub(crate) arrived: Option<Instant>,
     /// The first related object, as `Kind/namespace/name`.
@@ -58,6 +60,11 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
+    /// Whether the object may have been there before this process was: who does not know why a run begins does not know that either.
+    pub(crate) fn may_be_older_than_us(&self) -> bool {
+        self.listed || self.reason == Reason::Unknown
+    }
+
     /// How long ago the first event arrived.
     pub(crate) fn waited(&self) -> Option<Duration> {
         self.arrived.map(|arrived| Instant::now().saturating_duration_since(arrived))
@@ -82,6 +89,7 @@ impl Causes {
             notes.insert(key, new);
             return;
         };
+        cause.listed |= new.listed;
         if cause.reason == Reason::InitialList && new.reason != Reason::InitialList {
             // Something happened since: this is not only the start any more.
             cause.reason = new.reason;
@@ -113,7 +121,8 @@ mod tests {
     }
 
     fn cause(reason: Reason, contexts: &[SpanContext]) -> Cause {
-        Cause { reason, contexts: contexts.to_vec(), ..Cause::default() }
+        let listed = reason == Reason::InitialList;
+        Cause { reason, listed, contexts: contexts.to_vec(), ..Cause::default() }
     }
 
     #[test]
@@ -134,6 +143,7 @@ mod tests {
         causes.note(key(), cause(Reason::InitialList, &[]));
         causes.note(key(), cause(Reason::InitialList, &[]));
         causes.note(key(), cause(Reason::ObjectUpdated, &[]));
-        assert_eq!(causes.take(&key()).unwrap().reason, Reason::ObjectUpdated);
+        let cause = causes.take(&key()).unwrap();
+        assert_eq!((cause.reason, cause.listed), (Reason::ObjectUpdated, true));
     }
 }

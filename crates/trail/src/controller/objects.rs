@@ -33,7 +33,11 @@ pub(crate) struct Object {
     /// Whether the last run failed.
     pub(crate) failed: bool,
     failures: Failures,
-    /// The generation whose converge span was written.
+    /// A run has begun for it in this process.
+    known: bool,
+    /// The last generation that was seen in order.
+    settled: Option<i64>,
+    /// The generation whose converge span was written, here or by a process before this one.
     converged: Option<i64>,
 }
 
@@ -71,6 +75,10 @@ impl Failures {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
     pub(crate) attempt: u32,
+    /// It is the first run for the object in this process.
+    pub(crate) first: bool,
+    /// The object was in order before, at this generation.
+    pub(crate) settled: bool,
     /// The run before this one failed.
     pub(crate) failed: bool,
     /// The generation went up and the context stayed.
@@ -98,7 +106,9 @@ impl Objects {
         }
         let (outdated, replaced) = context.map(|context| object.see(context, generation)).unwrap_or_default();
         object.attempt = object.attempt.saturating_add(1);
-        Before { attempt: object.attempt, failed: object.failed, outdated, replaced }
+        let first = !std::mem::replace(&mut object.known, true);
+        let settled = object.settled == Some(generation.unwrap_or(1));
+        Before { attempt: object.attempt, first, settled, failed: object.failed, outdated, replaced }
     }
 
     /// A run has ended. Says whether its failure is worth a record: the same one over and over is so ever more seldom, until something changes.
@@ -117,11 +127,22 @@ impl Objects {
         object.failures.count(failure, now)
     }
 
-    /// Whether this generation converges for the first time in this process.
+    /// Whether this generation converges for the first time, as far as is known.
     pub(crate) fn converges(&self, uid: &str, generation: i64) -> bool {
         let mut objects = self.objects();
         let object = entry(&mut objects, uid);
+        object.settled = Some(generation);
         object.converged.replace(generation) != Some(generation)
+    }
+
+    /// This generation is in order, or was; and if it was before this process began, its converge span was written then.
+    pub(crate) fn settle(&self, uid: &str, generation: i64, before_us: bool) {
+        let mut objects = self.objects();
+        let object = entry(&mut objects, uid);
+        object.settled = Some(generation);
+        if before_us {
+            object.converged = Some(generation);
+        }
     }
 
     /// When this generation was seen first.
@@ -238,5 +259,19 @@ mod tests {
         assert!(objects.converges("uid", 1) && !objects.converges("uid", 1) && objects.converges("uid", 2));
         objects.forget("uid");
         assert!(objects.converges("uid", 2));
+    }
+
+    #[test]
+    fn what_was_in_order_before_this_process_does_not_converge_again() {
+        let objects = Objects::default();
+        let first = begin(&objects, &context('a'), 3);
+        assert_eq!((first.first, first.settled), (true, false));
+        objects.settle("uid", 3, true);
+        let second = begin(&objects, &context('a'), 3);
+        assert_eq!((second.first, second.settled), (false, true));
+        assert!(!objects.converges("uid", 3) && objects.converges("uid", 4));
+        objects.settle("other", 1, false);
+        assert!(objects.converges("other", 1), "somebody else made it ready, and now it is said");
+        assert!(!begin(&objects, &context('a'), 5).settled);
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Facts<'a> {
     /// How old the context is.
     pub(crate) age: Option<Duration>,
     pub(crate) drift_after: Duration,
+    /// The first run of the repair that is under way.
+    pub(crate) repair: Option<&'a SpanContext>,
     /// Contexts of related objects that led to this run, all believed.
     pub(crate) causes: &'a [SpanContext],
 }
@@ -64,7 +66,11 @@ fn to_context(facts: &Facts<'_>) -> Relation {
     }
     let drift = facts.converged && facts.age.is_some_and(|age| age > facts.drift_after);
     if drift || facts.outdated || facts.mode == Mode::Links {
-        return Relation { parent: None, links: vec![Link::with_context(context)], drift };
+        // What somebody changed in between is no part of the repair.
+        let repair = facts.repair.filter(|_| drift && !facts.outdated).cloned();
+        let (parent, also) = if facts.mode == Mode::Links { (None, repair) } else { (repair, None) };
+        let links = [Some(context), also].into_iter().flatten().map(Link::with_context).collect();
+        return Relation { parent, links, drift };
     }
     Relation { parent: Some(context), ..Relation::default() }
 }
@@ -96,6 +102,7 @@ mod tests {
             converged: false,
             age: Some(Duration::from_secs(1)),
             drift_after: HOUR,
+            repair: None,
             causes: &[],
         }
     }
@@ -126,6 +133,19 @@ mod tests {
         let found = found();
         let repair = relation(Facts { converged: true, age: Some(HOUR * 2), ..facts(&found) });
         assert_eq!((repair.parent.clone(), links(&repair), repair.drift), (None, vec![context('a')], true));
+    }
+
+    #[test]
+    fn what_follows_in_a_repair_belongs_to_its_first_run() {
+        let (found, first) = (found(), context('b'));
+        let repair = Facts { converged: true, age: Some(HOUR * 2), repair: Some(&first), ..facts(&found) };
+        let next = relation(repair);
+        assert_eq!((next.parent.clone(), links(&next), next.drift), (Some(context('b')), vec![context('a')], true));
+        let linked = relation(Facts { mode: Mode::Links, ..repair });
+        assert_eq!((linked.parent.clone(), links(&linked)), (None, vec![context('a'), context('b')]));
+        let changed = relation(Facts { outdated: true, ..repair });
+        assert_eq!((changed.parent.clone(), links(&changed)), (None, vec![context('a')]));
+        assert_eq!(relation(Facts { converged: false, ..repair }).parent, Some(context('a')), "it was never in order");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use kube::{Resource, runtime::controller::Action};
 use opentelemetry::{
     Context, KeyValue,
-    trace::{SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _},
+    trace::{SpanContext, SpanKind, Status, TraceContextExt as _, TraceId, Tracer as _},
 };
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,7 +25,7 @@ use crate::{
     errors::{api_error, in_words},
     relate::is_outdated,
     run::Run,
-    status,
+    status::Standing,
     trail::Shared,
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct Traced {
     pub(crate) context: Context,
     uid: Option<String>,
     initial: bool,
+    /// The trace of the change whose repair begins with this run, if it does.
+    repairs: Option<TraceId>,
     recording: bool,
     settled: bool,
 }
@@ -51,36 +53,38 @@ impl Traced {
     ) -> Self {
         shared.counts.runs.fetch_add(1, Ordering::Relaxed);
         let (found, believed) = shared.read(object);
-        let followed = found.as_ref().filter(|_| believed).map(|found| &found.context);
+        let followed = found.as_ref().filter(|_| believed);
         // What follows costs more than all the rest, so it is done only for what is recorded. A context that is followed says so by its flag; without one
         // the sampler decides, and there is nothing to be outdated or to drift.
-        let sampled = followed.is_some_and(SpanContext::is_sampled);
-        let mut before = if sampled { shared.begin(object, followed, &cause) } else { Before::default() };
-        let is_ready = || status::is_ready(object, object.meta().generation, &shared.options.ready);
-        let initial = cause.reason == Reason::InitialList;
-        let old = shared.age(found.as_ref()).is_some_and(|age| age > shared.options.drift_after);
-        let ready = sampled && (old || initial) && is_ready();
-        let outdated = sampled && found.as_ref().is_some_and(|found| is_outdated(object, found, before.outdated));
+        let sampled = followed.is_some_and(|found| found.context.is_sampled());
+        let mut seen = if sampled { shared.look(object, followed, &cause) } else { Seen::default() };
         let mut causes = cause.contexts.clone();
-        causes.extend(before.replaced.clone());
-        let relation = shared.relation(found.as_ref(), believed, outdated, ready, &causes);
-        let drift = relation.drift;
+        causes.extend(seen.before.replaced.clone());
+        let relation = shared.relation(found.as_ref(), believed, seen.outdated, seen.settled, &causes);
+        let (drift, is_root) = (relation.drift, relation.parent.is_none());
         let run = Run::new(about(object));
         let context = start::<K>(shared, kind, relation, &run);
         let recording = context.span().is_recording();
+        let mut repairs = None;
         if recording {
             if !sampled {
-                before = shared.begin(object, None, &cause);
+                seen = shared.look(object, None, &cause);
             }
-            if initial && (ready || is_ready()) {
+            if cause.reason == Reason::InitialList && seen.standing == Standing::Ready {
                 run.expect_nothing();
             }
             let span = context.span();
             span.set_attributes(attributes::object(object, kind));
-            span.set_attributes(describe(&cause, &before, drift, found.as_ref()));
+            span.set_attributes(describe(&cause, &seen.before, drift, found.as_ref()));
+            repairs = found.filter(|_| drift && is_root && !seen.outdated).map(|found| found.context.trace_id());
+        }
+        if let Some(trace) = repairs {
+            let now = shared.options.clock.timestamp();
+            shared.repairs.begin(trace, context.span().span_context().clone(), run.clone(), now);
         }
         let uid = object.meta().uid.clone().filter(|_| recording);
-        Self { shared: Arc::clone(shared), run, context, uid, initial, recording, settled: false }
+        let initial = cause.reason == Reason::InitialList;
+        Self { shared: Arc::clone(shared), run, context, uid, initial, repairs, recording, settled: false }
     }
 
     /// The reconciler has answered.
@@ -126,12 +130,47 @@ impl Traced {
         if !keep {
             self.shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        if let Some(trace) = self.repairs.filter(|_| !keep) {
+            self.shared.repairs.forget(trace, span.span_context());
+        }
         self.shared.hold.settle(&self.run, keep);
         span.end();
     }
 }
 
+/// What is known of an object when a run begins.
+#[derive(Debug, Default)]
+struct Seen {
+    before: Before,
+    standing: Standing,
+    /// It was in order before, at this generation.
+    settled: bool,
+    /// Its context is older than what it asks for.
+    outdated: bool,
+}
+
 impl Shared {
+    /// Looks at an object, and remembers what it is like.
+    ///
+    /// One that is ready in its first run was so before this process began, if it was there then: its converge span was written by another. How it stands is looked at only then and where
+    /// the run could be a repair, as it takes the whole object.
+    fn look<K: Resource + Serialize>(&self, object: &K, followed: Option<&Found>, cause: &Cause) -> Seen {
+        let before = self.begin(object, followed.map(|found| &found.context), cause);
+        let before_us = before.first && cause.may_be_older_than_us();
+        let old = self.age(followed).is_some_and(|age| age > self.options.drift_after);
+        let looks = old || before_us || cause.reason == Reason::InitialList;
+        let standing = if looks { self.standing(object, followed) } else { Standing::Converging };
+        // Of what this process has seen all along it knows more than a condition can tell.
+        let standing = if standing == Standing::Lost && !before_us { Standing::Converging } else { standing };
+        let meta = object.meta();
+        let in_order = standing != Standing::Converging;
+        if let Some(uid) = meta.uid.as_deref().filter(|_| in_order) {
+            self.objects.settle(uid, meta.generation.unwrap_or(1), before_us);
+        }
+        let outdated = followed.is_some_and(|found| is_outdated(object, found, before.outdated));
+        Seen { settled: before.settled || in_order, before, standing, outdated }
+    }
+
     fn begin<K: Resource>(&self, object: &K, followed: Option<&SpanContext>, cause: &Cause) -> Before {
         let (meta, now) = (object.meta(), self.options.clock.timestamp());
         let waited = cause.waited().and_then(|waited| SignedDuration::try_from(waited).ok()).unwrap_or_default();

@@ -74,7 +74,8 @@ impl Watching {
             return;
         }
         let contexts = context.into_iter().collect();
-        self.causes.note(key, Cause { reason, arrived: Some(Instant::now()), related, contexts });
+        let listed = reason == Reason::InitialList;
+        self.causes.note(key, Cause { reason, listed, arrived: Some(Instant::now()), related, contexts });
     }
 
     /// What led to the run that begins now. Without a note the run before asked for it.

@@ -1,6 +1,6 @@
 //! OTLP over HTTP, by hyper.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,6 +17,9 @@ use rustls::{
 };
 use tokio::runtime::Handle;
 
+use super::exporter::Exports;
+use crate::errors::in_words;
+
 /// An answer to an export is a few bytes.
 const MAX_ANSWER: usize = 1 << 20;
 /// No answer at all; OTEL_EXPORTER_OTLP_TIMEOUT is usually less.
@@ -26,11 +29,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
+    exports: Arc<Exports>,
 }
 
 impl Http {
     /// Trusts these authorities, or those of the system.
-    pub(super) fn new(authorities: Option<&[u8]>, runtime: Handle) -> io::Result<Self> {
+    pub(super) fn new(authorities: Option<&[u8]>, runtime: Handle, exports: Arc<Exports>) -> io::Result<Self> {
         let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -38,7 +42,7 @@ impl Http {
             .with_root_certificates(roots(authorities)?)
             .with_no_client_auth();
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
-        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), runtime })
+        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), runtime, exports })
     }
 }
 
@@ -72,6 +76,7 @@ impl HttpClient for Http {
             let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange).await? }).await?
+        let answer = self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange).await? }).await?;
+        answer.inspect_err(|error: &HttpError| self.exports.note_cause(in_words(&**error)))
     }
 }

@@ -8,6 +8,8 @@ use opentelemetry_sdk::{
 use super::{Error, resource};
 use crate::{operand::env::usual_protocol, sampler::FollowLinks};
 
+mod warnings;
+
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
@@ -21,6 +23,10 @@ pub(super) struct Settings {
     pub(super) certificate: Option<String>,
     pub(super) sampler: Roots,
     pub(super) resource: Resource,
+    /// Where to, without secrets.
+    pub(super) shown: String,
+    /// What is set and has no effect.
+    pub(super) warnings: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,28 +62,47 @@ impl Settings {
         let name = if set(TRACES_ENDPOINT).is_some() { TRACES_ENDPOINT } else { ENDPOINT };
         let insecure = otlp("INSECURE").filter(|_| protocol == Protocol::Grpc);
         let is_tls = is_tls(name, &endpoint, insecure.as_deref())?;
-        Ok(Some(Self { protocol, is_tls, certificate: otlp("CERTIFICATE"), sampler, resource }))
+        let warnings = warnings::of(&endpoint, protocol, &set);
+        let (certificate, shown) = (otlp("CERTIFICATE"), shown(&endpoint));
+        Ok(Some(Self { protocol, is_tls, certificate, sampler, resource, shown, warnings }))
     }
 }
 
 /// Whether the endpoint is called over TLS. One that does not say would be by the specification, and fail in ways that lead nowhere; so it has to say, itself or by
 /// `OTEL_EXPORTER_OTLP_INSECURE`.
 fn is_tls(name: &'static str, endpoint: &str, insecure: Option<&str>) -> Result<bool, Error> {
-    let shown = || match endpoint.rsplit_once('@') {
-        // Somebody's name and password.
-        Some((before, rest)) => format!("{}***@{rest}", before.split_once("://").map_or("", |_| "…://")),
-        None => endpoint.to_owned(),
+    let bad = || {
+        let expected = "an address such as http://collector:4317, or https:// for TLS";
+        Err(Error::Variable { name, value: shown(endpoint), expected })
     };
+    if !has_good_port(endpoint) {
+        return bad();
+    }
     match (endpoint.to_ascii_lowercase().split_once("://"), insecure) {
         (Some(("https", host)), _) if !host.is_empty() => Ok(true),
         (Some(("http", host)), _) if !host.is_empty() => Ok(false),
-        (Some(_), _) => {
-            let expected = "an address such as http://collector:4317, or https:// for TLS";
-            Err(Error::Variable { name, value: shown(), expected })
-        }
+        (Some(_), _) => bad(),
         (None, Some(insecure)) => Ok(!insecure.eq_ignore_ascii_case("true")),
-        (None, None) => Err(Error::NoScheme { name, value: shown() }),
+        (None, None) => Err(Error::NoScheme { name, value: shown(endpoint) }),
     }
+}
+
+/// An endpoint as it may be shown.
+fn shown(endpoint: &str) -> String {
+    match endpoint.rsplit_once('@') {
+        // Somebody's name and password.
+        Some((before, rest)) => format!("{}***@{rest}", before.split_once("://").map_or("", |_| "…://")),
+        None => endpoint.to_owned(),
+    }
+}
+
+/// Whether what follows the host, if anything does, is a port. An exporter would take the usual one for any that is none.
+fn has_good_port(endpoint: &str) -> bool {
+    let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    after.split_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
 /// A sampler by name.
@@ -167,7 +192,7 @@ mod tests {
         );
         let http = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318"), ("OTEL_EXPORTER_OTLP_INSECURE", "true")];
         assert!(tls(&http).unwrap_err().to_string().starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is"));
-        for bad in ["ftp://collector", "http://", "://x"] {
+        for bad in ["ftp://collector", "http://", "://x", "http://collector:99999", "http://[::1]:a", "http://a:0/b"] {
             assert!(tls(&[(super::ENDPOINT, bad)]).unwrap_err().to_string().contains("http://collector:4317"), "{bad}");
         }
         for secret in ["ann:pass@collector:4317", "ftp://ann:pass@collector"] {

@@ -118,9 +118,9 @@ impl Registration {
         Ok(true)
     }
 
-    /// Removes it, if it is still the object that was seen.
+    /// Removes it, if it is still as it was seen.
     pub async fn remove(&self, seen: &DynamicObject) -> Result<(), kube::Error> {
-        let preconditions = Preconditions { uid: seen.uid(), resource_version: None };
+        let preconditions = Preconditions { uid: seen.uid(), resource_version: seen.resource_version() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match self.api.delete(&self.name, &params).await {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),

@@ -29,6 +29,9 @@ pub const PATH: &str = "/stamp";
 /// As long as the API server waits.
 const READ: Duration = Duration::from_secs(2);
 
+/// It serves on, as API servers may still call; but who waits for it to be in force has to wait.
+const LOST: &str = "the registration is gone, or says something else: it is written again, ever more slowly where somebody undoes that";
+
 /// What the service knows beside its rules.
 #[derive(Debug)]
 struct Shared {
@@ -38,7 +41,7 @@ struct Shared {
 }
 
 impl Webhook {
-    /// `POST /stamp` for API servers; `/healthz`, `/readyz` (while `ready`) and `/metrics` for those who look after it.
+    /// `POST /stamp` for API servers; `/healthz`, `/readyz` (while `ready`, and unless the registration is lost) and `/metrics` for those who look after it.
     pub fn router(self: &Arc<Self>, ready: Arc<AtomicBool>) -> Router {
         routes(Arc::new(Shared { webhook: Arc::clone(self), intake: Intake::new(READ), ready }))
     }
@@ -75,9 +78,11 @@ fn trouble(unread: &Unread) -> Trouble {
 }
 
 async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.ready.load(Ordering::Relaxed) {
-        true => once_ready(&shared.webhook.counters().unserved()).into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "not registered yet, or ending").into_response(),
+    let counters = shared.webhook.counters();
+    match (shared.ready.load(Ordering::Relaxed), counters.upkeep().is_lost()) {
+        (true, false) => once_ready(&counters.unserved()).into_response(),
+        (true, true) => (StatusCode::SERVICE_UNAVAILABLE, LOST).into_response(),
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not registered yet, or ending").into_response(),
     }
 }
 

@@ -7,7 +7,8 @@
 //!
 //! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. Somebody who changes a
 //! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy; they are
-//! told apart from people by the name of the field manager, and it is said.
+//! told apart from people by the name of the field manager, and it is said. One who changes it once is answered at once, whoever else fights for it.
+//! That a registration is not ours any more is noted when it is seen, and not when it is mended.
 //!
 //! *Assumed*: one clock for this machine and the API servers, give or take an hour.
 
@@ -139,11 +140,20 @@ impl Upkeep {
 
     /// Removes what was registered. A failure is logged: whoever ends cannot wait.
     pub async fn unregister(&mut self) {
-        for Kept { registration, live, .. } in &self.registrations {
-            let Some(live) = live else { continue };
-            if let Err(error) = registration.remove(live).await {
-                let (kind, name) = (registration.kind(), registration.name());
-                tracing::warn!(kind, name, error = in_words(&error), "the registration stays: it cannot be removed");
+        let bundle = self.ring.bundle();
+        for kept in &self.registrations {
+            let (kind, name) = (kept.registration.kind(), kept.registration.name());
+            match kept.remove(&bundle).await {
+                Ok(None) => {}
+                Ok(Some(other)) => tracing::warn!(kind, name, other, "the registration stays: it is another webhook's"),
+                Err(error) => {
+                    tracing::warn!(
+                        kind,
+                        name,
+                        error = in_words(&error),
+                        "the registration stays: it cannot be removed"
+                    );
+                }
             }
         }
     }
@@ -151,42 +161,40 @@ impl Upkeep {
     /// Keeps everything up, for as long as it is polled.
     pub async fn run(&mut self) -> Infallible {
         let mut changes = self.watch();
-        let (mut pause, mut not_before) = (PAUSE.0, Instant::now());
+        let mut pause = PAUSE.0;
         loop {
             let turn = self.turn().await;
-            let now = Instant::now();
-            let mut next = now + self.rest();
-            match turn {
-                Turn::Quiet => pause = if now > not_before + PAUSE.1 { PAUSE.0 } else { pause },
-                Turn::Repaired | Turn::Failed => {
-                    not_before = now + pause;
-                    pause = (pause * 2).min(PAUSE.1);
-                }
+            let (now, mut not_before, rest) = (Instant::now(), Instant::now(), self.rest());
+            if turn == Turn::Failed {
+                not_before = now + pause;
+                pause = (pause * 2).min(PAUSE.1);
+            } else {
+                pause = PAUSE.0;
             }
-            if matches!(turn, Turn::Failed) {
-                next = next.min(not_before);
-            }
-            tokio::select! {
-                () = sleep_until(next) => {}
-                Some((at, seen)) = changes.next() => self.see(at, seen),
-            }
-            // What else has changed in the meantime is part of the same turn.
-            let pausing = sleep_until(not_before);
-            tokio::pin!(pausing);
+            let last = if turn == Turn::Failed { not_before } else { now + rest };
             loop {
+                let next = self.due().map_or(last, |due| due.max(not_before).min(last));
                 tokio::select! {
                     biased;
+                    // What else has changed in the meantime is part of the same turn.
                     Some((at, seen)) = changes.next() => self.see(at, seen),
-                    () = &mut pausing => break,
+                    () = sleep_until(next) => break,
                 }
             }
         }
+    }
+
+    /// When the next registration is to be mended.
+    fn due(&self) -> Option<Instant> {
+        let bundle = self.ring.bundle();
+        self.registrations.iter().filter_map(|kept| kept.due(&bundle)).min()
     }
 
     fn see(&mut self, at: usize, seen: Option<DynamicObject>) {
         if let Some(kept) = self.registrations.get_mut(at) {
             kept.live = seen;
         }
+        self.counters.note_registered(self.is_registered());
     }
 
     /// What becomes of each registration, by its place.
@@ -233,7 +241,7 @@ impl Upkeep {
     async fn repair(&mut self) -> Turn {
         let bundle = self.ring.bundle();
         let mut turn = Turn::Quiet;
-        for kept in self.registrations.iter_mut().filter(|kept| !kept.is_in_force(&bundle)) {
+        for kept in self.registrations.iter_mut().filter(|kept| kept.is_due(&bundle)) {
             let renewed = kept.renew(&bundle).await;
             let (kind, name) = (kept.registration.kind(), kept.registration.name());
             match renewed {

@@ -60,7 +60,20 @@ impl Cluster {
 
     /// Somebody creates a Head and leaves a context on it.
     pub async fn create(&self, name: &str, context: Option<&str>) -> Head {
-        let annotations = context.map(|text| [("tracing.k8s.io/traceparent".to_owned(), text.to_owned())].into());
+        let stamp: Vec<_> = context.map(|text| ("tracing.k8s.io/traceparent", text.to_owned())).into_iter().collect();
+        self.create_with(name, stamp).await
+    }
+
+    /// The same, as the webhook does it: one can tell when that was.
+    pub async fn create_stamped(&self, name: &str, context: &str) -> Head {
+        let now = k8s_openapi::jiff::Timestamp::now().to_string();
+        let context = ("tracing.k8s.io/traceparent", context.to_owned());
+        let generation = ("trail.kubewake.io/generation", "1".to_owned());
+        self.create_with(name, vec![context, generation, ("trail.kubewake.io/changed", now)]).await
+    }
+
+    async fn create_with(&self, name: &str, stamp: Vec<(&str, String)>) -> Head {
+        let annotations = Some(stamp.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
         let metadata = ObjectMeta { name: Some(name.to_owned()), annotations, ..ObjectMeta::default() };
         let head = Head { metadata, spec: HeadSpec { size: 1 }, status: None };
         self.heads().create(&PostParams::default(), &head).await.unwrap()

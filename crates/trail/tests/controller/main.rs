@@ -4,4 +4,5 @@
 mod cluster;
 mod edges;
 mod head;
+mod repairs;
 mod stories;

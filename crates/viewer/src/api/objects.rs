@@ -158,19 +158,27 @@ pub(crate) async fn object(
     Path((kind, namespace, name)): Path<(String, String, String)>,
 ) -> Response {
     let namespace = if namespace == "-" { String::new() } else { namespace };
-    let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace), name: Some(name) };
-    aside(move || {
-        let objects = Objects::of(&state.store.snapshot());
-        let Some((key, known)) = objects.find(&wanted) else {
-            return refuse(StatusCode::NOT_FOUND, "no trace tells of this object");
-        };
-        let parents = known.parents.iter();
-        let whole = Whole {
-            object: Line { head: Head::new(key, known), generations: known.generations.len() },
-            parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
-            tree: NodeJson::new(&tree(&objects, key, known)),
-        };
-        json(StatusCode::OK, &whole)
-    })
-    .await
+    let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
+    let store = state.store.clone();
+    let Ok(mut objects) = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why");
+    };
+    let kinds = objects.find(&wanted).map(|(key, known)| objects.kinds_below(key, known));
+    if let (Some(cluster), Some(kinds)) = (&state.cluster, kinds) {
+        objects.add_live(&cluster.objects(&namespace, kinds).await);
+    }
+    aside(move || show(&objects, &wanted)).await
+}
+
+fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
+    let Some((key, known)) = objects.find(wanted) else {
+        return refuse(StatusCode::NOT_FOUND, "no trace tells of this object");
+    };
+    let parents = known.parents.iter();
+    let whole = Whole {
+        object: Line { head: Head::new(key, known), generations: known.generations.len() },
+        parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
+        tree: NodeJson::new(&tree(objects, key, known)),
+    };
+    json(StatusCode::OK, &whole)
 }

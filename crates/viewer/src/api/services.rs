@@ -54,7 +54,7 @@ pub(crate) async fn info(extract::State(state): extract::State<State>) -> Respon
         version: env!("CARGO_PKG_VERSION"),
         store: state.store.figures().into(),
         otlp: Otlp { grpc: text(addresses.otlp_grpc), http: text(addresses.otlp_http) },
-        cluster: false,
+        cluster: state.cluster.is_some(),
         data_dir: state.data_dir.as_ref().map(|path| path.display().to_string()),
     };
     json(StatusCode::OK, &info)

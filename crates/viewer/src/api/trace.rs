@@ -16,7 +16,7 @@ use crate::{
     query::{self, Arranged, LinkFrom, Placed, Warning, WarningKind},
     receive::now,
     serve::State,
-    store::{Origin, SpanRef, Trace, TraceId},
+    store::{Origin, SpanRef, Trace, TraceId, TraceIdError},
 };
 
 pub(crate) async fn trace(
@@ -26,7 +26,7 @@ pub(crate) async fn trace(
 ) -> Response {
     let trace = match find(&state, &id) {
         Ok(trace) => trace,
-        Err(refusal) => return refusal,
+        Err((status, message)) => return refuse(status, &message),
     };
     match Params::new(pairs).text("format") {
         None | Some("json") => {}
@@ -47,7 +47,7 @@ pub(crate) async fn span(
 ) -> Response {
     let trace = match find(&state, &id) {
         Ok(trace) => trace,
-        Err(refusal) => return refusal,
+        Err((status, message)) => return refuse(status, &message),
     };
     let Ok(id) = u64::from_str_radix(&span, 16) else {
         return refuse(StatusCode::BAD_REQUEST, "a span id has 16 hexadecimal digits");
@@ -63,11 +63,11 @@ pub(crate) async fn span(
     .await
 }
 
-fn find(state: &State, id: &str) -> Result<Arc<Trace>, Response> {
-    let id: TraceId = id.parse().map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("{error}")))?;
-    let unknown =
-        || refuse(StatusCode::NOT_FOUND, "there is no such trace: it never came, or it had to make room for others");
-    state.store.trace(id).ok_or_else(unknown)
+/// The trace, or why there is none.
+fn find(state: &State, id: &str) -> Result<Arc<Trace>, (StatusCode, String)> {
+    let id: TraceId = id.parse().map_err(|error: TraceIdError| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let unknown = "there is no such trace: it never came, or it had to make room for others";
+    state.store.trace(id).ok_or_else(|| (StatusCode::NOT_FOUND, unknown.to_owned()))
 }
 
 /// The resources of a trace, each of them once.

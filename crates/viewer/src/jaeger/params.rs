@@ -1,8 +1,13 @@
 //! Jaeger's parameters of a search.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
-use crate::{api::Params, query::Filter, store::TraceId};
+use crate::{
+    api::Params,
+    query::{self, Filter},
+    serve::State,
+    store::{NAME, Trace, TraceId, cut},
+};
 
 /// What Jaeger shows if it is not told how many.
 const LIMIT: usize = 100;
@@ -18,6 +23,14 @@ pub(super) enum Wanted {
     Matching(Box<Filter>, usize),
 }
 
+/// The traces that are wanted.
+pub(super) fn find(state: &State, wanted: &Wanted) -> Vec<Arc<Trace>> {
+    match wanted {
+        Wanted::Ids(ids) => ids.iter().filter_map(|id| state.store.trace(*id)).collect(),
+        Wanted::Matching(filter, limit) => query::search(&state.store.snapshot(), filter, *limit).traces,
+    }
+}
+
 pub(super) fn read(params: &mut Params) -> Wanted {
     let ids: Result<Vec<TraceId>, _> = params.all("traceID").map(str::parse).collect();
     match ids {
@@ -28,14 +41,16 @@ pub(super) fn read(params: &mut Params) -> Wanted {
     if params.text("service").is_none() {
         params.problem("service", "is required");
     }
+    // Cut as those in the store are.
+    let name = |text: &str| cut(text, NAME).to_owned();
     // Microseconds; `lookback` says the same once more, for the UI itself.
     let nanos = |micros: u64| micros.saturating_mul(1000);
     let times =
         (params.number("start").map(nanos), params.number("end").map(|end: u64| nanos(end).saturating_add(999)));
     let durations = (params.duration("minDuration"), params.duration("maxDuration"));
     let filter = Filter {
-        service: params.text("service").map(str::to_owned),
-        operation: params.text("operation").filter(|name| *name != "all").map(str::to_owned),
+        service: params.text("service").map(name),
+        operation: params.text("operation").filter(|name| *name != "all").map(name),
         attributes: attributes(params),
         span_duration: params.between(("minDuration", "maxDuration"), durations.0, durations.1),
         start: params.between(("start", "end"), times.0, times.1),

@@ -94,10 +94,8 @@ fn place(trace: &Trace, now: u64) -> Vec<Placed<'_>> {
     for span in trace.spans() {
         let entry = span.entry;
         let mut warnings = Vec::new();
-        if by_id.contains_key(&entry.id) {
+        if *by_id.entry(entry.id).or_insert(spans.len()) != spans.len() {
             warnings.push(WarningKind::DuplicateSpan);
-        } else {
-            by_id.insert(entry.id, spans.len());
         }
         if !entry.has_time() {
             warnings.push(WarningKind::NoTime);

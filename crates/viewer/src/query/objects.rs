@@ -3,12 +3,17 @@
 //! Spans say what they are about (`k8s.object.*`). `converge X` is a generation that became what it should be; `reconcile X` a run that worked on it; `apply X` or
 //! `create X` below a run makes an X that belongs to the run's object. Spans of others who name an object tell that it exists, and when it was last dealt with.
 
+mod live;
 mod read;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::tree::{Node, tree};
+use self::read::Reading;
+pub use self::{
+    live::{Live, LiveObject},
+    tree::{Node, tree},
+};
 use super::ObjectFilter;
 use crate::store::{Object, Snapshot, TraceId};
 
@@ -132,9 +137,9 @@ pub struct Objects {
 impl Objects {
     /// Reads all traces.
     pub fn of(snapshot: &Snapshot) -> Self {
-        let mut objects = Self::default();
-        snapshot.traces.iter().for_each(|trace| objects.read(trace));
-        objects
+        let mut reading = Reading::default();
+        snapshot.traces.iter().for_each(|trace| reading.read(trace));
+        Self { known: reading.finish() }
     }
 
     /// What is known of one. The kind may be written as kubectl takes it.

@@ -144,9 +144,9 @@ fn what_is_wrong_is_told_and_not_without_end() {
     spans.extend((10..510).map(|id| span(1, id).below(7).at(MS, 2 * MS)));
     let trace = trace(vec![("a", spans)]);
     let many = arrange(&trace, now);
-    let missing = many.warnings.iter().filter(|warning| warning.kind == WarningKind::MissingParent);
+    let mut missing = many.warnings.iter().filter(|warning| warning.kind == WarningKind::MissingParent);
     assert_eq!(missing.clone().count(), 101);
-    assert_eq!(missing.last().unwrap().message, "the same is true of 400 more spans");
+    assert_eq!(missing.next_back().unwrap().message, "the same is true of 400 more spans");
     assert_eq!(summarize(&trace).orphans, 500);
 }
 

@@ -1,4 +1,5 @@
 //! A viewer over its sockets, as senders, browsers, Jaeger UI and Grafana use it.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod client;
 
@@ -234,6 +235,29 @@ async fn jaeger_ui_and_grafana_are_answered() {
             let (found, answer) = client.ask(path).await;
             assert_eq!(found, status, "{path}");
             assert!(answer["errors"][0]["msg"].is_string() && answer["errors"][0]["code"] == status, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn newer_versions_of_jaegers_ui_are_answered() {
+    with_viewer(|client| async move {
+        assert_eq!(client.get("/api/v3/services").await, json!({ "services": ["apiserver", "operator"] }));
+        let operations = client.get("/api/v3/operations?service=apiserver").await;
+        assert_eq!(operations, json!({ "operations": [{ "name": "POST /heads", "spanKind": "server" }] }));
+        let query = "query.service_name=operator&query.span_name=reconcile+Head&query.start_time_min=2025-11-16T12%3A43%3A20.000Z\
+                     &query.start_time_max=2025-11-16T13%3A43%3A20.000Z&query.num_traces=20&query.attributes=%7B%22error%22%3A%22true%22%7D";
+        let found = client.get(&format!("/api/v3/trace-summaries?{query}")).await;
+        let summary = &found["summaries"][0];
+        assert_eq!((&summary["traceId"], &summary["rootServiceName"]), (&json!(TRACE), &json!("apiserver")));
+        assert_eq!((&summary["spanCount"], &summary["errorSpanCount"], &summary["orphanSpanCount"]), (&json!(4), &json!(1), &json!(0)));
+        assert_eq!(summary["minStartTimeUnixNano"], "1763297000000000000");
+        let trace = client.get(&format!("/api/v3/traces/{TRACE}")).await;
+        assert_eq!(trace["result"]["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"], TRACE);
+        assert!(client.get(&format!("/api/v3/traces?{query}")).await["result"]["resourceSpans"].is_array());
+        for path in ["trace-summaries", "trace-summaries?query.service_name=a&query.start_time_min=now", "operations", "traces/x"] {
+            assert_eq!(client.ask(&format!("/api/v3/{path}")).await.0, 400, "{path}");
         }
     })
     .await;

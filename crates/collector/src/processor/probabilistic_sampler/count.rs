@@ -53,11 +53,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Notes a decision, and says whether it was to keep.
-    pub(super) fn note(&mut self, verdict: Verdict) -> bool {
+    /// Notes a decision on so many items, and says whether it was to keep them.
+    pub(super) fn note(&mut self, verdict: Verdict, items: u64) -> bool {
         let cells = self.decided.get_mut(verdict.policy as usize);
         if let Some(count) = cells.and_then(|cells| cells.get_mut(usize::from(verdict.kept))) {
-            *count += 1;
+            *count += items;
         }
         if let Some(seen) = verdict.trouble.and_then(|trouble| self.troubles.get_mut(trouble as usize)) {
             *seen = true;

@@ -9,7 +9,7 @@ use kubewake_otlp::{
 use memchr::memmem;
 
 use super::{
-    count::Policy,
+    count::{Policy, Tally},
     decide::{Carried, Item, Mode, Sampler, Trouble, Verdict},
     hash,
 };
@@ -25,11 +25,19 @@ pub(super) struct Spans<'a> {
     priorities: bool,
     /// Whether each begins with its trace id and has no trace state, so that its trace id is all that counts.
     plain: bool,
-    /// The trace of the last one for which that was so: neighbours are often of the same trace.
-    last: Option<(TraceId, Decision)>,
+    /// Those that came last, if that was so for them: neighbours are often of the same trace.
+    run: Option<Run>,
+    tally: Tally,
 }
 
 type TraceId = [u8; 16];
+
+/// Spans of one trace, side by side.
+struct Run {
+    id: TraceId,
+    decision: Decision,
+    spans: u64,
+}
 
 /// What became of a span, and the trace state that it gets.
 struct Decision {
@@ -41,22 +49,51 @@ impl<'a> Spans<'a> {
     pub(super) fn new(sampler: &'a Sampler, part: &Part) -> Self {
         // One search through all bytes costs less than to look at the attributes of each span.
         let priorities = part.traits.may_have(PRIORITY) && memmem::find(&part.bytes, PRIORITY.as_bytes()).is_some();
-        Self { sampler, priorities, plain: part.traits.has_plain_ids() && !priorities, last: None }
+        let plain = part.traits.has_plain_ids() && !priorities;
+        Self { sampler, priorities, plain, run: None, tally: Tally::default() }
     }
 
-    /// Decides on a span, and marks it if it is kept.
-    pub(super) fn decide(&mut self, span: Span<'_>, edits: &mut Edits) -> Verdict {
+    /// Whether to keep a span, which is marked then.
+    #[inline]
+    pub(super) fn keep(&mut self, span: Span<'_>, edits: &mut Edits) -> bool {
         let Some(id) = span.leading_trace_id().filter(|_| self.plain) else {
-            let found = span.to_sample();
-            let priority = self.priorities.then(|| priority(span)).flatten();
-            let decision = Decision::new(self.sampler, found.trace_id, found.trace_state, priority);
-            return decision.mark(edits, Edit::trace_state);
+            return self.keep_by_its_fields(span, edits);
         };
-        match &self.last {
-            Some((last, decision)) if last == id => decision,
-            _ => &self.last.insert((*id, Decision::new(self.sampler, id, &[], None))).1,
+        if let Some(run) = &mut self.run
+            && run.id == *id
+        {
+            run.spans += 1;
+            return run.decision.mark(edits, Edit::first_trace_state);
         }
-        .mark(edits, Edit::first_trace_state)
+        self.begin_run(id).mark(edits, Edit::first_trace_state)
+    }
+
+    #[inline(never)]
+    fn begin_run(&mut self, id: &TraceId) -> &Decision {
+        self.end_run();
+        let decision = Decision::new(self.sampler, id, &[], None);
+        &self.run.insert(Run { id: *id, decision, spans: 1 }).decision
+    }
+
+    fn end_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.tally.note(run.decision.verdict, run.spans);
+        }
+    }
+
+    #[inline(never)]
+    fn keep_by_its_fields(&mut self, span: Span<'_>, edits: &mut Edits) -> bool {
+        let found = span.to_sample();
+        let priority = self.priorities.then(|| priority(span)).flatten();
+        let decision = Decision::new(self.sampler, found.trace_id, found.trace_state, priority);
+        self.tally.note(decision.verdict, 1);
+        decision.mark(edits, Edit::trace_state)
+    }
+
+    /// What was decided on all of them.
+    pub(super) fn finish(mut self) -> Tally {
+        self.end_run();
+        self.tally
     }
 }
 
@@ -73,9 +110,12 @@ impl Decision {
         Self { verdict, trace_state: written }
     }
 
-    fn mark(&self, edits: &mut Edits, edit: impl Fn(Bytes) -> Edit) -> Verdict {
-        edits.extend(self.trace_state.iter().cloned().map(edit));
-        self.verdict
+    #[inline]
+    fn mark(&self, edits: &mut Edits, edit: impl Fn(Bytes) -> Edit) -> bool {
+        if let Some(state) = &self.trace_state {
+            edits.push(edit(state.clone()));
+        }
+        self.verdict.kept
     }
 }
 

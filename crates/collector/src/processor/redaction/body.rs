@@ -7,7 +7,7 @@ use kubewake_otlp::{
     view::{AnyValue, KeyValue, lossy},
 };
 
-use super::{Rules, summary::Found};
+use super::{Rules, keys::Judged, summary::Found};
 
 /// Values that lie in each other deeper than this are masked as a whole. A stranger chooses the depth, and each level takes stack.
 const MAX_DEPTH: usize = 64;
@@ -32,15 +32,6 @@ pub(super) fn redact(rules: &Rules, body: AnyValue<'_>, edits: &mut Edits) {
     if !walk.found.is_silent() {
         edits.push(Edit::with(Arc::new(walk.found)));
     }
-}
-
-/// What becomes of something under a key.
-enum ByKey {
-    Ignored,
-    Removed,
-    Masked,
-    /// Its value decides.
-    Looked,
 }
 
 struct Walk<'r> {
@@ -90,17 +81,17 @@ impl Walk<'_> {
         let key = lossy(pair.key()).into_owned();
         let new = self.within(&key, |walk| {
             let Walk { rules, found, path } = walk;
-            match by_key(rules, pair.key()) {
-                ByKey::Ignored => found.ignored(),
-                ByKey::Removed => {
+            match rules.judge(pair.key()) {
+                Judged::Ignored => found.ignored(),
+                Judged::Removed => {
                     found.redacted(path.as_bytes());
                     return Err(());
                 }
-                ByKey::Masked => {
+                Judged::Masked => {
                     found.masked(path.as_bytes());
                     return Ok(Some(rules.mask.whole(pair.value().as_text().unwrap_or_default())));
                 }
-                ByKey::Looked => return Ok(walk.value(pair.value(), depth - 1)),
+                Judged::ByValue => return Ok(walk.value(pair.value(), depth - 1)),
             }
             Ok(None)
         });
@@ -119,14 +110,5 @@ impl Walk<'_> {
         let result = act(self);
         self.path.truncate(length);
         result
-    }
-}
-
-fn by_key(rules: &Rules, key: &[u8]) -> ByKey {
-    match key {
-        key if rules.ignores(key) => ByKey::Ignored,
-        key if rules.removes(key) => ByKey::Removed,
-        key if rules.masks_key(key) => ByKey::Masked,
-        _ => ByKey::Looked,
     }
 }

@@ -19,8 +19,9 @@ use crate::{
     core::{Admission, Code, Origin, Refusal, TurnedAway},
     net::reply::Reply,
     receiver::{
-        calls::{self, in_time, refuse},
+        calls::{self, refuse},
         cors, rpc_status,
+        timers::in_time,
     },
 };
 

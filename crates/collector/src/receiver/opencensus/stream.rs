@@ -21,8 +21,9 @@ use crate::{
     net::reply::Reply,
     receiver::{
         activity::{Busy, End},
-        calls::{self, in_time, internal, ok, refuse, refused},
+        calls::{self, internal, ok, refuse, refused},
         intake::{Pause, Payload},
+        timers::in_time,
     },
 };
 

@@ -18,6 +18,7 @@ use crate::{
         activity::{Activity, End},
         intake::{Peer, Taker},
         port::{HANDSHAKE_LIMIT, Live, Wire},
+        timers::Timers,
     },
 };
 
@@ -37,6 +38,7 @@ struct Served {
     peer: Peer,
     live: Arc<ArcSwap<Live<GrpcServer>>>,
     taker: Arc<Taker>,
+    timers: Timers,
 }
 
 pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
@@ -58,7 +60,7 @@ where
 {
     let settings = live.load().settings.clone();
     let activity = Arc::new(Activity::default());
-    let served = Arc::new(Served { peer, live, taker });
+    let served = Arc::new(Served { peer, live, taker, timers: Timers::default() });
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (head, body) = request.into_parts();

@@ -159,20 +159,38 @@ fn host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
         let is_address = number.parse::<std::net::Ipv6Addr>().is_ok();
         return is_address.then_some(()).ok_or_else(|| format!("{} is no IPv6 address", at.quote(inner)));
     }
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let name = host.strip_suffix('.').unwrap_or(host);
-    let is_name = name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(known));
-    match is_name {
+    match is_name(host) {
         true => Ok(()),
         false if host.is_empty() => Err("no host".to_owned()),
         false => Err(format!("{} is no host name", at.quote(host))),
     }
 }
 
+/// Whether this can be looked up. An IPv4 address can, too.
+fn is_name(host: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let name = host.strip_suffix('.').unwrap_or(host);
+    name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(known))
+}
+
+/// The `hostname` of `dns`, which has no port.
+fn hostname(at: &Cursor<'_>, report: &Report) -> Option<String> {
+    let text = scalar::text(at, report)?;
+    if is_name(&text) || text.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Some(text);
+    }
+    let help = match text.rsplit_once(':') {
+        Some((host, port)) if is_name(host) && port.parse::<u16>().is_ok() => "write the port as `port`",
+        _ => "write a name, or an address without brackets",
+    };
+    report.error(at, format!("{} is no host name", at.quote(&text)), Some(help.into()));
+    None
+}
+
 /// `dns`
 fn dns(at: &Cursor<'_>, report: &Report) -> Option<DnsResolver> {
     let mut fields = Fields::of(at, report);
-    let hostname = fields.text("hostname");
+    let hostname = fields.get("hostname", hostname);
     if hostname.is_none() {
         fields.require("hostname", "`dns` needs a `hostname`", None);
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU8, Ordering},
 };
 
 use super::{Label, Row};
@@ -27,8 +27,12 @@ labels! {
 #[derive(Debug, Default)]
 pub struct UpkeepCounters {
     events: Row,
-    registered: AtomicBool,
+    registered: AtomicU8,
 }
+
+/// Whether API servers know all that they should; 0 while nobody has looked.
+const REGISTERED: u8 = 1;
+const LOST: u8 = 2;
 
 impl UpkeepCounters {
     /// Counts, and says how many there are now.
@@ -43,12 +47,17 @@ impl UpkeepCounters {
 
     /// Notes whether API servers know all that they should.
     pub fn note_registered(&self, registered: bool) {
-        self.registered.store(registered, Ordering::Relaxed);
+        self.registered.store(if registered { REGISTERED } else { LOST }, Ordering::Relaxed);
     }
 
     /// Whether API servers know all that they should.
     pub fn is_registered(&self) -> bool {
-        self.registered.load(Ordering::Relaxed)
+        self.registered.load(Ordering::Relaxed) == REGISTERED
+    }
+
+    /// Whether somebody has looked, and API servers do not know all that they should.
+    pub fn is_lost(&self) -> bool {
+        self.registered.load(Ordering::Relaxed) == LOST
     }
 
     /// The page for Prometheus, with names that begin so.

@@ -82,8 +82,8 @@ async fn all_calls_together_hold_a_bounded_number_of_bytes() {
 
 #[tokio::test]
 async fn it_is_ready_once_it_says_so() {
-    let ready = Arc::new(AtomicBool::new(false));
-    let router = webhook().router(Arc::clone(&ready));
+    let (webhook, ready) = (webhook(), Arc::new(AtomicBool::new(false)));
+    let router = webhook.router(Arc::clone(&ready));
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();
         router.clone().call(request).await.unwrap().status()
@@ -92,6 +92,10 @@ async fn it_is_ready_once_it_says_so() {
     ready.store(true, Ordering::Relaxed);
     assert_eq!((ask("/readyz").await, ask("/metrics").await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(ask(PATH).await, StatusCode::METHOD_NOT_ALLOWED);
+    webhook.counters().upkeep().note_registered(false);
+    assert_eq!((ask("/healthz").await, ask("/readyz").await), (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE));
+    webhook.counters().upkeep().note_registered(true);
+    assert_eq!(ask("/readyz").await, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -73,10 +73,37 @@ fn sentence(one: &Resources, all: &[ApiResource]) -> String {
         "" => format!("{}/{}", served.version, served.plural),
         group => format!("{group}/{}/{}", served.version, served.plural),
     };
-    let meant: Vec<_> = all.iter().filter(alike).take(MOST_MEANT).map(name).collect();
+    let mut meant: Vec<_> = all.iter().filter(alike).take(MOST_MEANT).map(name).collect();
+    if meant.is_empty() {
+        let mistyped = |served: &&ApiResource| is_mistyped(&one.plural, &served.plural);
+        meant = all.iter().filter(mistyped).take(MOST_MEANT).map(name).collect();
+    }
     let hint = match meant.as_slice() {
         [] => String::new(),
         meant => format!("; did you mean {}?", meant.join(" or ")),
     };
     format!("{one} is selected, but the API server has no such resource, so that nothing of it is stamped{hint}")
+}
+
+/// Whether few letters are wrong, missing or too many: one of four at most, and never more than two.
+fn is_mistyped(typed: &str, meant: &str) -> bool {
+    let most = (meant.len().min(typed.len()) / 4).min(2);
+    typed.len().abs_diff(meant.len()) <= most && distance(typed, meant) <= most
+}
+
+/// How many letters have to be changed, added or removed.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, here) in one.bytes().enumerate() {
+        let mut diagonal = at;
+        let mut left = at + 1;
+        let mut next = vec![left];
+        for (there, above) in other.bytes().zip(row.iter().skip(1)) {
+            left = (diagonal + usize::from(here != there)).min(left + 1).min(above + 1);
+            diagonal = *above;
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
 }

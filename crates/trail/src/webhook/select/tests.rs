@@ -63,7 +63,28 @@ fn selectors_are_read_as_kubectl_writes_them() {
     ];
     assert_eq!(read.match_expressions.unwrap(), expected);
     assert_eq!(parse_selector("").unwrap(), LabelSelector::default());
-    for bad in ["=b", "a b", "a within (b)", "a in b)", "a=b c", "!"] {
+    let long = format!("a={}", "b".repeat(64));
+    for bad in [
+        "=b",
+        "a b",
+        "a within (b)",
+        "a in b)",
+        "a=b c",
+        "!",
+        ",",
+        "a=b,",
+        "a,,b",
+        "a in (b))",
+        "a in ()",
+        "!!a",
+        "-a=b",
+        "a/b/c",
+        "A.b/c",
+        "a=-b",
+        "a=b=c",
+        "a in (b",
+        &long,
+    ] {
         assert!(parse_selector(bad).is_err(), "{bad}");
     }
 }
@@ -92,6 +113,10 @@ async fn what_no_api_server_has_is_told_with_what_may_be_meant() {
         );
     }
     assert_eq!(sentences.len(), wrong.len());
+    for (mistyped, meant) in [("v1/confgmaps", "v1/configmaps"), ("apps/v1/deploymnets", "apps/v1/deployments")] {
+        let sentences = unserved(&[mistyped]).await;
+        assert!(sentences[0].ends_with(&format!("mean {meant}?")), "{sentences:?}");
+    }
     let unlike = unserved(&["example.com/*/*"]).await;
     assert!(unlike[0].starts_with("example.com/*/* is selected") && !unlike[0].contains("mean"), "{unlike:?}");
     server.stop().await;

@@ -1,10 +1,18 @@
 //! A registration, and what is known of it.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use kube::{ResourceExt as _, api::DynamicObject};
+use tokio::time::Instant;
 
+use super::PAUSE;
 use crate::webhook::registration::Registration;
+
+/// Those who change a registration; more are not told apart.
+const MAX_WRITERS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -16,6 +24,15 @@ pub(super) struct Kept {
     /// The revision and the bundle of what an API server made of it that keeps something else than it is told: an old one may not know every field.
     /// That is as good as it gets, and writing it again would change nothing.
     settled: Option<(String, String)>,
+    /// How soon each of those is answered who change it.
+    paces: BTreeMap<String, Pace>,
+}
+
+/// How soon somebody is answered: the more often, the later.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    not_before: Instant,
+    pause: Duration,
 }
 
 /// What had to be done.
@@ -36,7 +53,47 @@ pub(super) enum Renewed {
 
 impl Kept {
     pub(super) fn new(registration: Registration) -> Self {
-        Self { registration, live: None, written: None, settled: None }
+        Self { registration, live: None, written: None, settled: None, paces: BTreeMap::new() }
+    }
+
+    /// When it is to be made what it should be, if it is not.
+    pub(super) fn due(&self, bundle: &str) -> Option<Instant> {
+        let pace = || self.paces.get(&self.changed_by()?).copied();
+        (!self.is_in_force(bundle)).then(|| pace().map_or_else(Instant::now, |pace| pace.not_before))
+    }
+
+    /// Whether that is now.
+    pub(super) fn is_due(&self, bundle: &str) -> bool {
+        self.due(bundle).is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Who has changed it since this process wrote it; nobody has a name who deleted it.
+    fn changed_by(&self) -> Option<String> {
+        let Some(live) = &self.live else { return Some(String::new()) };
+        let is_ours = self.written.is_some() && live.resource_version() == self.written;
+        (!is_ours).then(|| last_writers(live).into_iter().collect::<Vec<_>>().join(", "))
+    }
+
+    /// What this one wrote is undone. The next time that takes longer, unless it is a while until then.
+    fn answer(&mut self, writer: String) {
+        let now = Instant::now();
+        let last = self.paces.get(&writer).filter(|last| now <= last.not_before + PAUSE.1);
+        let pause = last.map_or(PAUSE.0, |last| (last.pause * 2).min(PAUSE.1));
+        if self.paces.len() >= MAX_WRITERS {
+            let first = self.paces.iter().min_by_key(|(_, pace)| pace.not_before).map(|(name, _)| name.clone());
+            first.and_then(|name| self.paces.remove(&name));
+        }
+        self.paces.insert(writer, Pace { not_before: now + pause, pause });
+    }
+
+    /// Removes it, unless it is another webhook's by now. Says whose it is then.
+    pub(super) async fn remove(&self, bundle: &str) -> Result<Option<String>, kube::Error> {
+        let Some(live) = self.registration.look().await? else { return Ok(None) };
+        let is_ours = self.registration.is_in(&live, bundle).map_err(kube::Error::SerdeError)?;
+        if !is_ours && self.is_by_another_webhook(&live) {
+            return Ok(Some(called_at(&live)));
+        }
+        self.registration.remove(&live).await.map(|()| None)
     }
 
     /// Whether API servers know it, with this bundle.
@@ -64,8 +121,10 @@ impl Kept {
             other: called_at(live),
             differs: differs.join(", "),
         });
+        let writer = self.changed_by();
         let live = self.live.insert(self.registration.write(bundle).await?);
         self.written = live.resource_version();
+        writer.into_iter().for_each(|writer| self.answer(writer));
         if !self.is_in_force(bundle) {
             let (kind, name) = (self.registration.kind(), self.registration.name());
             tracing::warn!(kind, name, "the API server keeps something else than it was told; it is left at that");

@@ -192,6 +192,53 @@ async fn two_webhooks_of_one_name_are_told_of_each_other() {
 }
 
 #[tokio::test]
+async fn that_another_webhook_holds_it_is_noted_when_it_is_seen_and_it_is_left_alone_at_the_end() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut one = begin(&server, &hands, Keep::Memory).await;
+    let two = begin(&server, &hands, Keep::Memory).await;
+    let live = one.registrations[0].registration.look().await.unwrap();
+    one.see(0, live);
+    assert!(!one.counters.is_registered() && one.counters.is_lost());
+    one.unregister().await;
+    assert_eq!(two.registrations[0].registration.look().await.unwrap(), two.registrations[0].live);
+    assert_eq!(one.turn().await, Turn::Repaired);
+    assert!(one.counters.is_registered() && !one.counters.is_lost());
+    one.unregister().await;
+    assert!(one.registrations[0].registration.look().await.unwrap().is_none());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_changes_it_once_is_answered_at_once_whoever_fights_for_it() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut one = begin(&server, &hands, Keep::Memory).await;
+    let two = begin(&server, &hands, Keep::Memory).await;
+    let api = one.registrations[0].registration.api().clone();
+    for _ in 0..8 {
+        // What is in force is written again with a word more, as another webhook of this name would.
+        two.registrations[0].registration.write(&two.ring.bundle()).await.unwrap();
+        one.registrations[0].renew(&one.ring.bundle()).await.unwrap();
+    }
+    two.registrations[0].registration.write(&two.ring.bundle()).await.unwrap();
+    let fought = api.get_opt("one").await.unwrap();
+    one.see(0, fought);
+    let soon = Instant::now() + Duration::from_secs(20);
+    assert!(one.due().unwrap() > soon, "they fight, and are answered later each time");
+    assert_eq!(one.turn().await, Turn::Quiet);
+    one.registrations[0].registration.write(&one.ring.bundle()).await.unwrap();
+
+    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
+    hook["failurePolicy"] = json!("Fail");
+    let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
+    let live = api.get_opt("one").await.unwrap();
+    one.see(0, live);
+    assert!(one.due().unwrap() < soon);
+    assert_eq!(one.turn().await, Turn::Repaired);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_person_who_changes_it_is_no_other_webhook() {
     let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
     let mut upkeep = begin(&server, &hands, Keep::Memory).await;

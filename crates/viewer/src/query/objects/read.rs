@@ -1,10 +1,13 @@
 //! From spans to objects.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use kubewake_otlp::view::{AnyValue, lossy};
 
-use super::{Key, Objects};
+use super::{Key, Known};
 use crate::store::{Object, SpanRef, Trace, TraceId, cut};
 
 /// How far up the run that a write belongs to is looked for.
@@ -32,53 +35,91 @@ impl Verb {
     }
 }
 
-impl Objects {
+/// Objects while traces are read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    found: Vec<(Key, Known)>,
+    by_key: HashMap<Key, usize>,
+    /// By where an object is in memory: the store keeps each once, and this takes no look at its name.
+    by_place: HashMap<usize, usize>,
+}
+
+impl Reading {
+    pub(super) fn finish(self) -> BTreeMap<Key, Known> {
+        self.found.into_iter().collect()
+    }
+
     pub(super) fn read(&mut self, trace: &Trace) {
-        let about = |span: &SpanRef<'_>| span.object().is_some();
         if !trace.chunks.iter().any(|chunk| !chunk.objects().is_empty()) {
             return;
         }
         let mut by_id: Option<HashMap<u64, SpanRef<'_>>> = None;
-        for span in trace.spans().filter(about) {
+        for span in trace.spans() {
             let Some(object) = span.object() else { continue };
             let verb = Verb::of(&span);
             self.note(trace.id, span, object, verb);
             if verb == Verb::Write {
                 let by_id = by_id.get_or_insert_with(|| trace.spans().map(|span| (span.entry.id, span)).collect());
                 if let Some(owner) = run_above(span, by_id) {
-                    self.relate(&owner, &Key::from(&**object));
+                    self.relate(owner, object);
                 }
             }
         }
     }
 
-    fn note(&mut self, trace: TraceId, span: SpanRef<'_>, object: &Object, verb: Verb) {
-        let (entry, known) = (span.entry, self.entry(object.into()));
+    /// Where an object is noted.
+    fn place(&mut self, object: &Arc<Object>) -> usize {
+        let Self { found, by_key, by_place } = self;
+        *by_place.entry(Arc::as_ptr(object).addr()).or_insert_with(|| {
+            let key = Key::from(&**object);
+            *by_key.entry(key).or_insert_with_key(|key| {
+                found.push((key.clone(), Known::default()));
+                found.len() - 1
+            })
+        })
+    }
+
+    fn relate(&mut self, owner: &Arc<Object>, child: &Arc<Object>) {
+        let (owner, child) = (self.place(owner), self.place(child));
+        if owner == child {
+            return;
+        }
+        let key = |at: usize| self.found.get(at).map(|(key, _)| key.clone());
+        let (Some(above), Some(below)) = (key(owner), key(child)) else { return };
+        self.found.get_mut(owner).into_iter().for_each(|(_, known)| drop(known.children.insert(below.clone())));
+        self.found.get_mut(child).into_iter().for_each(|(_, known)| drop(known.parents.insert(above.clone())));
+    }
+
+    fn note(&mut self, trace: TraceId, span: SpanRef<'_>, object: &Arc<Object>, verb: Verb) {
+        let place = self.place(object);
+        let Some((_, known)) = self.found.get_mut(place) else { return };
+        let entry = span.entry;
         let is_last = known.last.is_none_or(|(last, _)| last <= entry.start);
         if is_last {
             known.last = Some((entry.start, trace));
         }
         for (field, said) in [(&mut known.api_version, &object.api_version), (&mut known.uid, &object.uid)] {
-            if !said.is_empty() && (is_last || field.is_empty()) {
+            if !said.is_empty() && *field != *said && (is_last || field.is_empty()) {
                 field.clone_from(said);
             }
         }
         match verb {
-            Verb::Write => known.write_failed = if is_last { entry.is_error() } else { known.write_failed },
-            Verb::Converge | Verb::Reconcile => self.generation(trace, span, object, verb),
-            Verb::Other => {}
+            Verb::Write if is_last => known.write_failed = entry.is_error(),
+            Verb::Converge | Verb::Reconcile => known.note_generation(trace, span, object, verb),
+            Verb::Write | Verb::Other => {}
         }
     }
+}
 
-    fn generation(&mut self, trace: TraceId, span: SpanRef<'_>, object: &Object, verb: Verb) {
+impl Known {
+    fn note_generation(&mut self, trace: TraceId, span: SpanRef<'_>, object: &Object, verb: Verb) {
         let (view, entry) = (span.view(), span.entry);
         let number = match view.attributes().get("k8s.object.generation") {
             Some(AnyValue::Int(number)) => number,
             // Kinds without a spec have none.
             _ => 0,
         };
-        let known = self.entry(object.into());
-        let generation = known.generations.entry((object.uid.clone(), number)).or_default();
+        let generation = self.generations.entry((object.uid.clone(), number)).or_default();
         let is_first = generation.trace.is_none() || entry.start < generation.start;
         if is_first {
             generation.start = entry.start;
@@ -106,14 +147,14 @@ impl Objects {
 }
 
 /// The object of the run that a span is part of.
-fn run_above(span: SpanRef<'_>, by_id: &HashMap<u64, SpanRef<'_>>) -> Option<Key> {
+fn run_above<'a>(span: SpanRef<'a>, by_id: &HashMap<u64, SpanRef<'a>>) -> Option<&'a Arc<Object>> {
     let mut above = by_id.get(&span.entry.parent);
     for _ in 0..STEPS {
         let span = above?;
         if Verb::of(span) == Verb::Reconcile
             && let Some(object) = span.object()
         {
-            return Some(Key::from(&**object));
+            return Some(object);
         }
         above = by_id.get(&span.entry.parent);
     }

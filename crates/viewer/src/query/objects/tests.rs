@@ -94,3 +94,41 @@ fn an_object_that_cannot_be_written_has_failed() {
     ]);
     assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
 }
+
+#[test]
+fn the_cluster_adds_pods_and_who_is_still_there() {
+    let mut objects = store(vec![
+        about(1, "reconcile ChildA", CHILD, 1).text("k8s.object.api_version", "demo/v1").at(10, 20),
+        about(2, "apply Deployment", ("Deployment", "d"), 1)
+            .text("k8s.object.api_version", "apps/v1")
+            .below(1)
+            .at(11, 12),
+        about(3, "apply Deployment", ("Deployment", "gone"), 1).below(1).at(11, 12),
+    ]);
+    let (key, known) = find(&objects, "ChildA");
+    let kinds: Vec<_> = objects.kinds_below(key, known).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "ChildA", "Pod"]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
+        key: key(kind, name),
+        api_version: "v1".into(),
+        uid: name.into(),
+        owner,
+    };
+    objects.add_live(&Live {
+        kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
+        objects: vec![
+            live("Pod", "p", Some(key("ReplicaSet", "r"))),
+            live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
+            live("ReplicaSet", "r", Some(key("Deployment", "d"))),
+            live("Deployment", "d", Some(key("ChildA", "c"))),
+        ],
+    });
+    let (key, known) = find(&objects, "ChildA");
+    assert_eq!(known.live, None, "its kind was not asked for");
+    let tree = tree(&objects, key, known);
+    let deployment = tree.children.iter().find(|child| child.key.name == "d").unwrap();
+    assert_eq!((deployment.known.live, deployment.children[0].key.name.as_str()), (Some(true), "p"));
+    assert_eq!(tree.children.iter().find(|child| child.key.name == "gone").unwrap().known.live, Some(false));
+    assert!(objects.get(&Key { kind: "Pod".into(), namespace: "default".into(), name: "stranger".into() }).is_none());
+}

@@ -18,9 +18,10 @@ use crate::{
     net::reply::Reply,
     receiver::{
         activity::{Busy, End},
-        calls::{self, GRPC_MESSAGE, GRPC_STATUS, in_time, internal, is_grpc, ok, refuse, refused, respond},
+        calls::{self, GRPC_MESSAGE, GRPC_STATUS, internal, is_grpc, ok, refuse, refused, respond},
         intake::{Payload, Taker},
         port::Live,
+        timers::{Timers, in_time},
     },
 };
 
@@ -56,7 +57,7 @@ async fn route(
     served: &Served,
     busy: Busy,
 ) -> Result<Response<Reply>, Refusal> {
-    let Served { peer, live, taker } = served;
+    let Served { peer, live, taker, timers } = served;
     // Not another holder of them, whose count all threads would write to.
     let live = live.load();
     let subject = match &live.auth {
@@ -69,7 +70,7 @@ async fn route(
     let path = head.uri.path();
     match signal {
         Some(signal) if taker.serves(signal) => {
-            let read = read(&head.headers, body, signal, &live, taker).await;
+            let read = read(&head.headers, body, signal, &live, taker, timers).await;
             let (body, admission) = read.inspect_err(|refusal| taker.turn_away(calls::reason(refusal)))?;
             let origin = peer.origin(&head.headers, subject, live.settings.include_metadata);
             taker.take(signal, body, admission, origin).await?;
@@ -113,12 +114,13 @@ async fn read(
     signal: Signal,
     live: &Live<GrpcServer>,
     taker: &Taker,
+    timers: &Timers,
 ) -> Result<(Payload, Admission), Refusal> {
     let algorithm = calls::encoding(headers)?;
     let max = usize::try_from(live.settings.max_message_bytes).unwrap_or(usize::MAX);
     let mut admission = None;
     let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
-    let message = in_time(pin!(message::read(body, max, reserve))).await?;
+    let message = timers.limit(pin!(message::read(body, max, reserve))).await?;
     let admission = admission.ok_or_else(Refusal::memory)?;
     if message.compressed {
         let algorithm = algorithm.filter(|a| *a != Compression::None);

@@ -1,0 +1,160 @@
+//! Whether pipelines do what they say.
+
+use kubewake_trail::in_words;
+
+use super::{
+    code::{self, Code},
+    line::{Line, Section},
+};
+use crate::survey::pipelines::{Condition, Pipeline};
+
+/// In the order in which one needs the other.
+const CONDITIONS: [(&str, Code); 4] = [
+    ("Accepted", code::KW502),
+    ("Configured", code::KW503),
+    ("CollectorReady", code::KW504),
+    ("Delivering", code::KW505),
+];
+
+pub(super) fn look(pipelines: &[Pipeline], errors: &[kube::Error]) -> Section {
+    let mut lines: Vec<Line> = errors
+        .iter()
+        .map(|error| {
+            let mend = "kubectl auth can-i list tracepipelines.telemetry.kubewake.io";
+            Line::warned(code::KW501, format!("not all can be seen: {}", in_words(error)), mend)
+        })
+        .collect();
+    if pipelines.is_empty() && errors.is_empty() {
+        let mend = "kubectl explain tracepipeline.spec.output.otlp   # docs/pipelines.md has examples";
+        lines.push(Line::warned(code::KW501, "without one there are no collectors", mend));
+    }
+    lines.extend(pipelines.iter().map(pipeline));
+    Section { name: "Pipelines", lines }
+}
+
+/// The first thing that is wrong with it, or that nothing is.
+fn pipeline(pipeline: &Pipeline) -> Line {
+    let title = pipeline.title();
+    if !pipeline.is_observed() {
+        let mend = format!(
+            "kubectl describe {} {}\nkubewake check --wait   # it may be about to",
+            pipeline.kind.name(),
+            pipeline.name
+        );
+        return Line::failed(code::KW502, format!("{title}: no operator has looked at it as it is"), mend);
+    }
+    let conditions = pipeline.conditions();
+    for (name, code) in CONDITIONS {
+        let condition = conditions.iter().find(|condition| condition.name == name);
+        if let Some(line) = condition.and_then(|condition| trouble(pipeline, code, condition)) {
+            return line;
+        }
+    }
+    Line::passed(code::KW505, format!("{title} ({})", pipeline.status("reason")))
+}
+
+fn trouble(pipeline: &Pipeline, code: Code, condition: &Condition) -> Option<Line> {
+    let warns = match (condition.status.as_str(), condition.reason.as_str()) {
+        ("True", "CertificateExpiresSoon") => true,
+        ("True", _) => return None,
+        // It is so because it is said to be so, or because there is nothing to deliver.
+        (_, "Paused" | "CollectorNotNeeded" | "NoData") => return None,
+        (_, "Pending" | "RolloutInProgress" | "BackendSlow" | "BufferFilling" | "DataDropped" | "Unknown") => true,
+        _ => false,
+    };
+    let detail = format!("{}: {} ({})", pipeline.title(), condition.message, condition.reason);
+    let mend = mend(pipeline, &condition.reason);
+    Some(if warns { Line::warned(code, detail, mend) } else { Line::failed(code, detail, mend) })
+}
+
+/// What to do about it. The message has the names of what is wrong.
+fn mend(pipeline: &Pipeline, reason: &str) -> String {
+    let (kind, name) = (pipeline.kind.name(), &pipeline.name);
+    let edit = format!("kubectl edit {kind} {name}");
+    match reason {
+        "Pending" => more_slots(pipeline),
+        "SecretMissing" | "SecretInvalid" | "CertificateExpired" | "CertificateExpiresSoon" | "TlsInvalid" => {
+            format!("kubectl get {kind} {name} -o jsonpath={{.spec.output}}   # which Secret and key; mend it there, and the pipeline follows")
+        }
+        "SecretUnreadable" => {
+            "kubectl create rolebinding kubewake-operator-references --namespace NAMESPACE --clusterrole kubewake-operator-references --serviceaccount kubewake-system:kubewake-operator".to_owned()
+        }
+        "CollectorNotReady" | "RolloutInProgress" => {
+            "kubectl get pods --namespace kubewake-system --selector app.kubernetes.io/component=collector".to_owned()
+        }
+        "ApplyFailed" | "DocumentRefused" => {
+            format!("kubectl describe {kind} {name}\nkubectl logs --namespace kubewake-system deployment/kubewake-operator --tail 20")
+        }
+        "BackendRefuses" => format!("{edit}   # credentials, headers, protocol and path"),
+        "BackendUnreachable" => format!("{edit}   # endpoint and tls; then what the network lets through"),
+        "BackendSlow" | "BufferFilling" | "DataDropped" => {
+            format!("{edit}   # sample or filter, or give queue.sizeBytes more; a faster backend is best")
+        }
+        "Unknown" | "NotAccepted" => format!("kubectl describe {kind} {name}"),
+        _ => edit,
+    }
+}
+
+/// A command that works whether there is a Telemetry or not.
+fn more_slots(pipeline: &Pipeline) -> String {
+    let signal = pipeline.id().split('/').next().unwrap_or_default().to_owned();
+    format!(
+        "kubectl get telemetry   # who holds the slot\n\
+         echo '{{apiVersion: telemetry.kubewake.io/v1alpha1, kind: Telemetry, metadata: {{name: default}}, spec: {{slots: {{{signal}: 2}}}}}}' | \
+         kubectl apply --server-side -f -"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{check::line::Outcome, survey::pipelines::Kind};
+
+    fn example(observed: i64, conditions: &[(&str, &str, &str)]) -> Line {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(name, status, reason)| json!({"type": name, "status": status, "reason": reason, "message": "because"}))
+            .collect();
+        let object = json!({
+            "metadata": {"name": "backend", "generation": 2},
+            "status": {"observedGeneration": observed, "reason": "Delivering", "conditions": conditions},
+        });
+        pipeline(&Pipeline::example(Kind::Traces, object))
+    }
+
+    #[test]
+    fn the_first_condition_that_does_not_hold_is_said() {
+        let line = example(
+            2,
+            &[
+                ("Accepted", "True", "Valid"),
+                ("Delivering", "False", "BackendRefuses"),
+                ("Configured", "False", "ApplyFailed"),
+            ],
+        );
+        assert_eq!((line.code.id, line.outcome), ("KW503", Outcome::Failed));
+        assert_eq!(line.detail, "tracepipeline/backend: because (ApplyFailed)");
+        let line = example(2, &[("Accepted", "False", "Pending")]);
+        assert_eq!((line.code.id, line.outcome), ("KW502", Outcome::Warned));
+        assert!(line.mend.contains("{slots: {traces: 2}}}'"), "{}", line.mend);
+        let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "Unknown", "NoData")]);
+        assert_eq!((line.outcome, line.detail.as_str()), (Outcome::Passed, "tracepipeline/backend (Delivering)"));
+        assert_eq!(
+            example(1, &[("Accepted", "True", "Valid")]).outcome,
+            Outcome::Failed,
+            "it speaks of what was before"
+        );
+        assert_eq!(look(&[], &[]).lines[0].outcome, Outcome::Warned);
+    }
+
+    #[test]
+    fn every_reason_that_is_bad_news_has_something_to_do() {
+        let object = json!({"metadata": {"name": "a"}});
+        let pipeline = Pipeline::example(Kind::Logs, object);
+        for reason in kubewake_api::Reason::ALL {
+            assert!(mend(&pipeline, reason.as_str()).contains("kubectl"), "{reason:?}");
+        }
+    }
+}

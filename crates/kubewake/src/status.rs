@@ -1,0 +1,46 @@
+//! `kubewake status`: everything at a glance.
+//!
+//! *Guaranteed*: what can be seen is shown, also if other parts cannot; what cannot is said with its reason. Nothing is changed.
+
+mod draw;
+mod gather;
+mod model;
+
+use std::process::ExitCode;
+
+use crate::{
+    output::{self, Format, Screen},
+    place::{ClusterArgs, ViewerArgs},
+};
+
+/// Arguments of `kubewake status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake status
+  kubewake status --kubeconfig ./kubeconfig -o json
+  kubewake status -o name
+  kubewake status > /dev/null && echo all is well
+
+Exit codes: 0 if all that is there is well, 1 if something is not or the cluster cannot be reached, 2 if the arguments are wrong.
+What is optional and not installed (webhook, viewer, Telemetry) is well. `kubewake check` says how to mend what is not.
+RECEIVED, SENT and DROPPED count spans, records and data points since the collectors started; SENT can be less where a pipeline samples or filters.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    #[command(flatten)]
+    viewer: ViewerArgs,
+    /// The form of the output
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let status = gather::gather(&args.cluster, &args.viewer).await?;
+    let text = match output::document(args.output, &status)? {
+        Some(document) => document,
+        None if args.output == Format::Name => draw::names(&status),
+        None => draw::table(&status, &Screen::stdout()),
+    };
+    output::print(&text)?;
+    Ok(if status.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

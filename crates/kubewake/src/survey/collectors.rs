@@ -1,0 +1,197 @@
+//! The collectors' pods, and what each of them says.
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use futures_util::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use kubewake_api::render::HEALTH_PORT;
+use kubewake_operator::{delivery::judge::Tier, names};
+use serde::Deserialize;
+
+use crate::web::Web;
+
+/// It is made from counters. Whoever takes longer cannot be reached from here.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How many are asked at once.
+const AT_ONCE: usize = 16;
+
+/// A collector's pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Collector {
+    pub(crate) pod: String,
+    /// `gateway` or `sticky`.
+    pub(crate) tier: &'static str,
+    pub(crate) phase: String,
+    pub(crate) is_ready: bool,
+    pub(crate) restarts: i32,
+    pub(crate) age_seconds: i64,
+    /// Why it waits or ended, if the kubelet says so: `ImagePullBackOff`.
+    pub(crate) trouble: Option<String>,
+    /// What it says, or why that could not be seen.
+    pub(crate) report: Result<Report, String>,
+}
+
+/// The `/status` of a collector.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Report {
+    pub(crate) version: String,
+    pub(crate) phase: String,
+    pub(crate) refused: Option<Refused>,
+    pub(crate) pipelines: BTreeMap<String, PipelineReport>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Refused {
+    pub(crate) reasons: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PipelineReport {
+    pub(crate) received: u64,
+    pub(crate) delivered: u64,
+    pub(crate) dropped: BTreeMap<String, u64>,
+    pub(crate) exporters: BTreeMap<String, ExporterReport>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ExporterReport {
+    pub(crate) queue_size: u64,
+    pub(crate) queue_capacity: u64,
+}
+
+/// The figures of a pipeline, all collectors together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) dropped: u64,
+    pub(crate) queued: u64,
+    pub(crate) queue_capacity: u64,
+}
+
+/// All of them, asked.
+pub(crate) async fn all(client: &Client, namespace: &str) -> Result<Vec<Collector>, kube::Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pods = pods.list(&ListParams::default().labels(&names::of_collectors())).await?;
+    let web = Web::new(PATIENCE);
+    let asked = pods.items.into_iter().filter_map(|pod| {
+        let tier = Tier::of(pod.labels().get(names::NAME)?)?;
+        Some(collector(client, &web, tier, pod))
+    });
+    // The futures are made first: a stream over a lazy map would borrow for too short a time.
+    let asked: Vec<_> = asked.collect();
+    let mut all: Vec<Collector> = stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
+    all.sort_by(|a, b| a.pod.cmp(&b.pod));
+    Ok(all)
+}
+
+async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collector {
+    let status = pod.status.clone().unwrap_or_default();
+    let containers = status.container_statuses.unwrap_or_default();
+    let waiting = containers.iter().find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone());
+    let conditions = status.conditions.unwrap_or_default();
+    let ends = pod.metadata.deletion_timestamp.is_some();
+    let report = match status.phase.as_deref() == Some("Running") && !ends {
+        true => ask(client, web, &pod, status.pod_ip.as_deref()).await,
+        false => Err("it does not run".to_owned()),
+    };
+    let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+    Collector {
+        pod: pod.name_any(),
+        tier: match tier {
+            Tier::Gateway => "gateway",
+            Tier::Sticky => "sticky",
+        },
+        phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
+        is_ready: conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
+        restarts: containers.iter().map(|container| container.restart_count).sum(),
+        age_seconds: born.map_or(0, |born| jiff::Timestamp::now().as_second().saturating_sub(born)),
+        trouble: waiting.or(status.reason),
+        report,
+    }
+}
+
+/// By its address; where that leads nowhere from here, through the API server.
+async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<&str>) -> Result<Report, String> {
+    let Some(address) = address.and_then(|address| address.parse().ok()) else {
+        return Err("it has no address".to_owned());
+    };
+    let address = SocketAddr::new(address, HEALTH_PORT);
+    let direct = match web.get(&format!("http://{address}/status")).await {
+        Ok(report) => return Ok(report),
+        Err(error) => error,
+    };
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{HEALTH_PORT}/proxy/status");
+    let proxied = match http::Request::get(path).body(Vec::new()) {
+        Ok(request) => tokio::time::timeout(PATIENCE, client.request::<Report>(request)).await,
+        Err(error) => return Err(error.to_string()),
+    };
+    match proxied {
+        Ok(Ok(report)) => Ok(report),
+        _ => Err(format!("at {address} {direct}; and not through the API server either")),
+    }
+}
+
+/// The figures of a pipeline, by its id in documents: `traces/backend`. None if no collector that answers knows it.
+pub(crate) fn totals(collectors: &[Collector], id: &str) -> Option<Totals> {
+    let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
+    let add = |totals: Option<Totals>, report: &PipelineReport| {
+        let totals = totals.unwrap_or_default();
+        let exporters = || report.exporters.values();
+        Some(Totals {
+            received: totals.received.saturating_add(report.received),
+            sent: totals.sent.saturating_add(report.delivered),
+            dropped: report.dropped.values().fold(totals.dropped, |sum, count| sum.saturating_add(*count)),
+            queued: exporters().fold(totals.queued, |sum, it| sum.saturating_add(it.queue_size)),
+            queue_capacity: exporters().fold(totals.queue_capacity, |sum, it| sum.saturating_add(it.queue_capacity)),
+        })
+    };
+    reports.fold(None, add)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A collector that is well and says this.
+    pub(crate) fn collector(pod: &str, report: Result<Report, String>) -> Collector {
+        Collector {
+            pod: pod.to_owned(),
+            tier: "gateway",
+            phase: "Running".to_owned(),
+            is_ready: true,
+            restarts: 0,
+            age_seconds: 90,
+            trouble: None,
+            report,
+        }
+    }
+
+    /// What it says of one pipeline.
+    pub(crate) fn report(id: &str, received: u64, delivered: u64, lost: u64) -> Report {
+        let text = serde_json::json!({"version": "0.1.0", "phase": "ready", "new": {}, "pipelines": {id: {
+            "received": received, "delivered": delivered, "dropped": {"queue_full": lost, "refused": 0}, "diagnosis": "X",
+            "exporters": {"otlp_grpc/traces-a": {"queue_size": 1024, "queue_capacity": 4096}},
+        }}});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn the_figures_of_all_collectors_are_added_up() {
+        let collectors = [
+            collector("a", Ok(report("traces/a", 5, 4, 1))),
+            collector("b", Ok(report("traces/a", 3, 3, 0))),
+            collector("c", Err("gone".to_owned())),
+        ];
+        let totals = totals(&collectors, "traces/a");
+        let expected = Totals { received: 8, sent: 7, dropped: 1, queued: 2048, queue_capacity: 8192 };
+        assert_eq!(totals, Some(expected));
+        assert_eq!(super::totals(&collectors, "traces/b"), None);
+    }
+}

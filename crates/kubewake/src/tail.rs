@@ -1,0 +1,237 @@
+//! `kubewake tail`: spans as they arrive at the viewer.
+//!
+//! It goes on when the viewer comes back, and says when spans were left out because it read too slowly.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    output::{
+        self, SERVICES, Screen, Tone,
+        number::{count, duration},
+        text::{cut, fit, safe},
+    },
+    place::ViewerArgs,
+    trace::nanoseconds,
+    web::{Event, Web, encode},
+};
+
+/// For the first answer. After that a stream may be silent for as long as it likes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Before the viewer is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The column of services.
+const SERVICE: usize = 22;
+
+/// Arguments of `kubewake tail`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake tail
+  kubewake tail --service head-operator --errors
+  kubewake tail -o json | jq -r '[.service, .name, .duration] | @tsv'
+  kubewake tail --limit 1 -o json                          wait for one span
+
+Ctrl-C ends it, with exit code 0. Times are UTC.")]
+pub(crate) struct Args {
+    /// Only spans of this service
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Only spans that are errors
+    #[arg(long)]
+    errors: bool,
+    /// End after so many spans
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    #[command(flatten)]
+    viewer: ViewerArgs,
+    /// The form of the output; `json` is one object in a line
+    #[arg(long, short, value_enum, default_value_t = Form::Table)]
+    output: Form,
+}
+
+/// The form of what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// For people
+    Table,
+    /// For programs: one object in a line
+    Json,
+    /// The ids of their traces
+    Name,
+}
+
+/// What is shown of a span.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Arrived {
+    trace_id: String,
+    service: String,
+    name: String,
+    #[serde(deserialize_with = "nanoseconds")]
+    start: u64,
+    duration: u64,
+    status: String,
+    message: Option<String>,
+}
+
+/// Whether to go on.
+enum Next {
+    On,
+    End,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = tail(&args) => ended?,
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn tail(args: &Args) -> anyhow::Result<()> {
+    let viewer = args.viewer.viewer()?;
+    let url = args.url(&viewer.url);
+    let (web, screen) = (Web::new(PATIENCE), Screen::stdout());
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    // The first time nobody may be there at all, which is an error and no pause.
+    let hint = || {
+        format!(
+            "the viewer at {} cannot be followed: is it there? (kubewake up, kubewake viewer, --viewer URL)",
+            viewer.url
+        )
+    };
+    let mut events = web.events(&url).await.with_context(hint)?;
+    loop {
+        while let Ok(Some(event)) = events.next().await {
+            if let Next::End = args.show(&event, &screen, &mut left)? {
+                return Ok(());
+            }
+        }
+        eprintln!("the viewer at {} has gone; waiting for it", viewer.url);
+        events = loop {
+            tokio::time::sleep(PAUSE).await;
+            if let Ok(events) = web.events(&url).await {
+                break events;
+            }
+        };
+    }
+}
+
+impl Args {
+    fn url(&self, viewer: &str) -> String {
+        let service = self.service.as_ref().map(|service| format!("service={}", encode(service)));
+        let errors = self.errors.then(|| "errors=true".to_owned());
+        let query: Vec<String> = service.into_iter().chain(errors).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{viewer}/api/v1/tail{mark}{}", query.join("&"))
+    }
+
+    fn show(&self, event: &Event, screen: &Screen, left: &mut u64) -> anyhow::Result<Next> {
+        let Some(text) = self.text(event, screen) else { return Ok(Next::On) };
+        if event.name != "span" {
+            eprintln!("{text}");
+            return Ok(Next::On);
+        }
+        let is_read = output::print_on(&format!("{text}\n"))?;
+        *left = left.saturating_sub(1);
+        Ok(if is_read && *left > 0 { Next::On } else { Next::End })
+    }
+
+    /// What to say of an event. None of those that a later viewer might send.
+    fn text(&self, event: &Event, screen: &Screen) -> Option<String> {
+        match event.name.as_str() {
+            "span" => {
+                let span: Arrived = serde_json::from_str(&event.data).ok()?;
+                Some(match self.output {
+                    // In one line whatever the viewer sent.
+                    Form::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
+                    Form::Name => safe(&span.trace_id),
+                    Form::Table => line(&span, screen),
+                })
+            }
+            "skipped" => {
+                let skipped: Value = serde_json::from_str(&event.data).ok()?;
+                Some(format!("{} left out: more arrive than are read", count(skipped.get("spans")?.as_u64()?, "span")))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn line(span: &Arrived, screen: &Screen) -> String {
+    let is_error = span.status == "error";
+    let (trace, took) = (safe(&span.trace_id), duration(span.duration));
+    let taken = 12 + 2 + SERVICE + 2 + 2 + 11 + 2 + trace.len();
+    let room = screen.width.saturating_sub(taken).max(16);
+    let mark = if is_error { "✗ " } else { "" };
+    let what = fit(&format!("{mark}{}", safe(&span.name)), room);
+    let what = if is_error { screen.paint(Tone::Bad, &what) } else { what };
+    let service = screen.paint(tone(&span.service), &fit(&safe(&span.service), SERVICE));
+    let mut drawn = format!("{}  {service}  {what}  {took:>11}  {}", time(span.start), screen.paint(Tone::Dim, &trace));
+    if let Some(message) = span.message.as_ref().filter(|message| is_error && !message.is_empty()) {
+        let said = cut(&safe(message), screen.width.saturating_sub(14));
+        drawn += &format!("\n{}{}", " ".repeat(14), screen.paint(Tone::Bad, &said));
+    }
+    drawn
+}
+
+/// The same service has the same colour each time, also in another run.
+fn tone(service: &str) -> Tone {
+    let sum = service.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    Tone::Service(sum % SERVICES)
+}
+
+/// `12:34:56.789`, in UTC.
+fn time(nanoseconds: u64) -> String {
+    let milliseconds = nanoseconds / 1_000_000;
+    let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);
+    format!("{:02}:{:02}:{:02}.{milliseconds:03}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(output: Form) -> Args {
+        Args { service: None, errors: false, limit: None, viewer: ViewerArgs { viewer: None }, output }
+    }
+
+    fn event(name: &str, data: &str) -> Event {
+        Event { name: name.to_owned(), data: data.to_owned() }
+    }
+
+    const SPAN: &str = r#"{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","service":"shop","id":"1","name":"buy\u001b[1m","start":"1700000000123000000",
+        "duration":2500000,"status":"error","message":"no\nmoney"}"#;
+
+    #[test]
+    fn a_span_is_a_line_and_an_error_says_why() {
+        let screen = Screen::plain(110);
+        let expected = "22:13:20.123  shop                    ✗ buy\\u{1b}[1m                  2.5 ms  4bf92f3577b34da6a3ce929d0e0e4736\n              no\\nmoney";
+        assert_eq!(args(Form::Table).text(&event("span", SPAN), &screen).unwrap(), expected);
+        let json = args(Form::Json).text(&event("span", SPAN), &screen).unwrap();
+        assert!(!json.contains('\n') && json.contains("\"name\":\"buy\\u001b[1m\""), "{json}");
+        assert_eq!(args(Form::Name).text(&event("span", SPAN), &screen).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
+    }
+
+    #[test]
+    fn what_was_left_out_is_said_and_what_is_unknown_passed_over() {
+        let screen = Screen::plain(80);
+        let said = args(Form::Json).text(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
+        assert_eq!(said, "7 spans left out: more arrive than are read");
+        assert_eq!(args(Form::Table).text(&event("later", "{}"), &screen), None);
+        assert_eq!(args(Form::Table).text(&event("span", "no"), &screen), None);
+    }
+
+    #[test]
+    fn what_is_wanted_is_asked_of_the_viewer() {
+        assert_eq!(args(Form::Table).url("http://v"), "http://v/api/v1/tail");
+        let args = Args { service: Some("a b".to_owned()), errors: true, ..args(Form::Table) };
+        assert_eq!(args.url("http://v"), "http://v/api/v1/tail?service=a%20b&errors=true");
+    }
+}

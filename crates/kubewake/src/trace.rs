@@ -1,0 +1,135 @@
+//! `kubewake trace`: the latest trace of an object, as a waterfall in the terminal.
+//!
+//! - [`find`]: which trace is meant; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`draw`]: the waterfall.
+//!
+//! *Guaranteed*: whatever is in a trace, every span has a line and nothing in it reaches the terminal but text.
+
+mod draw;
+mod find;
+mod model;
+mod rows;
+
+use std::{io::IsTerminal as _, time::Duration};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+pub(crate) use self::model::nanoseconds;
+use self::{find::Object, model::Trace};
+use crate::{
+    output::{self, Format, Screen},
+    place::ViewerArgs,
+    web::Web,
+};
+
+/// The largest traces take a second or two.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks of `--follow`.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Clears the screen, and begins at its top.
+const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+
+/// Arguments of `kubewake trace`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubewake trace deployment/web -n shop
+  kubewake trace head/demo --follow                        until it is as it should be
+  kubewake trace head/demo --generation 2
+  kubewake trace --id 4bf92f3577b34da6a3ce929d0e0e4736 -o json
+  kubewake trace head/demo -o name                         the id of the trace
+
+Kinds are written as for kubectl: Deployment, deployment, deployments. Without --namespace it is looked for in all of them.
+A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
+pub(crate) struct Args {
+    /// The object: KIND/NAME, or KIND NAME
+    #[arg(value_name = "KIND/NAME", num_args = 1..=2, required_unless_present = "id", conflicts_with = "id")]
+    object: Vec<String>,
+    /// The object's namespace
+    #[arg(long, short, value_name = "NAMESPACE", conflicts_with = "id")]
+    namespace: Option<String>,
+    /// A trace by its id
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// The trace of this generation of the object [default: the latest]
+    #[arg(long, value_name = "N", conflicts_with = "id")]
+    generation: Option<i64>,
+    /// Look until the object is as it should be, or has failed
+    #[arg(long, short, conflicts_with_all = ["id", "generation"])]
+    follow: bool,
+    #[command(flatten)]
+    viewer: ViewerArgs,
+    /// The form of the output
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let viewer = args.viewer.viewer()?;
+    let (web, url) = (Web::new(PATIENCE), viewer.url.as_str());
+    let object = args.object()?;
+    if args.follow
+        && let Some(object) = &object
+    {
+        follow(&args, &web, url, object).await?;
+    }
+    let id = match (&args.id, &object) {
+        (Some(id), _) => id.clone(),
+        (None, Some(object)) => find::trace(&web, url, object, args.generation).await?,
+        (None, None) => bail!("name an object as KIND/NAME, or a trace by --id"),
+    };
+    let trace = fetch(&web, url, &id).await?;
+    output::print(&shown(&args, url, &trace)?)
+}
+
+impl Args {
+    fn object(&self) -> anyhow::Result<Option<Object>> {
+        let (kind, name) = match self.object.as_slice() {
+            [] => return Ok(None),
+            [both] => both.split_once('/').with_context(|| format!("{both:?} is no object: write KIND/NAME"))?,
+            [kind, name, ..] => (kind.as_str(), name.as_str()),
+        };
+        if kind.is_empty() || name.is_empty() || name.contains('/') {
+            bail!("an object is KIND/NAME, its namespace --namespace NAME");
+        }
+        Ok(Some(Object { kind: kind.to_owned(), name: name.to_owned(), namespace: self.namespace.clone() }))
+    }
+}
+
+async fn fetch(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
+    let what = format!("{url}/api/v1/traces/{}", crate::web::encode(id));
+    web.get(&what).await.with_context(|| format!("the viewer at {url} does not give trace {id}"))
+}
+
+fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
+    if let Some(document) = output::document(args.output, trace)? {
+        return Ok(document);
+    }
+    let trace: Trace = serde_json::from_value(trace.clone()).context("the viewer's answer is no trace")?;
+    Ok(match args.output {
+        Format::Name => format!("{}\n", output::text::safe(&trace.trace_id)),
+        _ => draw::waterfall(&trace, url, &Screen::stdout()),
+    })
+}
+
+/// Waits until the object's last generation is as it should be, or has failed. A terminal sees how it comes about.
+async fn follow(args: &Args, web: &Web, url: &str, object: &Object) -> anyhow::Result<()> {
+    let shows = args.output == Format::Table && std::io::stdout().is_terminal();
+    let mut last = String::new();
+    loop {
+        let found = find::latest(web, url, object).await?;
+        if found.as_ref().is_some_and(|found| found.is_over()) {
+            return Ok(());
+        }
+        if let (true, Some(id)) = (shows, found.and_then(|found| found.trace_id)) {
+            let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
+            if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
+                return Ok(());
+            }
+            last = drawn;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        }
+    }
+}

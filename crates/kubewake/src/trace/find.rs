@@ -1,0 +1,158 @@
+//! Which trace is meant.
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use crate::{
+    output::text::safe,
+    web::{Web, encode},
+};
+
+/// So many objects are named when none fits.
+const NAMED: usize = 8;
+
+/// An object, as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+}
+
+/// A generation of an object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Generation {
+    pub(super) generation: i64,
+    /// None if nothing of it was recorded.
+    pub(super) trace_id: Option<String>,
+    /// `converged`, `converging` or `failed`.
+    pub(super) state: String,
+}
+
+impl Generation {
+    /// Whether nothing more is to be waited for.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state.as_str(), "converged" | "failed")
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Objects {
+    objects: Vec<Known>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Known {
+    kind: String,
+    namespace: String,
+    name: String,
+    last: Option<Last>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Last {
+    trace_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tree {
+    tree: Node,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Node {
+    generations: Vec<Generation>,
+}
+
+/// The trace of an object: of one generation, or the latest.
+pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> anyhow::Result<String> {
+    let known = known(web, url, object).await?;
+    let one = only(object, known)?;
+    let Some(one) = one else { return nothing(web, url, object).await };
+    let Some(wanted) = generation else { return Ok(one.last.map(|last| last.trace_id).unwrap_or_default()) };
+    let generations = generations(web, url, &one).await?;
+    let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
+    let there = if there.is_empty() { "none is known".to_owned() } else { format!("there are {}", there.join(", ")) };
+    let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
+    found.with_context(|| {
+        format!("no trace of generation {wanted} of {}/{} is in the store; {there}", object.kind, object.name)
+    })
+}
+
+/// The latest generation of an object, as soon as there is one.
+pub(super) async fn latest(web: &Web, url: &str, object: &Object) -> anyhow::Result<Option<Generation>> {
+    let Some(one) = only(object, known(web, url, object).await?)? else { return Ok(None) };
+    let generations = generations(web, url, &one).await?;
+    Ok(generations.into_iter().next())
+}
+
+async fn known(web: &Web, url: &str, object: &Object) -> anyhow::Result<Vec<Known>> {
+    let namespace = object.namespace.as_ref().map(|it| format!("&namespace={}", encode(it))).unwrap_or_default();
+    let query = format!("kind={}&name={}{namespace}&limit=100", encode(&object.kind), encode(&object.name));
+    let answer: Objects = web.get(&format!("{url}/api/v1/objects?{query}")).await.with_context(|| {
+        format!("the viewer at {url} cannot be asked: is it there? (kubewake up, kubewake viewer, --viewer URL)")
+    })?;
+    Ok(answer.objects.into_iter().filter(|known| known.last.is_some()).collect())
+}
+
+async fn generations(web: &Web, url: &str, one: &Known) -> anyhow::Result<Vec<Generation>> {
+    let namespace = if one.namespace.is_empty() { "-" } else { &one.namespace };
+    let path = [&one.kind, namespace, &one.name].map(encode).join("/");
+    let tree: Tree =
+        web.get(&format!("{url}/api/v1/objects/{path}")).await.context("the viewer does not know its generations")?;
+    Ok(tree.tree.generations)
+}
+
+/// The one that is meant, unless there are several.
+fn only(object: &Object, mut known: Vec<Known>) -> anyhow::Result<Option<Known>> {
+    if known.len() > 1 {
+        let names: Vec<String> = known.iter().take(NAMED).map(named).collect();
+        bail!("there are several {}/{}: {}; say which by --namespace", object.kind, object.name, names.join(", "));
+    }
+    Ok(known.pop())
+}
+
+/// As one writes it for kubectl.
+fn named(known: &Known) -> String {
+    let namespace = if known.namespace.is_empty() { String::new() } else { format!(" -n {}", safe(&known.namespace)) };
+    format!("{}/{}{namespace}", safe(&known.kind), safe(&known.name))
+}
+
+/// Says what there is instead.
+async fn nothing(web: &Web, url: &str, object: &Object) -> anyhow::Result<String> {
+    let all: Objects = web.get(&format!("{url}/api/v1/objects?limit={NAMED}")).await.unwrap_or_default();
+    let names: Vec<String> = all.objects.iter().map(named).collect();
+    let there = match names.is_empty() {
+        true => "there are no objects at all: docs/tracing-an-operator.md says how they get into traces".to_owned(),
+        false => format!("there is {}", names.join(", ")),
+    };
+    let at = object.namespace.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
+    bail!("no trace of {}/{}{at} at {url}; {there}", object.kind, object.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Object {
+        Object { kind: "head".to_owned(), name: "a".to_owned(), namespace: None }
+    }
+
+    fn known(namespace: &str) -> Known {
+        Known { kind: "Head".to_owned(), namespace: namespace.to_owned(), name: "a".to_owned(), last: None }
+    }
+
+    #[test]
+    fn of_several_one_has_to_be_said() {
+        assert!(only(&object(), vec![]).unwrap().is_none());
+        assert_eq!(only(&object(), vec![known("x")]).unwrap().unwrap().namespace, "x");
+        let error = only(&object(), vec![known("x"), known("")]).unwrap_err().to_string();
+        assert_eq!(error, "there are several head/a: Head/a -n x, Head/a; say which by --namespace");
+    }
+}

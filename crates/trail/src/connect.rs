@@ -1,0 +1,101 @@
+//! How a program finds its cluster, with errors that name the file that is no good.
+
+use std::path::{Path, PathBuf};
+
+use kube::{
+    Config,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+/// Why there is no way to a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A kubeconfig cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A kubeconfig says nothing that can be used.
+    #[error("the kubeconfig {file} cannot be used")]
+    Use {
+        /// Which one, or several as `KUBECONFIG` has them.
+        file: String,
+        /// Why.
+        source: KubeconfigError,
+    },
+    /// There is none, and no cluster around.
+    #[error("there is no cluster: name one by --kubeconfig or KUBECONFIG")]
+    Nowhere,
+}
+
+/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
+///
+/// # Errors
+/// Where nothing leads to a cluster.
+pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, Error> {
+    let options = KubeConfigOptions::default();
+    let Some(file) = kubeconfig else { return usual(&options).await };
+    let named = |source| error(file.display().to_string(), source);
+    let read = Kubeconfig::read_from(file).map_err(named)?;
+    Config::from_custom_kubeconfig(read, &options).await.map_err(named)
+}
+
+async fn usual(options: &KubeConfigOptions) -> Result<Config, Error> {
+    let source = match Config::from_kubeconfig(options).await {
+        Ok(config) => return Ok(config),
+        Err(source) => source,
+    };
+    if let Ok(config) = Config::incluster() {
+        return Ok(config);
+    }
+    let named = std::env::var("KUBECONFIG").ok().filter(|files| !files.is_empty());
+    let home = || {
+        let file = Path::new(&std::env::var_os("HOME")?).join(".kube/config");
+        file.exists().then(|| file.display().to_string())
+    };
+    Err(named.or_else(home).map_or(Error::Nowhere, |file| error(file, source)))
+}
+
+fn error(file: String, source: KubeconfigError) -> Error {
+    match source {
+        KubeconfigError::ReadConfig(source, file) => Error::Read { file, source },
+        source => Error::Use { file, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::in_words;
+
+    const GOOD: &str = "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {}}], \
+        contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]}";
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_no_good_is_named_once() {
+        let directory = std::env::temp_dir().join(format!("trail-connect-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("kubeconfig");
+        let said = async |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            config(Some(&file)).await.map(|config| config.cluster_url.to_string()).map_err(|error| in_words(&error))
+        };
+        let name = file.display();
+        assert_eq!(said(GOOD).await.as_deref(), Ok("https://127.0.0.1:1/"));
+        let no_context = said(&GOOD.replace("current-context: a", "current-context: b")).await;
+        assert_eq!(no_context, Err(format!("the kubeconfig {name} cannot be used: failed to load current context: b")));
+        let broken = said("{").await.unwrap_err();
+        assert!(broken.starts_with(&format!("the kubeconfig {name} cannot be used: ")), "{broken}");
+        assert!(broken.contains("line 1") && !broken.contains('\n'), "{broken}");
+        let gone = directory.join("gone");
+        let gone = in_words(&config(Some(&gone)).await.unwrap_err());
+        assert_eq!(
+            gone,
+            format!("cannot read {}: No such file or directory (os error 2)", directory.join("gone").display())
+        );
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,93 @@
+//! What a cluster says: its pipelines with their collectors, and who owns which object.
+//!
+//! The cluster is that of the kubeconfig that the viewer was given, asked only while somebody looks. It may come and go: what cannot be asked is said to be so, and
+//! asked again the next time.
+//!
+//! *Guaranteed.* Each question takes bounded time; an answer is read up to a bound. Nothing is written to the cluster, and nothing of a Secret is read.
+
+mod ask;
+mod owners;
+mod pipelines;
+mod series;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+    core::{ApiResource, GroupVersionKind},
+};
+
+pub(crate) use self::pipelines::PipelineView;
+use self::pipelines::Pipelines;
+
+/// Why a cluster does not answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the kubeconfig {0} cannot be read: {1}")]
+    Kubeconfig(PathBuf, #[source] kube::config::KubeconfigError),
+    #[error("the kubeconfig {0} cannot be used: {1}")]
+    Client(PathBuf, #[source] kube::Error),
+    #[error("the cluster does not answer: {0}")]
+    Ask(#[from] kube::Error),
+    #[error("the cluster does not answer in time")]
+    Late,
+    #[error("the cluster has no pipelines: the operator's custom resources are not installed")]
+    NoKinds,
+}
+
+/// A cluster, as far as it can be reached.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    kubeconfig: PathBuf,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    client: Mutex<Option<Client>>,
+    /// What kinds are served as, and whether they have namespaces.
+    kinds: Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>,
+    pipelines: Pipelines,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("kubeconfig", &self.kubeconfig).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// The cluster of this file, which need not be there yet.
+    pub(crate) fn new(kubeconfig: PathBuf) -> Self {
+        Self { kubeconfig, shared: Arc::default() }
+    }
+
+    /// A client, made when it is first needed.
+    async fn client(&self) -> Result<Client, Error> {
+        if let Some(client) = lock(&self.shared.client).clone() {
+            return Ok(client);
+        }
+        let failed = |error| Error::Kubeconfig(self.kubeconfig.clone(), error);
+        let file = Kubeconfig::read_from(&self.kubeconfig).map_err(failed)?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(failed)?;
+        let client = Client::try_from(config).map_err(|error| Error::Client(self.kubeconfig.clone(), error))?;
+        Ok(lock(&self.shared.client).insert(client).clone())
+    }
+
+    /// The file may be another one by now, of a cluster that was started anew.
+    fn forget_client(&self) {
+        lock(&self.shared.client).take();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Against an API server that says what it is told to.
+
+use std::collections::BTreeSet;
+
+use axum::{Json, Router, routing::get};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::query::objects::Key;
+
+/// A kubeconfig of a server that answers with these documents, and what keeps it there.
+async fn cluster(answers: Vec<(&'static str, Value)>) -> (Cluster, tempfile::TempDir) {
+    let routes = answers
+        .into_iter()
+        .fold(Router::new(), |router, (path, answer)| router.route(path, get(async move || Json(answer))));
+    let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no", "metadata": {}});
+    let routes = routes.fallback(async move || (http::StatusCode::NOT_FOUND, Json(missing)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
+    std::fs::write(&file, config.to_string()).unwrap();
+    (Cluster::new(file), folder)
+}
+
+fn list(kind: &str, items: Value) -> Value {
+    json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
+}
+
+#[tokio::test]
+async fn pipelines_are_shown_with_what_their_collectors_say() {
+    let condition =
+        json!({"type": "Delivering", "status": "False", "reason": "BackendRefuses", "message": "it refuses"});
+    let pipeline = json!({"apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline", "metadata": {"name": "default"},
+        "status": {"state": "Degraded", "reason": "BackendRefuses", "backend": "http://b", "conditions": [condition]}});
+    // Nobody is at that address: it is asked through the API server.
+    let pod = json!({"metadata": {"name": "gateway-1", "namespace": "kubewake-system"},
+        "status": {"podIP": "127.0.0.254", "conditions": [{"type": "Ready", "status": "True"}]}});
+    let status = json!({"pipelines": {"traces/default": {"received": 10, "delivered": 7, "dropped": {"refused": 3}, "failures": 4,
+        "last_error": "authentication", "last_error_code": "grpc:16", "exporters": {"otlp": {"queue_size": 25, "queue_capacity": 100}}},
+        "traces/other": {"received": 1}}});
+    let (cluster, _folder) = cluster(vec![
+        ("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", list("TracePipelineList", json!([pipeline]))),
+        ("/api/v1/pods", list("PodList", json!([pod]))),
+        ("/api/v1/namespaces/kubewake-system/pods/gateway-1:13133/proxy/status", status),
+    ])
+    .await;
+    let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
+    let pipeline = &shown[0];
+    assert_eq!(
+        (&pipeline["kind"], &pipeline["state"], &pipeline["message"]),
+        (&json!("TracePipeline"), &json!("Degraded"), &json!("it refuses"))
+    );
+    assert_eq!(pipeline["totals"], json!({"received": 10, "sent": 7, "dropped": 3, "queued": 25}));
+    assert_eq!(pipeline["collectors"], json!([{"pod": "gateway-1", "ready": true}]));
+    assert_eq!(
+        (&pipeline["lastError"], &pipeline["series"]["bufferFill"]),
+        (&json!("authentication (grpc:16)"), &json!([0.25]))
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_asked_is_said_so() {
+    let (without, _folder) = cluster(vec![("/api/v1/pods", list("PodList", json!([])))]).await;
+    assert!(without.pipelines().await.unwrap_err().contains("not installed"));
+    let absent = Cluster::new("/nowhere/kubeconfig".into());
+    assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
+    assert!(absent.objects("default", BTreeSet::new()).await.objects.is_empty());
+}
+
+#[tokio::test]
+async fn objects_of_the_cluster_name_their_controllers() {
+    let resource = |name: &str, kind: &str| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list"]});
+    let resources =
+        |version: &str, all: Value| json!({"kind": "APIResourceList", "groupVersion": version, "resources": all});
+    let meta = |kind: &str, name: &str, owner: Option<(&str, &str)>| {
+        let owners = owner.map(
+            |(kind, name)| json!([{"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": true}]),
+        );
+        json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners.unwrap_or_else(|| json!([]))}})
+    };
+    let (cluster, _folder) = cluster(vec![
+        ("/api/v1", resources("v1", json!([resource("pods", "Pod")]))),
+        ("/apis/apps/v1", resources("apps/v1", json!([resource("replicasets", "ReplicaSet")]))),
+        (
+            "/api/v1/namespaces/default/pods",
+            list("PartialObjectMetadataList", json!([meta("Pod", "p", Some(("ReplicaSet", "r")))])),
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/replicasets",
+            list("PartialObjectMetadataList", json!([meta("ReplicaSet", "r", Some(("Deployment", "d")))])),
+        ),
+    ])
+    .await;
+    let kinds = [("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")];
+    let kinds = kinds.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into();
+    let live = cluster.objects("default", kinds).await;
+    assert_eq!(live.kinds, BTreeSet::from(["Pod".to_owned(), "ReplicaSet".to_owned()]));
+    let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
+    assert!(live.objects.iter().any(|object| object.key.name == "p" && object.owner == Some(owner.clone())));
+}

@@ -1,0 +1,58 @@
+//! Somebody types what docs/troubleshooting.md says, beside a pipeline whose backend is the viewer.
+
+use std::process::Command;
+
+use kubewake_e2e::{
+    operator::{Operated, trace_pipeline},
+    process::Process,
+    until,
+};
+
+use super::{super::readme, trace::Viewer};
+
+#[test]
+fn everything_that_the_document_says_works() {
+    let viewer = Viewer::start();
+    let Some(mut operated) = Operated::without_operator(&[]) else { return };
+    let mut operator = operated.command();
+    operator.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+    operator.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", viewer.otlp));
+    operated.start_as(&mut operator);
+    operated.apply(&trace_pipeline("backend", viewer.grpc));
+    operated.until_state("tracepipeline/backend", "Ready");
+    let folder = tempfile::tempdir().unwrap();
+    let typed = |command: &str| -> Command {
+        let mut shell = readme::shell(command, folder.path());
+        shell.env("KUBECONFIG", operated.kubectl.cluster().kubeconfig()).env("NO_PROXY", "*");
+        shell.env("KUBEWAKE_VIEWER", format!("http://{}", viewer.page));
+        shell
+    };
+    let mut followed = false;
+    for command in readme::commands("docs/troubleshooting.md") {
+        if command.starts_with("kubewake tail") {
+            let mut tail = Process::start(&mut typed(&command));
+            until("a span is seen", || {
+                viewer.send_one();
+                (!tail.runs()).then_some(())
+            });
+            assert!(tail.wait().success(), "{}", tail.stderr());
+            followed = true;
+            continue;
+        }
+        // What has just happened to an object takes a moment to the viewer.
+        let output = until(&command, || {
+            let output = typed(&command).output().unwrap();
+            (output.status.success() || !command.starts_with("kubewake trace")).then_some(output)
+        });
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{command}\n{}{}", text(&output.stdout), text(&output.stderr));
+        if command == "kubewake check" {
+            assert!(
+                text(&output.stdout).contains("✓ KW702 it reaches the backend: seen in http://"),
+                "{}",
+                text(&output.stdout)
+            );
+        }
+    }
+    assert!(followed, "the document shows how to follow spans");
+}

@@ -1,0 +1,81 @@
+//! Every command says how it is used, and shells know them all.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use kubewake_e2e::{process::kubewake, python::python};
+
+use super::run;
+
+/// The commands below one, and so on: `collector`, `collector validate`.
+fn commands(home: &Path, above: &str) -> Vec<String> {
+    let help = run(home, &format!("{above} --help")).stdout;
+    let listed = help.split("Commands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names =
+        names.filter(|name| !["", "help"].contains(name)).map(|name| format!("{above} {name}").trim().to_owned());
+    names.flat_map(|name| [vec![name.clone()], commands(home, &name)].concat()).collect()
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let home = tempfile::tempdir().unwrap();
+    let all = commands(home.path(), "");
+    assert!(["up", "check", "operator manifests"].iter().all(|name| all.iter().any(|it| it == name)), "{all:?}");
+    for command in std::iter::once("").chain(all.iter().map(String::as_str)) {
+        let help = run(home.path(), &format!("{command} --help"));
+        assert_eq!(help.code, 0, "{command}: {}", help.stderr);
+        assert!(help.stdout.contains("Examples:"), "{command} has no examples:\n{}", help.stdout);
+        assert!(!help.stdout.contains('\u{1b}'), "colours are for terminals");
+    }
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let home = tempfile::tempdir().unwrap();
+    let all = commands(home.path(), "");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(home.path(), &format!("completions {shell}"));
+        assert_eq!(script.code, 0, "{}", script.stderr);
+        let unknown: Vec<&String> =
+            all.iter().filter(|it| !script.stdout.contains(it.rsplit(' ').next().unwrap())).collect();
+        assert!(unknown.is_empty(), "{shell} does not know {unknown:?}");
+    }
+    let wrong = run(home.path(), "completions tcsh");
+    assert!(wrong.code == 2 && wrong.stderr.contains("bash"), "{wrong:?}");
+    // What bash makes of it.
+    let script = home.path().join("kubewake.bash");
+    fs::write(&script, run(home.path(), "completions bash").stdout).unwrap();
+    let typed = format!(
+        "source {}; COMP_WORDS=(kubewake che); COMP_CWORD=1; _kubewake kubewake che kubewake; echo ${{COMPREPLY[@]}}",
+        script.display()
+    );
+    let completed = Command::new("bash").args(["-c", &typed]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "check", "{completed:?}");
+}
+
+/// Runs a command at a terminal, and gives what it shows there.
+fn at_terminal(home: &Path, command: &str, variables: &[(&str, &str)]) -> String {
+    let program = kubewake();
+    let mut words = vec![program.get_program().to_str().unwrap().to_owned()];
+    words.extend(command.split_whitespace().map(str::to_owned));
+    let script = "import pty, sys; pty.spawn(sys.argv[1:])";
+    let mut terminal = Command::new(python());
+    terminal.env_clear().env("HOME", home).env("TERM", "xterm").envs(variables.iter().copied());
+    let output = terminal.args(["-c", script]).args(&words).stdin(Stdio::null()).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn colours_are_for_terminals_whose_owners_want_them() {
+    let home = tempfile::tempdir().unwrap();
+    let red = "\u{1b}[31m\u{1b}[1m✗";
+    assert!(!run(home.path(), "check").stdout.contains('\u{1b}'));
+    let shown = at_terminal(home.path(), "check", &[]);
+    assert!(shown.contains(red), "{shown:?}");
+    let shown = at_terminal(home.path(), "check", &[("NO_COLOR", "1")]);
+    assert!(shown.contains("✗") && !shown.contains("\u{1b}[31m"), "{shown:?}");
+}
