@@ -21,10 +21,7 @@ pub(crate) use self::{
     sample::Sample,
     trace::{Followed, follow, known},
 };
-use crate::{
-    client, logging,
-    up::notice::{self, Notice},
-};
+use crate::{client, logging, place::Up, up::notice};
 
 /// Arguments of `kubewake demo`.
 #[derive(Debug, clap::Args)]
@@ -70,8 +67,8 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
     }
     // Whatever is wrong with another cluster is no business of ours.
     let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
-    let notice = Notice::find().and_then(|notice| Kubeconfig::read_from(notice.kubeconfig).ok());
-    for file in own.into_iter().chain(notice) {
+    let last = Up::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
+    for file in own.into_iter().chain(last) {
         let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
         if let Ok(page) = page(&config).await {
             return Ok(Found { config, page });
