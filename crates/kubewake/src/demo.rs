@@ -6,7 +6,7 @@ mod apply;
 mod sample;
 mod trace;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -22,6 +22,9 @@ pub(crate) use self::{
     trace::{Followed, follow, known},
 };
 use crate::{client, logging, place::Up, up::notice};
+
+/// Nobody at a terminal waits longer to learn that a cluster is not there.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// Arguments of `kubewake demo`.
 #[derive(Debug, clap::Args)]
@@ -48,13 +51,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&logging::only(LogLevel::Warn));
     let found = find(args.kubeconfig).await?;
     let clients = Clients::new(found.config)?;
+    let step = Progress::new().begin(args.sample.operator().1);
     if !apply::is_installed(&clients, args.sample).await? {
         install(&clients, args.sample).await?;
     }
     ready(&clients, args.sample).await?;
     let applied = show(&clients, args.sample).await?;
+    drop(step);
     println!("{} {}", args.sample.title(), applied.what);
+    let step = Progress::new().begin("until its trace is whole");
     let followed = follow(&found.page, &applied.trace, args.sample.converge()).await?;
+    drop(step);
     println!("  {}\n  {}", followed.facts, followed.link);
     Ok(())
 }
@@ -79,7 +86,8 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 
 /// Where the viewer of this cluster is.
 async fn page(config: &Config) -> anyhow::Result<String> {
-    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config.clone())?, notice::NAMESPACE);
+    let config = Config { connect_timeout: Some(CONNECT), ..config.clone() };
+    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, notice::NAMESPACE);
     let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
     let page = map.and_then(|map| map.data?.remove("page"));
     page.context("it is none of `kubewake up`: there is no viewer")
