@@ -21,7 +21,11 @@ pub(crate) use self::{
     sample::Sample,
     trace::{Followed, follow, known},
 };
-use crate::{client, logging, place::Up, up::notice};
+use crate::{
+    client, logging,
+    place::Up,
+    up::{notice, progress::Progress},
+};
 
 /// Nobody at a terminal waits longer to learn that a cluster is not there.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -86,7 +90,8 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 
 /// Where the viewer of this cluster is.
 async fn page(config: &Config) -> anyhow::Result<String> {
-    let config = Config { connect_timeout: Some(CONNECT), ..config.clone() };
+    let mut config = config.clone();
+    config.connect_timeout = Some(CONNECT);
     let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, notice::NAMESPACE);
     let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
     let page = map.and_then(|map| map.data?.remove("page"));
