@@ -35,7 +35,9 @@ impl Viewer {
         let addresses = [("--listen", page), ("--otlp-http", http), ("--otlp", grpc)];
         let mut command = kubewake();
         command.arg("viewer").args(args);
-        addresses.iter().for_each(|(name, address)| drop(command.arg(name).arg(address.to_string())));
+        for (name, address) in addresses {
+            command.arg(name).arg(address.to_string());
+        }
         let mut process = Process::start(&mut command);
         process.ready();
         Self { process, page, http, grpc }

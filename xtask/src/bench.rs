@@ -137,11 +137,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let build =
             ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
         steps.step("build", || run_command(cargo().args(build)))?;
-        let alone =
-            ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", "collector"];
-        steps.step("build the collector alone", || {
-            run_command(cargo().args(alone).arg("--target-dir").arg(target().join(ALONE)))
-        })?;
+        for part in ["collector", "operator"] {
+            let build =
+                ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", part];
+            steps.step(&format!("build the {part} alone"), || {
+                run_command(cargo().args(build).arg("--target-dir").arg(folder(part)))
+            })?;
+        }
     }
     std::fs::create_dir_all(directory())?;
     let plan = Plan::new(args);
@@ -188,12 +190,19 @@ fn directory() -> PathBuf {
     target().join("bench")
 }
 
-/// Where the collector is built as an image has it, without API server and cluster: their pages are in nobody's memory there.
-const ALONE: &str = "collector-alone";
+/// Where a part is built as its image has it, without API server and cluster: their pages are in nobody's memory there.
+fn folder(part: &str) -> PathBuf {
+    target().join(format!("{part}-alone"))
+}
 
 /// The collector that is measured.
 fn collector() -> PathBuf {
-    target().join(ALONE).join("release/kubewake")
+    folder("collector").join("release/kubewake")
+}
+
+/// The operator that is measured.
+fn operator_alone() -> PathBuf {
+    folder("operator").join("release/kubewake")
 }
 
 /// A program that was built for the bench.

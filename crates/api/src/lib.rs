@@ -29,6 +29,6 @@ pub use pipeline::Pipeline;
 pub use reason::{ConditionType, Delivery, Reason, State};
 pub use reference::{Found, Reference, ReferenceKind, Resolved};
 pub use render::{Document, Layer, render};
-pub use settings::{Settings, validate_telemetry};
+pub use settings::{Amounts, Settings, validate_telemetry};
 pub use valid::Valid;
 pub use validate::{Problem, Review, validate, validate_spec};

@@ -27,7 +27,9 @@ use kubewake_config::{
     },
 };
 
-use crate::{Settings, Signal, Valid, settings::Batching, settings::Retrying, v1alpha1::LogLevel};
+use crate::{
+    Settings, Signal, Valid, settings::Batching, settings::QUEUE_BYTES, settings::Retrying, v1alpha1::LogLevel,
+};
 use exporter::Keys;
 
 /// Where the Secret is mounted in collectors.
@@ -126,6 +128,8 @@ const ENRICH: &str = "k8s_attributes";
 /// No resource can have this name.
 const STICKY: &str = "traces/_sticky";
 const BALANCE: &str = "load_balancing/sticky";
+/// What may wait until there are collectors in which traces wait: as much as a pipeline's queue holds.
+const WAITING_BYTES: i64 = QUEUE_BYTES;
 
 /// What every document has.
 fn base(settings: &Settings) -> Written {
@@ -207,7 +211,9 @@ fn forward(written: &mut Written, settings: &Settings, enriched: bool) {
         ..Client::default()
     };
     let service = format!("{STICKY_SERVICE}.{}", settings.namespace);
-    let balancing = LoadBalancing { service, port: OTLP_GRPC_PORT, client };
+    // Until the first of them is ready, traces wait: senders are told that it was taken as soon as another pipeline took it, and would not send it again.
+    let waiting_bytes = Some(WAITING_BYTES);
+    let balancing = LoadBalancing { service, port: OTLP_GRPC_PORT, client, waiting_bytes };
     written.exporters.insert(BALANCE.into(), Exporter::LoadBalancing(balancing));
     let mut processors = vec![LIMIT.to_owned()];
     processors.extend(enriched.then(|| ENRICH.to_owned()));

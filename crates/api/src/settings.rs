@@ -1,15 +1,18 @@
 //! How the collectors run: what Telemetry says, with a default for everything that it does not.
 
+mod amounts;
+mod image;
 mod quantity;
+mod telemetry;
 
 use std::time::Duration;
 
 use kubewake_config::written;
 
+pub use self::amounts::Amounts;
 use crate::{
-    Problem, Reason, Signal,
-    v1alpha1::{Compression, Defaults, LogLevel, PullSecret, Resources, Slots, TelemetrySpec},
-    validate::sending,
+    Pipeline, Problem, Reason, Review, Signal,
+    v1alpha1::{Compression, LogLevel, PullSecret, Queue, Resources, Slots, TelemetrySpec},
 };
 
 /// How the collectors run.
@@ -76,44 +79,31 @@ impl Settings {
     ///
     /// Everything that is wrong with it.
     pub fn of(spec: &TelemetrySpec, namespace: impl Into<String>) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let none = Defaults::default();
-        let defaults = sending("spec.defaults", spec.defaults.as_ref().unwrap_or(&none), &mut problems);
-        let mut settings = Self::new(namespace);
-        settings.defaults = defaults;
-        settings.scale(spec, &mut problems);
-        for (path, given) in [
-            ("spec.resources", spec.resources.as_ref()),
-            ("spec.sticky.resources", spec.sticky.as_ref().and_then(|sticky| sticky.resources.as_ref())),
-        ] {
-            quantity::check(path, given, &mut problems);
-        }
-        settings.image = spec.image.clone();
-        settings.image_pull_secrets = spec.image_pull_secrets.clone();
-        settings.slots = spec.slots.clone().unwrap_or_default();
-        settings.resources = spec.resources.clone().unwrap_or_default();
-        if let Some(sticky) = &spec.sticky {
-            settings.sticky_replicas = sticky.replicas.unwrap_or(MIN_REPLICAS).max(1);
-            settings.sticky_resources = sticky.resources.clone().unwrap_or_default();
-        }
-        let opencensus = spec.receivers.as_ref().and_then(|receivers| receivers.opencensus.as_ref());
-        settings.opencensus = opencensus.is_some_and(|opencensus| opencensus.enabled);
-        settings.enrichment = spec.enrichment.as_ref().is_none_or(|enrichment| enrichment.enabled);
-        settings.log_level = spec.log_level.unwrap_or_default();
+        let (settings, problems) = Self::as_far_as_possible(spec, namespace);
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    fn scale(&mut self, spec: &TelemetrySpec, problems: &mut Vec<Problem>) {
-        let (min, max) = spec.replicas.as_ref().map_or((None, None), |replicas| (replicas.min, replicas.max));
-        let least = min.unwrap_or(MIN_REPLICAS).max(1);
-        self.max_replicas = max.unwrap_or(MAX_REPLICAS.max(least)).max(1);
-        self.min_replicas = if min.is_some() { least } else { least.min(self.max_replicas) };
-        if self.min_replicas > self.max_replicas {
-            let message = "`min` must not be greater than `max`".to_owned();
-            problems.push(Problem { path: "spec.replicas".into(), reason: Reason::SettingInvalid, message });
-        }
-        let cpu = spec.scaling.as_ref().and_then(|scaling| scaling.cpu_utilization);
-        self.cpu_utilization = cpu.unwrap_or(CPU_UTILIZATION).max(1);
+    /// What a Telemetry says where it makes sense, what holds without it elsewhere, and everything that is wrong with it.
+    pub fn as_far_as_possible(spec: &TelemetrySpec, namespace: impl Into<String>) -> (Self, Vec<Problem>) {
+        telemetry::read(spec, Self::new(namespace))
+    }
+
+    /// What one collector that receives requests, and what it may use.
+    pub fn gateway(&self) -> Amounts {
+        Amounts::new(&self.resources, amounts::GATEWAY_MEMORY)
+    }
+
+    /// The same of one in which whole traces wait.
+    pub fn sticky(&self) -> Amounts {
+        Amounts::new(&self.sticky_resources, amounts::STICKY_MEMORY)
+    }
+
+    /// What is unwise about a pipeline where collectors run like this.
+    pub fn warnings(&self, pipeline: &Pipeline) -> Vec<Problem> {
+        let is_sticky = pipeline.sampling.as_ref().is_some_and(|sampling| sampling.tail.is_some());
+        let amounts = if is_sticky { self.sticky() } else { self.gateway() };
+        let queue = pipeline.output.as_ref().and_then(|otlp| otlp.queue.as_ref());
+        too_large("spec.output.otlp.queue", queue, &amounts).into_iter().collect()
     }
 
     /// How many pipelines of a kind are active at once.
@@ -127,9 +117,29 @@ impl Settings {
     }
 }
 
-/// Everything that is wrong with a Telemetry.
-pub fn validate_telemetry(spec: &TelemetrySpec) -> Vec<Problem> {
-    Settings::of(spec, "").err().unwrap_or_default()
+/// Everything that is wrong with a Telemetry, or unwise about it.
+pub fn validate_telemetry(spec: &TelemetrySpec) -> Review {
+    let (settings, problems) = Settings::as_far_as_possible(spec, "");
+    let queue = spec.defaults.as_ref().and_then(|defaults| defaults.queue.as_ref());
+    let warnings = too_large("spec.defaults.queue", queue, &settings.gateway()).into_iter().collect();
+    Review { problems, warnings }
+}
+
+/// The part of its memory that a collector fills before it refuses what comes in, as documents say it: three quarters, less what is kept free in them.
+const FILLED: f64 = 0.6;
+
+/// A queue that can never be full: the collector refuses what comes in before, also for other pipelines.
+fn too_large(path: &str, queue: Option<&Queue>, amounts: &Amounts) -> Option<Problem> {
+    let (size, memory) = (queue?.size_bytes?, amounts.limits.get("memory")?);
+    let room = amounts.memory()? * FILLED;
+    (size as f64 > room).then(|| Problem {
+        path: format!("{path}.sizeBytes"),
+        reason: Reason::SettingInvalid,
+        message: format!(
+            "is more than a collector of {memory} can hold, which is {room:.0}: before the queue is full, memory is, and all pipelines are refused data; raise \
+             the limit of memory in Telemetry `default`, or lower this"
+        ),
+    })
 }
 
 /// How an exporter holds, sends and sends again, as far as somebody said it.
@@ -161,7 +171,7 @@ pub(crate) struct Batching {
 }
 
 /// A fifth of what a collector of the usual size holds, so that a few pipelines have room beside each other.
-const QUEUE_BYTES: i64 = 64 << 20;
+pub(crate) const QUEUE_BYTES: i64 = 64 << 20;
 /// Large enough that the cost of a request does not count.
 const MIN_BATCH_BYTES: i64 = 512 << 10;
 /// gRPC servers take messages of up to 4 MiB unless they are told otherwise.

@@ -40,21 +40,6 @@ impl Valid {
         &self.name
     }
 
-    /// Its uid.
-    pub fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    /// The generation that was checked.
-    pub fn generation(&self) -> i64 {
-        self.generation
-    }
-
-    /// Nothing flows because it says so.
-    pub fn is_paused(&self) -> bool {
-        self.paused
-    }
-
     /// Whether it is part of a document: one that is paused, or takes nothing, is not.
     pub fn is_rendered(&self) -> bool {
         !self.paused && self.input.enabled
@@ -136,8 +121,6 @@ pub(crate) struct Sampling {
 pub(crate) struct Output {
     pub(crate) protocol: Protocol,
     pub(crate) endpoint: Piece,
-    /// The endpoint is the whole URL, with its path.
-    pub(crate) is_whole: bool,
     pub(crate) tls: Option<Tls>,
     pub(crate) authentication: Option<Authentication>,
     pub(crate) headers: Vec<(String, Piece)>,

@@ -25,7 +25,8 @@ use jiff::Timestamp;
 
 use crate::{Pipeline, Reason, Resolved, Signal, Valid};
 use check::Check;
-pub(crate) use sending::sending;
+pub(crate) use selection::is_name;
+pub(crate) use sending::{refuse, sending, within};
 pub(crate) use tls::SOON;
 
 /// One thing that is wrong with a resource, or unwise about it.

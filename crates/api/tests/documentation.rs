@@ -24,7 +24,7 @@ fn every_resource_of_the_page_on_pipelines_is_right() {
             "LogPipeline" => Pipeline::from(&read::<LogPipeline>(&object)),
             "MetricPipeline" => Pipeline::from(&read::<MetricPipeline>(&object)),
             _ => {
-                assert_eq!(validate_telemetry(&read::<Telemetry>(&object).spec), []);
+                assert_eq!(validate_telemetry(&read::<Telemetry>(&object).spec).problems, []);
                 continue;
             }
         };

@@ -30,7 +30,7 @@ pub use batch::{Batch, Origin, Part};
 pub use budget::{Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
 pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
-pub use code::{Code, Said};
+pub use code::{Code, Said, TlsFault};
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};

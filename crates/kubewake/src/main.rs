@@ -76,6 +76,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
+    #[cfg(feature = "up")]
+    Up(Box<up::Args>),
+    /// Applies a sample to a running `up`, and gives the link of its trace
+    #[cfg(feature = "up")]
+    Demo(demo::Args),
     /// Shows how everything is, at a glance
     #[cfg(feature = "inspect")]
     Status(status::Args),
@@ -88,9 +94,6 @@ enum Command {
     /// Shows spans as they arrive
     #[cfg(feature = "inspect")]
     Tail(tail::Args),
-    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
-    #[cfg(feature = "up")]
-    Up(Box<up::Args>),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
     Apiserver(apiserver::Args),
@@ -100,9 +103,6 @@ enum Command {
     /// Receives, buffers and ships traces, logs and metrics
     #[cfg(feature = "data-plane")]
     Collector(collector::Args),
-    /// Applies a sample to a running `up`, and gives the link of its trace
-    #[cfg(feature = "up")]
-    Demo(demo::Args),
     /// Runs a sample operator
     #[cfg(feature = "up")]
     #[command(hide = true)]

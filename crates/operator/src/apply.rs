@@ -20,6 +20,7 @@ use crate::{
     kind::Kind,
     live::{Live, text},
     names,
+    words::{Discretion, words},
 };
 
 mod compare;
@@ -37,9 +38,10 @@ pub struct Error {
 }
 
 impl Error {
-    /// What the API server said.
-    pub fn api(&self) -> &kube::Error {
-        &self.source
+    /// What happened, as a status or a log may say it.
+    pub fn words(&self) -> String {
+        let discretion = if self.kind == Kind::Secret { Discretion::Secret } else { Discretion::Open };
+        format!("{self}: {}", words(&self.source, discretion))
     }
 
     /// Whether it may well work in a moment: somebody else wrote the object since it was read, or a binding came before the API server's

@@ -3,8 +3,8 @@
 //! Documents and secrets reach the collectors through volumes, and nothing of them is in a pod template: a change of either is read in place, and only a
 //! change of how collectors run rolls them. How many there are is the autoscaler's, so `replicas` of the gateway is in none of them.
 //!
-//! *Guaranteed*: every namespaced object is owned by the locks, and every other one by the pipelines that hold a slot, so that the garbage collector removes all of it
-//! after the last pipeline, whether an operator runs or not.
+//! *Guaranteed*: every namespaced object is owned by one of them, the anchor. That one and everything of no namespace is owned by the pipelines that keep the layer, so that the
+//! garbage collector removes all of it after the last of these, whether an operator runs or not.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{Layer, Settings};
@@ -20,7 +20,6 @@ mod access;
 mod network;
 mod pods;
 mod scale;
-mod settings;
 mod texts;
 
 #[cfg(test)]
@@ -31,10 +30,10 @@ pub use texts::{CONFIG, secret, staying};
 /// What objects have to know beside the documents.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The locks of the kinds that have pipelines.
-    pub locks: Vec<OwnerReference>,
-    /// The pipelines that hold a slot.
-    pub holders: Vec<OwnerReference>,
+    /// What owns all of it.
+    pub anchor: OwnerReference,
+    /// The pipelines that own that.
+    pub keepers: Vec<OwnerReference>,
     /// How collectors run.
     pub settings: Settings,
     /// Their image, unless the settings name one.
@@ -43,11 +42,21 @@ pub struct Surroundings {
     pub has_pod_monitors: bool,
 }
 
-/// Everything but documents and secrets, in the order in which it is applied.
+/// What owns everything else.
+pub fn anchor(namespace: &str, keepers: &[OwnerReference]) -> Desired {
+    let mut metadata = metadata(names::LAYER, keepers);
+    metadata.insert("namespace".to_owned(), namespace.into());
+    desired(Kind::ConfigMap, names::LAYER, metadata, Value::Null)
+}
+
+/// Everything but documents, secrets and the anchor, in the order in which it is applied. While nothing flows that is the address that senders know.
 pub fn objects(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
+    if layer.gateway.is_none() {
+        return vec![network::address(around)];
+    }
     let mut objects = access::objects(around, layer);
     objects.extend(network::objects(around, layer));
-    objects.push(pods::gateway(around, layer));
+    objects.push(pods::gateway(around));
     objects.extend(layer.sticky.iter().map(|_| pods::sticky(around)));
     objects.extend(scale::objects(around, layer));
     objects.sort_by_key(|desired| desired.kind);
@@ -63,14 +72,14 @@ pub fn documents(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
 
 /// An object of a namespace.
 fn namespaced(around: &Surroundings, kind: Kind, name: &str, rest: Value) -> Desired {
-    let mut metadata = metadata(name, &around.locks);
+    let mut metadata = metadata(name, std::slice::from_ref(&around.anchor));
     metadata.insert("namespace".to_owned(), around.settings.namespace.clone().into());
     desired(kind, name, metadata, rest)
 }
 
 /// An object of the cluster.
 fn of_cluster(around: &Surroundings, kind: Kind, name: &str, rest: Value) -> Desired {
-    desired(kind, name, metadata(name, &around.holders), rest)
+    desired(kind, name, metadata(name, &around.keepers), rest)
 }
 
 fn metadata(name: &str, owners: &[OwnerReference]) -> Map<String, Value> {

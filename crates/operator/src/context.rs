@@ -63,6 +63,8 @@ pub struct World {
     pub telemetries: Store<Telemetry>,
     /// What was said of it.
     pub written: Written<TelemetryStatus>,
+    /// Why the layer is not as it should be, if it is not.
+    pub failure: watch::Sender<Option<String>>,
     /// What held before the Telemetry was not valid any more.
     pub last_settings: Mutex<Option<Settings>>,
     /// Whether Prometheus' operator is there.
@@ -134,14 +136,12 @@ impl World {
         self.desk.complete(|| self.pipelines.uids()).await;
     }
 
-    /// All objects that pipelines name.
-    pub fn named(&self) -> BTreeSet<Source> {
-        self.pipelines.named()
-    }
-
-    /// What was found of the pipelines that are there.
+    /// What was found of the pipelines that are there. What was known of others is forgotten.
     pub fn present(&self) -> BTreeMap<Id, Arc<Entry>> {
-        self.desk.of(&self.pipelines.uids())
+        let present = self.desk.of(|| self.pipelines.uids());
+        self.metrics.retain(|id| present.contains_key(id));
+        self.sources.retain(|| self.pipelines.named());
+        present
     }
 
     /// The Telemetry, if there is one.
@@ -149,17 +149,40 @@ impl World {
         self.telemetries.state().into_iter().find(|telemetry| telemetry.name_any() == "default")
     }
 
-    /// How collectors run: by the Telemetry, by what it said when it was valid the last time, or by default.
+    /// How collectors run: by the Telemetry, by what it said when it was valid the last time, or by what makes sense of it.
     pub fn settings(&self) -> Settings {
         let namespace = &self.options.namespace;
         let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = match self.telemetry().map(|telemetry| Settings::of(&telemetry.spec, namespace)) {
+        let new = match self.telemetry() {
             None => Settings::new(namespace),
-            Some(Ok(settings)) => settings,
-            // Its status says so.
-            Some(Err(_)) => last.clone().unwrap_or_else(|| Settings::new(namespace)),
+            Some(telemetry) => match (Settings::as_far_as_possible(&telemetry.spec, namespace), &*last) {
+                // Its status says so.
+                ((_, problems), Some(last)) if !problems.is_empty() => last.clone(),
+                ((settings, _), _) => settings,
+            },
         };
         *last = Some(new.clone());
         new
+    }
+
+    /// The uids of all pipelines that are not going.
+    pub fn uids(&self) -> BTreeSet<String> {
+        self.pipelines.uids().into_values().collect()
+    }
+
+    /// Whether there is a pipeline that is not going.
+    pub fn has_pipelines(&self) -> bool {
+        !self.pipelines.uids().is_empty()
+    }
+
+    /// This is why the layer is not as it should be.
+    pub fn note_failure(&self, failure: Option<&str>) {
+        self.failure.send_if_modified(|last| {
+            let is_new = last.as_deref() != failure;
+            if is_new {
+                *last = failure.map(str::to_owned);
+            }
+            is_new
+        });
     }
 }

@@ -46,7 +46,7 @@ pub async fn follow(world: &World) {
         for tier in Tier::ALL {
             documents.want(tier, document(world, tier).as_deref());
         }
-        world.verdicts.note_read(read(&answers, Tier::Gateway));
+        world.verdicts.note_read(Tier::ALL.map(|tier| (tier, read(&answers, tier))).into());
         world.verdicts.set(steady.after(judge(&answers, &documents)));
     }
 }

@@ -84,8 +84,10 @@ impl Desk {
     }
 
     /// All that is on the desk, after what is no pipeline any more was taken from it.
-    pub fn of(&self, present: &BTreeMap<Id, String>) -> BTreeMap<Id, Arc<Entry>> {
+    pub fn of(&self, present: impl FnOnce() -> BTreeMap<Id, String>) -> BTreeMap<Id, Arc<Entry>> {
         let mut entries = self.entries();
+        // Asked while nothing can be put here: a pipeline is there before it is looked at.
+        let present = present();
         entries.retain(|id, entry| present.get(id) == Some(&entry.owner.uid));
         entries.clone()
     }

@@ -5,7 +5,8 @@
 //!
 //! *Guaranteed*: a document holds only pipelines that hold a slot, and is written only if nobody wrote it since the locks were read; an operator that was paused overwrites nothing. It is
 //! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values are there
-//! before the document that names them, and stay for [`STAY`] after it is gone. What a document does not need any more goes when the collectors that receive have read it.
+//! before the document that names them, and stay until all collectors go by another, or for [`STAY`]. What a document does not need any more goes when the collectors that receive have read it.
+//! The address that senders know stays as long as there is a pipeline that holds a slot or is about to take one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,10 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Pod, Secret},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
 use kube::{Api, Resource as _, ResourceExt as _};
 use kubewake_api::{Layer, Signal};
 use tokio::{sync::Mutex, time::Instant};
@@ -25,19 +29,21 @@ use crate::{
     apply::{self, Applier},
     build::{self, Surroundings},
     context::World,
+    delivery::judge::Tier,
     desk::{Entry, Id},
     kind::Kind,
     lock::{self, Lock},
     names::{self, Part},
-    telemetry,
+    words::{self, Discretion},
 };
 
 mod check;
 mod hasten;
+mod keepers;
 
 use check::Rendered;
 
-/// Longer than a kubelet takes to bring a new document to its pods: a value that an old one names is not removed before.
+/// Longer than a kubelet takes to bring a new document to its pods: a collector that does not say by which it goes has the newest after that.
 pub const STAY: Duration = Duration::from_secs(180);
 /// How often a run begins anew because of something that passes, such as somebody else who wrote a document.
 const ATTEMPTS: usize = 3;
@@ -56,6 +62,9 @@ pub enum Error {
     /// Something cannot be written.
     #[error(transparent)]
     Apply(#[from] apply::Error),
+    /// What owns everything was deleted in between.
+    #[error("the ConfigMap {name} does not stay", name = names::LAYER)]
+    Adrift,
     /// Everything was refused, and no pipeline is to blame.
     #[error("the document is refused: {0}")]
     Refused(String),
@@ -94,6 +103,7 @@ struct Last {
 struct Read {
     documents: BTreeMap<&'static str, ConfigMap>,
     locks: Vec<ConfigMap>,
+    has_anchor: bool,
 }
 
 impl Runs {
@@ -111,8 +121,9 @@ impl Runs {
             return Arc::clone(&last.outcome);
         }
         let covers = self.asked.load(Ordering::SeqCst);
-        let outcome = self.attempts(&mut last).await;
-        telemetry::report(&self.world).await;
+        // In a box, as everybody who waits here would have room for it otherwise.
+        let outcome = Box::pin(self.attempts(&mut last)).await;
+        self.world.note_failure(outcome.failure.as_deref());
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Arc::clone(&last.outcome)
@@ -120,12 +131,12 @@ impl Runs {
 
     async fn attempts(&self, last: &mut Last) -> Outcome {
         let mut outcome = Outcome::default();
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             self.world.metrics.layer_run();
             outcome = Outcome::default();
             let Err(error) = self.run(&mut outcome, last).await else { return outcome };
             outcome.failure = Some(words(&error));
-            if !matches!(&error, Error::Apply(error) if error.is_passing()) {
+            if attempt == ATTEMPTS || !error.is_passing() {
                 break;
             }
             tokio::time::sleep(PAUSE).await;
@@ -138,32 +149,36 @@ impl Runs {
     async fn run(&self, outcome: &mut Outcome, last: &mut Last) -> Result<(), Error> {
         let read = self.read().await?;
         let entries = self.world.present();
-        self.world.metrics.retain(|id| entries.contains_key(id));
-        self.world.sources.retain(&self.world.named());
         let holders = holders(&read.locks, &entries);
         let Last { rendered, written, .. } = last;
         let rendered = self.render(&holders, rendered)?;
         outcome.refused = rendered.refused.clone();
         outcome.rendered = rendered.valid.keys().cloned().collect();
         let layer = &rendered.layer;
-        if layer.gateway.is_none() {
+        let keepers = keepers::of(&entries, &holders);
+        if keepers.is_empty() {
             return self.sweep(&BTreeSet::new()).await;
         }
+        if holders.is_empty() {
+            // Somebody is about to take a slot over. Until then what runs goes on.
+            return Ok(());
+        }
         let around = Surroundings {
-            locks: read.locks.iter().filter_map(|lock| lock.owner_ref(&())).collect(),
-            holders: holders.values().map(|entry| entry.owner.clone()).collect(),
+            anchor: self.anchor(&keepers, &read).await?,
+            keepers,
             settings: self.world.settings(),
             image: self.world.options.image.clone(),
             has_pod_monitors: self.world.has_pod_monitors,
         };
         let mut wanted = self.texts(&around, layer, &read, written).await?;
+        wanted.insert((Kind::ConfigMap, names::LAYER.to_owned()));
         for desired in build::objects(&around, layer) {
             self.count(desired.kind, self.applier.apply(&desired).await?);
             wanted.insert((desired.kind, desired.name));
         }
         let given_up = written.is_some_and(|written| written.elapsed() >= STAY);
         // Who goes by the document before still needs what that one is about: rights, and the collectors behind.
-        if layer.gateway.as_ref().is_none_or(|document| self.world.verdicts.is_read(&document.hash, given_up)) {
+        if layer.gateway.is_none() || self.world.verdicts.is_read(Tier::Gateway, layer.gateway.as_ref(), given_up) {
             self.sweep(&wanted).await?;
         }
         hasten::pods(&self.world, layer).await;
@@ -198,10 +213,25 @@ impl Runs {
         for signal in [Signal::Traces, Signal::Logs, Signal::Metrics] {
             locks.extend(Lock::new(api.clone(), signal).read().await?);
         }
-        Ok(Read { documents, locks })
+        let anchor = api.get_opt(names::LAYER).await.map_err(|error| Error::Read(Box::new(error)))?;
+        Ok(Read { documents, locks, has_anchor: anchor.is_some() })
     }
 
-    /// Writes values and the documents that name them.
+    /// What owns all that is made for these pipelines.
+    async fn anchor(&self, keepers: &[OwnerReference], read: &Read) -> Result<OwnerReference, Error> {
+        let World { live, options, .. } = &*self.world;
+        if !read.has_anchor {
+            // No watch has shown that it went.
+            live.forget(Kind::ConfigMap, names::LAYER);
+        }
+        let anchor = build::anchor(&options.namespace, keepers);
+        self.count(Kind::ConfigMap, self.applier.apply(&anchor).await?);
+        let live = live.get(Kind::ConfigMap, names::LAYER).ok_or(Error::Adrift)?;
+        let live = serde_json::from_value::<ConfigMap>((*live).clone()).map_err(|_| Error::Adrift)?;
+        live.owner_ref(&()).ok_or(Error::Adrift)
+    }
+
+    /// Writes values and the documents that name them, if there are any.
     async fn texts(
         &self,
         around: &Surroundings,
@@ -209,7 +239,10 @@ impl Runs {
         read: &Read,
         written: &mut Option<Instant>,
     ) -> Result<BTreeSet<(Kind, String)>, Error> {
-        let stay = written.is_none_or(|written| written.elapsed() < STAY);
+        if layer.gateway.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let stay = written.is_none_or(|written| written.elapsed() < STAY) && !self.is_read_by_all(layer);
         let live = self.world.live.get(Kind::Secret, names::GATEWAY);
         let live: Option<Secret> = live.and_then(|live| serde_json::from_value((*live).clone()).ok());
         let staying = build::staying(live.as_ref(), read.documents.values(), stay);
@@ -226,6 +259,17 @@ impl Runs {
             wanted.insert((Kind::ConfigMap, document.name));
         }
         Ok(wanted)
+    }
+
+    /// Whether all collectors go by these documents, and none is about to start with others.
+    fn is_read_by_all(&self, layer: &Layer) -> bool {
+        let is_starting = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            pod.metadata.deletion_timestamp.is_none() && matches!(phase, None | Some("Pending"))
+        };
+        let of_tiers = [(Tier::Gateway, &layer.gateway), (Tier::Sticky, &layer.sticky)];
+        of_tiers.into_iter().all(|(tier, document)| self.world.verdicts.is_read(tier, document.as_ref(), false))
+            && !self.world.pods.state().iter().any(|pod| is_starting(pod))
     }
 
     /// Removes what nobody asks for any more.
@@ -245,6 +289,17 @@ impl Runs {
     }
 }
 
+impl Error {
+    /// Whether it may be gone at once.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Apply(error) => error.is_passing(),
+            Self::Adrift => true,
+            Self::Lock(_) | Self::Read(_) | Self::Refused(_) => false,
+        }
+    }
+}
+
 /// The pipelines that hold a slot, by what the locks say now.
 fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<Id, Arc<Entry>> {
     let uids: BTreeSet<&str> =
@@ -253,17 +308,13 @@ fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<
     entries.iter().filter(|(_, entry)| holds(entry)).map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
 }
 
-/// What a status may say of it: the API server's reason, and no word of what was sent.
+/// What a status may say of it.
 fn words(error: &Error) -> String {
     let said = match error {
-        Error::Apply(error) => Some(error.api()),
-        Error::Read(error) => Some(&**error),
-        Error::Lock(lock::Error::Api { source, .. }) => Some(&**source),
-        Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) => None,
+        Error::Apply(error) => return error.words(),
+        Error::Read(error) => error,
+        Error::Lock(lock::Error::Api { source, .. }) => source,
+        Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) | Error::Adrift => return error.to_string(),
     };
-    match said {
-        Some(kube::Error::Api(status)) => format!("{error}: the API server says {} {}", status.code, status.reason),
-        Some(_) => format!("{error}: the API server cannot be reached"),
-        None => error.to_string(),
-    }
+    format!("{error}: {}", words::words(said, Discretion::Open))
 }

@@ -21,6 +21,8 @@ pub const DOCUMENT: &str = "telemetry.kubewake.io/document";
 pub const GATEWAY: &str = "kubewake-gateway";
 /// The StatefulSet that decides about whole traces, and what goes with it.
 pub const STICKY: &str = "kubewake-sticky";
+/// The ConfigMap that owns everything else of the layer, and is owned by the pipelines that it is for.
+pub const LAYER: &str = "kubewake-layer";
 /// The Service that senders know.
 pub const OTLP: &str = "kubewake-otlp";
 /// The Service that shows the collectors' metrics.

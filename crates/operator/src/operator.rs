@@ -34,6 +34,7 @@ use crate::{
     names,
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
     secrets::Sources,
+    telemetry,
     verdicts::Verdicts,
     written::Written,
 };
@@ -134,16 +135,12 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join5(
-            world.live.follow(client, &self.options.namespace),
-            watch_telemetry,
-            watch_pods,
-            delivery::follow(&world),
-            sweep,
-        );
+        let watches = future::join3(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods);
+        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world), sweep);
         tokio::select! {
             _ = work => {}
             _ = watches => {}
+            _ = duties => {}
             () = late => tracing::warn!("what is under way is not finished"),
         }
     }
@@ -163,6 +160,7 @@ impl Operator {
             seen: watch::Sender::new(false),
             telemetries: telemetry,
             written: Written::default(),
+            failure: watch::Sender::new(None),
             last_settings: Mutex::default(),
             has_pod_monitors,
             metrics: Arc::clone(&self.metrics),
@@ -179,6 +177,8 @@ impl Operator {
         stop: impl Future<Output = ()> + Send + Sync + 'static,
     ) {
         let controller = controller.reconcile_all_on(bell.strokes()).graceful_shutdown_on(stop);
+        // On its own, since all pipelines are looked at at once: inside of what wraps it it would be there several times.
+        let reconcile = |object, context| reconcile(object, context).boxed();
         controller.run(self.trail.clone(), reconcile, again, Arc::clone(context)).for_each(report).await;
     }
 }
@@ -190,7 +190,9 @@ where
 {
     let (reader, writer) = reflector::store();
     let bell = bell.clone();
-    let events = reflector::reflector(writer, watcher(api, config).default_backoff());
+    // Who wrote which field is more than the rest of most objects, and of interest to nobody here.
+    let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
+    let events = reflector::reflector(writer, objects.default_backoff());
     let work = events.for_each(move |event| {
         match event {
             Ok(_) => bell.ring(),

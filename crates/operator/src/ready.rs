@@ -2,9 +2,19 @@
 
 use std::fmt;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt as _, runtime::reflector::Store};
 use serde_json::Value;
 
 use crate::{kind::Kind, live::Live, names};
+
+#[cfg(test)]
+mod tests;
+
+/// What a container waits for in the ordinary course of things.
+const USUAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+/// What is said of an image that is not there, by turns.
+const NO_IMAGE: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"];
 
 /// How many collectors there are of each tier that is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,10 +25,18 @@ pub struct Collectors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tier {
     name: &'static str,
+    is_there: bool,
     ready: i64,
     wanted: i64,
     /// Why there are not more, if somebody says so.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trouble {
+    words: String,
+    /// Whether it will not pass by itself. That there is no node for a pod may well: there are clusters that grow.
+    is_stuck: bool,
 }
 
 impl Collectors {
@@ -29,10 +47,45 @@ impl Collectors {
         Self { tiers: [gateway].into_iter().chain(sticky).collect() }
     }
 
+    /// The same, with what their pods say: a new one that does not start is no news to anybody else for ten minutes, as those before it go on.
+    pub fn with(mut self, pods: &Store<Pod>) -> Self {
+        let pods = pods.state();
+        for tier in &mut self.tiers {
+            let of_tier = |pod: &&Pod| pod.labels().get(names::NAME).is_some_and(|name| name == tier.name);
+            let found = pods.iter().map(|pod| &**pod).filter(of_tier).filter_map(trouble).max_by_key(|it| it.is_stuck);
+            tier.trouble = found.or_else(|| tier.trouble.take());
+        }
+        self
+    }
+
+    /// Whether some do not start, and will not by themselves.
+    pub fn are_stuck(&self) -> bool {
+        self.tiers.iter().any(|tier| tier.trouble.as_ref().is_some_and(|trouble| trouble.is_stuck))
+    }
+
+    /// The same, and one more does not start.
+    #[cfg(test)]
+    pub(crate) fn stuck(mut self) -> Self {
+        let trouble = Trouble { words: "no image".to_owned(), is_stuck: true };
+        self.tiers.iter_mut().for_each(|tier| tier.trouble = Some(trouble.clone()));
+        self
+    }
+
     /// So many of the gateway, of so many.
     #[cfg(test)]
     pub(crate) fn example(ready: i64, wanted: i64) -> Self {
-        Self { tiers: vec![Tier { name: names::GATEWAY, ready, wanted, trouble: None }] }
+        Self { tiers: vec![Tier { name: names::GATEWAY, is_there: true, ready, wanted, trouble: None }] }
+    }
+
+    /// None at all of a gateway.
+    #[cfg(test)]
+    pub(crate) fn missing() -> Self {
+        Self { tiers: vec![Tier::new(names::GATEWAY, None)] }
+    }
+
+    /// Whether there is something of each tier, be it that nothing of it runs.
+    pub fn are_there(&self) -> bool {
+        self.tiers.iter().all(|tier| tier.is_there)
     }
 
     /// Whether one of each tier takes data.
@@ -43,7 +96,7 @@ impl Collectors {
     /// In words.
     pub fn describe(&self) -> String {
         let tiers = self.tiers.iter().map(|tier| {
-            let trouble = tier.trouble.as_ref().map(|words| format!(" ({words})")).unwrap_or_default();
+            let trouble = tier.trouble.as_ref().map(|it| format!(" ({})", it.words)).unwrap_or_default();
             format!("{} of {} collectors of {} are ready{trouble}", tier.ready, tier.wanted, tier.name)
         });
         tiers.collect::<Vec<_>>().join("; ")
@@ -69,9 +122,35 @@ impl Tier {
         let trouble = conditions.into_iter().flatten().find(is_trouble);
         Self {
             name,
+            is_there: workload.is_some(),
             ready: number("/status/readyReplicas").unwrap_or(0),
             wanted: number("/spec/replicas").unwrap_or(0),
-            trouble: trouble.and_then(|it| it.get("message")?.as_str()).map(str::to_owned),
+            trouble: trouble
+                .and_then(|it| it.get("message")?.as_str())
+                .map(|words| Trouble { words: words.to_owned(), is_stuck: true }),
         }
     }
+}
+
+/// Why a pod does not start, if it does not.
+fn trouble(pod: &Pod) -> Option<Trouble> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let status = pod.status.as_ref()?;
+    let unschedulable =
+        status.conditions.iter().flatten().find(|it| it.type_ == "PodScheduled" && it.status == "False");
+    if let Some(condition) = unschedulable {
+        let why = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("nobody says why");
+        return Some(Trouble { words: format!("the pod {} has no node: {why}", pod.name_any()), is_stuck: false });
+    }
+    let containers = status.container_statuses.iter().flatten();
+    let waits = containers.filter_map(|it| Some((it, it.state.as_ref()?.waiting.as_ref()?.reason.as_deref()?)));
+    let (container, reason) = waits.into_iter().find(|(_, reason)| !USUAL.contains(reason))?;
+    let why = if NO_IMAGE.contains(&reason) {
+        format!("the image {} cannot be pulled", container.image)
+    } else {
+        reason.to_owned()
+    };
+    Some(Trouble { words: format!("the pod {} does not start: {why}", pod.name_any()), is_stuck: true })
 }

@@ -1,5 +1,7 @@
 //! One pipeline: fetch what it names, validate it, take its slot, let the layer be made, and say what came of it.
 //!
+//! All pipelines are looked at at once, and each waits for the layer. So what sends requests is in boxes, which are there only while it does.
+//!
 //! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is touched before. One that holds a slot and is not valid any more goes on as it was.
 
 use std::{
@@ -20,10 +22,9 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_api::{Pipeline, Resolved, Signal, State, v1alpha1::PipelineStatus, validate};
+use kubewake_api::{Pipeline, Reason, Resolved, Signal, State, v1alpha1::PipelineStatus, validate};
 use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
 
 use crate::{
     apply::Applier,
@@ -36,7 +37,7 @@ use crate::{
     names,
     ready::Collectors,
     status::{self, Facts},
-    written::Written,
+    written::{self, Written},
 };
 
 /// The first pause after a failure.
@@ -162,11 +163,11 @@ impl Context {
     /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
     async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
         let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
-        match self.applier.apply(&desired).await {
+        match Box::pin(self.applier.apply(&desired)).await {
             Ok(true) => self.world.metrics.wrote(desired.kind),
             Ok(false) => {}
             Err(error) => {
-                let (kind, error) = (K::kind(&()), &error as &dyn std::error::Error);
+                let (kind, error) = (K::kind(&()), error.words());
                 tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
             }
         }
@@ -185,7 +186,7 @@ impl Context {
             Some(Slot::Full) => Ok(Some(Slot::Full)),
             None => {
                 let api = Api::namespaced(self.world.client.clone(), &self.world.options.namespace);
-                let taken = Lock::new(api, signal).take(owner, slots).await?;
+                let taken = Box::pin(Lock::new(api, signal).take(owner, slots)).await?;
                 taken.lock.iter().for_each(|lock| self.world.live.note(Kind::ConfigMap, lock));
                 Ok(Some(taken.slot))
             }
@@ -202,8 +203,8 @@ impl Context {
         if before == Some(&status) {
             return Ok(());
         }
-        let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(json!({"status": status})));
-        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(written::patch(before, &status)));
+        let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::default(), &patch)).await;
         let answer = match answer {
             // It was deleted meanwhile.
             Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
@@ -212,14 +213,15 @@ impl Context {
         self.written.note(&answer, status.clone());
         let said = |status: &PipelineStatus| (status.state, status.reason.clone());
         if before.map(said) != Some(said(&status)) {
-            self.tell(object, &status).await;
+            Box::pin(self.tell(object, &status)).await;
         }
         Ok(())
     }
 
     /// An event for a new state. It is news and no more: without it everything goes on.
     async fn tell<K: PipelineKind>(&self, object: &K, status: &PipelineStatus) {
-        let is_bad = matches!(status.state, Some(State::Degraded | State::Invalid));
+        let failed = status.reason.as_deref() == Some(Reason::ApplyFailed.as_str());
+        let is_bad = failed || matches!(status.state, Some(State::Degraded | State::Invalid));
         let decisive = status.conditions.iter().find(|it| Some(&it.reason) == status.reason.as_ref());
         let event = Event {
             type_: if is_bad { EventType::Warning } else { EventType::Normal },
@@ -233,8 +235,13 @@ impl Context {
         }
     }
 
+    /// How often in a row it failed. Who failed before and is gone is forgotten when somebody else begins to fail.
     fn failed(&self, uid: &str) -> u32 {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if !failures.contains_key(uid) {
+            let there = self.world.uids();
+            failures.retain(|uid, _| there.contains(uid));
+        }
         let count = failures.entry(uid.to_owned()).or_default();
         *count = count.saturating_add(1);
         *count
@@ -256,6 +263,7 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
     world.desk.put(id.clone(), entry.clone());
     slot?;
     let outcome = context.runs.settled().await;
+    let settings = world.settings();
     let is_sticky = entry.valid.as_ref().is_some_and(|valid| valid.is_sticky());
     let facts = Facts {
         id: &id,
@@ -263,9 +271,10 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         backend: entry.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
         entry: &entry,
         outcome: &outcome,
-        collectors: &Collectors::of(&world.live, is_sticky),
+        collectors: &Collectors::of(&world.live, is_sticky).with(&world.pods),
         verdict: world.verdicts.get(&id),
-        slots: world.settings().slots(pipeline.signal),
+        slots: settings.slots(pipeline.signal),
+        warnings: settings.warnings(&pipeline),
     };
     let before = context.written.after(&*object).or_else(|| object.status().cloned());
     let status = status::status(before.as_ref(), &facts, Timestamp::now());
@@ -275,14 +284,15 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         return Err(Error::Layer(failure));
     }
     context.succeeded(&pipeline.uid);
-    Ok(Action::requeue(next_look(&entry, world.options.resync)))
+    Ok(Action::requeue(next_look(&entry, world.options.resync, Timestamp::now())))
 }
 
-/// When to look again if nothing happens: at the latest when a certificate expires.
-fn next_look(entry: &Entry, resync: Duration) -> Duration {
-    let expires = entry.valid.as_ref().and_then(|valid| valid.expires());
-    let left = expires.map(|expires| Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default());
-    left.map_or(resync, |left| left.saturating_add(Duration::from_secs(1)).min(resync))
+/// When to look again if nothing happens: at the latest when a certificate is to be warned about, or has expired.
+fn next_look(entry: &Entry, resync: Duration, now: Timestamp) -> Duration {
+    let recheck = entry.valid.as_ref().and_then(|valid| valid.recheck(now));
+    // One that has expired is kept as it was, and is nothing to come back for at once.
+    let left = recheck.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+    left.map_or(resync, |left| left.min(resync))
 }
 
 /// The pipeline as an owner; nothing, if it is going or was never stored.

@@ -105,8 +105,11 @@ impl Sources {
     }
 
     /// Forgets everything that is not named any more.
-    pub fn retain(&self, named: &BTreeSet<Source>) {
-        self.watched().retain(|source, _| named.contains(source));
+    pub fn retain(&self, named: impl FnOnce() -> BTreeSet<Source>) {
+        let mut watched = self.watched();
+        // Asked while no watch can begin: a pipeline is there before what it names is watched.
+        let named = named();
+        watched.retain(|source, _| named.contains(source));
     }
 
     async fn content(&self, source: &Source) -> Content {

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kubewake_api::{ConditionType, Delivery, Reason, State, v1alpha1::PipelineStatus};
+use kubewake_api::{ConditionType, Delivery, Problem, Reason, State, v1alpha1::PipelineStatus};
 
 use crate::{
     desk::{Entry, Id},
@@ -21,7 +21,7 @@ mod tests;
 /// The condition that says that a pipeline does what its latest version asks for.
 pub const READY: &str = "CollectorReady";
 /// The API server keeps no longer message, and nobody reads one.
-const MAX_MESSAGE: usize = 2048;
+pub(crate) const MAX_MESSAGE: usize = 2048;
 
 /// All that is known of a pipeline.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub verdict: Option<Verdict>,
     /// How many pipelines of its kind may be active.
     pub slots: usize,
+    /// What is unwise about it where collectors run as they do.
+    pub warnings: Vec<Problem>,
 }
 
 /// A condition without its times.
@@ -55,14 +57,13 @@ struct Said {
 /// The status, given the one before.
 pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp) -> PipelineStatus {
     let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
-    let said = [accepted(facts), configured(facts), collector_ready(facts), delivering(facts, old)];
+    let said = [accepted(facts), configured(facts, old), collector_ready(facts), delivering(facts, old)];
     let (state, reason) = state(facts, &said);
-    let is_carried = facts.is_rendered();
     PipelineStatus {
         observed_generation: facts.generation,
         state: Some(state),
         reason: Some(reason.as_str().to_owned()),
-        ready: is_carried.then(|| facts.collectors.to_string()),
+        ready: facts.is_carried().then(|| facts.collectors.to_string()),
         backend: Some(facts.backend.clone()).filter(|backend| !backend.is_empty()),
         conditions: said.into_iter().map(|said| said.condition(old, facts.generation, now)).collect(),
     }
@@ -71,6 +72,11 @@ pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp
 impl Facts<'_> {
     fn is_rendered(&self) -> bool {
         self.outcome.rendered.contains(self.id)
+    }
+
+    /// Whether there are collectors that could carry it.
+    fn is_carried(&self) -> bool {
+        self.is_rendered() && self.collectors.are_there()
     }
 
     /// Whether it is valid as it is, and has a slot.
@@ -98,13 +104,13 @@ fn accepted(facts: &Facts<'_>) -> Said {
         return said(false, Reason::Pending, message);
     }
     let warnings = facts.entry.valid.as_ref().map(|valid| valid.warnings()).unwrap_or_default();
-    let words: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let words: Vec<String> = warnings.iter().chain(&facts.warnings).map(ToString::to_string).collect();
     let expires = warnings.iter().any(|warning| warning.reason == Reason::CertificateExpiresSoon);
     let reason = if expires { Reason::CertificateExpiresSoon } else { Reason::Valid };
     said(true, reason, if words.is_empty() { "everything is right".to_owned() } else { words.join("; ") })
 }
 
-fn configured(facts: &Facts<'_>) -> Said {
+fn configured(facts: &Facts<'_>, old: &[Condition]) -> Said {
     let said = |status, reason, message: &str| Said {
         type_: ConditionType::Configured,
         status: Some(status),
@@ -122,18 +128,29 @@ fn configured(facts: &Facts<'_>) -> Said {
         return said(false, Reason::NotAccepted, words);
     }
     if !facts.is_rendered() {
-        return said(false, Reason::Paused, "nothing flows, as it says so");
+        let is_asked = facts.entry.valid.as_ref().is_some_and(|valid| valid.is_rendered());
+        return match is_asked {
+            false => said(false, Reason::Paused, "nothing flows, as it says so"),
+            true => said(false, Reason::RolloutInProgress, "it is not part of the document yet"),
+        };
     }
-    match facts.verdict.as_ref().and_then(|verdict| verdict.rollout.as_ref()) {
-        Some((reason, words)) => said(false, *reason, words),
-        None => said(true, Reason::Configured, "it is part of the collectors' document"),
+    let was_configured = || Said::again(ConditionType::Configured, old).is_some_and(|old| old.status == Some(true));
+    match &facts.verdict {
+        Some(Verdict { rollout: Some((reason, words)), .. }) => said(false, *reason, words),
+        // Collectors that run already may go by the document before, as those do that it takes over from another.
+        None if facts.collectors.work() && !was_configured() => {
+            said(false, Reason::RolloutInProgress, "collectors have not said yet that they have read the new document")
+        }
+        _ => said(true, Reason::Configured, "it is part of the collectors' document"),
     }
 }
 
 fn collector_ready(facts: &Facts<'_>) -> Said {
     let (status, reason, message) = match facts.collectors {
         _ if !facts.is_rendered() => (false, Reason::CollectorNotNeeded, "it needs no collectors".to_owned()),
-        collectors if collectors.work() => (true, Reason::CollectorReady, collectors.describe()),
+        collectors if collectors.work() && !collectors.are_stuck() => {
+            (true, Reason::CollectorReady, collectors.describe())
+        }
         collectors => (false, Reason::CollectorNotReady, collectors.describe()),
     };
     Said { type_: ConditionType::CollectorReady, status: Some(status), reason, message }
@@ -171,11 +188,15 @@ fn state(facts: &Facts<'_>, said: &[Said; 4]) -> (State, Reason) {
         return (State::Pending, accepted.reason);
     }
     if configured.status != Some(true) {
-        let waits = matches!(configured.reason, Reason::Paused | Reason::RolloutInProgress);
+        // What does not run at all does not run badly.
+        let is_new = configured.reason == Reason::ApplyFailed && collectors.status != Some(true);
+        let waits = is_new || matches!(configured.reason, Reason::Paused | Reason::RolloutInProgress);
         return (if waits { State::Pending } else { State::Degraded }, configured.reason);
     }
     if collectors.status != Some(true) {
-        return (State::Pending, collectors.reason);
+        // Where some work and others do not start, those that work go on.
+        let state = if facts.collectors.work() { State::Degraded } else { State::Pending };
+        return (state, collectors.reason);
     }
     if delivering.status == Some(false) {
         return (State::Degraded, delivering.reason);

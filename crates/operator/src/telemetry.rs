@@ -1,5 +1,8 @@
-//! What is said of the Telemetry: whether it is valid, whether the collectors run, and where programs send to.
+//! What is said of the Telemetry: whether it is valid, whether it could be applied, whether the collectors run, and where programs send to.
 
+use std::{pin::pin, time::Duration};
+
+use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{
@@ -11,76 +14,148 @@ use kubewake_api::{
     render::{OPENCENSUS_PORT, OTLP_GRPC_PORT, OTLP_HTTP_PORT},
     v1alpha1::{Endpoints, OtlpEndpoints, Telemetry, TelemetryStatus},
 };
-use serde_json::json;
+use tokio::time::sleep;
 
-use crate::{context::World, kind::Kind, names, ready::Collectors};
+use crate::{
+    context::World,
+    kind::Kind,
+    names,
+    ready::Collectors,
+    status::MAX_MESSAGE,
+    words::{Discretion, words},
+    written,
+};
 
 #[cfg(test)]
 mod tests;
 
+/// When something happened and nobody rang, such as that a pipeline without collectors is gone.
+const PERIOD: Duration = Duration::from_secs(15);
+
+/// Says what there is to say, for ever. Where there is no pipeline nobody else looks at anything.
+pub async fn follow(world: &World) {
+    // It ends only with this value itself.
+    let _ = world.seen.subscribe().wait_for(|seen| *seen).await;
+    let (mut strokes, mut failures) = (pin!(world.bell.strokes()), world.failure.subscribe());
+    loop {
+        if !world.has_pipelines() {
+            world.present();
+            world.note_failure(None);
+        }
+        report(world).await;
+        tokio::select! {
+            _ = strokes.next() => {}
+            _ = failures.changed() => {}
+            () = sleep(PERIOD) => {}
+        }
+    }
+}
+
 /// Writes the status if it says something new.
-pub async fn report(world: &World) {
+async fn report(world: &World) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
     let settings = Settings::of(&telemetry.spec, &world.options.namespace);
-    let is_there = world.live.get(Kind::Deployment, names::GATEWAY).is_some();
-    let collectors = is_there.then(|| Collectors::of(&world.live, false));
-    let status = status(&telemetry, &settings, collectors.as_ref(), Timestamp::now());
+    let is_there = world.has_pipelines() && world.live.get(Kind::Deployment, names::GATEWAY).is_some();
+    let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
+    let layer = Layer {
+        collectors: is_there.then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
+        failure: world.failure.borrow().clone(),
+    };
+    let status = status(&telemetry, &settings, &layer, Timestamp::now());
     if telemetry.status.as_ref() == Some(&status) {
         return;
     }
-    let (api, patch) = (Api::<Telemetry>::all(world.client.clone()), Patch::Merge(json!({"status": status})));
+    let patch = Patch::Merge(written::patch(telemetry.status.as_ref(), &status));
+    let api = Api::<Telemetry>::all(world.client.clone());
     match api.patch_status(&telemetry.name_any(), &PatchParams::default(), &patch).await {
         Ok(answer) => world.written.note(&answer, status),
         Err(error) => {
-            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), %error, "the status cannot be written")
+            let error = words(&error, Discretion::Open);
+            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
         }
     }
 }
+
+/// What there is of the layer.
+#[derive(Debug, Default)]
+struct Layer {
+    /// The collectors; none where no pipeline needs them.
+    collectors: Option<Collectors>,
+    /// Why it is not as it should be.
+    failure: Option<String>,
+}
+
+/// A condition without its times.
+type Said = (bool, Reason, String);
 
 /// The status. Without pipelines there are no collectors, and nowhere to send to.
 fn status(
     telemetry: &Telemetry,
     settings: &Result<Settings, Vec<Problem>>,
-    collectors: Option<&Collectors>,
+    layer: &Layer,
     now: Timestamp,
 ) -> TelemetryStatus {
-    let accepted = match settings {
+    let accepted = accepted(settings);
+    let (configured, ready) = (configured(layer), ready(layer));
+    let state = match (accepted.0, configured.1, ready.1) {
+        (false, ..) => State::Invalid,
+        (true, Reason::ApplyFailed, _) => State::Degraded,
+        (true, _, Reason::CollectorNotReady) if layer.collectors.as_ref().is_some_and(Collectors::work) => {
+            State::Degraded
+        }
+        (true, _, Reason::CollectorNotReady) => State::Pending,
+        (true, ..) => State::Ready,
+    };
+    let before = telemetry.status.as_ref();
+    let endpoints = layer.collectors.as_ref().and_then(|_| match settings {
+        Ok(settings) => Some(endpoints(settings)),
+        // What senders were told stays while something is wrong with the rest.
+        Err(_) => before?.endpoints.clone(),
+    });
+    let said = [
+        (ConditionType::Accepted, accepted),
+        (ConditionType::Configured, configured),
+        (ConditionType::CollectorReady, ready),
+    ];
+    TelemetryStatus {
+        observed_generation: telemetry.metadata.generation,
+        state: Some(state),
+        endpoints,
+        conditions: said.into_iter().map(|(type_, said)| condition(telemetry, type_, said, now)).collect(),
+    }
+}
+
+fn accepted(settings: &Result<Settings, Vec<Problem>>) -> Said {
+    match settings {
         Ok(_) => (true, Reason::Valid, "everything is right".to_owned()),
         Err(problems) => {
             let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
             (false, Reason::SettingInvalid, format!("{}; what it said before holds", words.join("; ")))
         }
-    };
-    let ready = match collectors {
-        None => (false, Reason::CollectorNotNeeded, "there is no pipeline".to_owned()),
-        Some(collectors) if collectors.work() => (true, Reason::CollectorReady, collectors.describe()),
-        Some(collectors) => (false, Reason::CollectorNotReady, collectors.describe()),
-    };
-    let state = match (accepted.0, &ready) {
-        (false, _) => State::Degraded,
-        (true, (false, Reason::CollectorNotReady, _)) => State::Pending,
-        (true, _) => State::Ready,
-    };
-    let endpoints = settings.as_ref().ok().filter(|_| collectors.is_some()).map(endpoints);
-    let said = [(ConditionType::Accepted, accepted), (ConditionType::CollectorReady, ready)];
-    let before = telemetry.status.as_ref();
-    TelemetryStatus {
-        observed_generation: telemetry.metadata.generation,
-        state: Some(state),
-        // What senders were told stays while something is wrong with the rest.
-        endpoints: endpoints.or_else(|| before.filter(|_| settings.is_err())?.endpoints.clone()),
-        conditions: said.into_iter().map(|(type_, said)| condition(telemetry, type_, said, now)).collect(),
     }
 }
 
-fn condition(
-    telemetry: &Telemetry,
-    type_: ConditionType,
-    (holds, reason, message): (bool, Reason, String),
-    now: Timestamp,
-) -> Condition {
+fn configured(layer: &Layer) -> Said {
+    match (&layer.failure, &layer.collectors) {
+        (Some(failure), _) => (false, Reason::ApplyFailed, failure.clone()),
+        (None, None) => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
+        (None, Some(_)) => (true, Reason::Configured, "the collectors are what is asked for".to_owned()),
+    }
+}
+
+fn ready(layer: &Layer) -> Said {
+    match &layer.collectors {
+        None => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
+        Some(collectors) if collectors.work() && !collectors.are_stuck() => {
+            (true, Reason::CollectorReady, collectors.describe())
+        }
+        Some(collectors) => (false, Reason::CollectorNotReady, collectors.describe()),
+    }
+}
+
+fn condition(telemetry: &Telemetry, type_: ConditionType, (holds, reason, message): Said, now: Timestamp) -> Condition {
     let status = if holds { "True" } else { "False" };
     let old = telemetry.status.iter().flat_map(|status| &status.conditions);
     let same = old.into_iter().find(|old| old.type_ == type_.as_str() && old.status == status);
@@ -88,7 +163,7 @@ fn condition(
         type_: type_.as_str().to_owned(),
         status: status.to_owned(),
         reason: reason.as_str().to_owned(),
-        message,
+        message: message.chars().take(MAX_MESSAGE).collect(),
         observed_generation: telemetry.metadata.generation,
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
     }

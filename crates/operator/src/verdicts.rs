@@ -5,9 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use kubewake_api::{Delivery, Reason};
+use kubewake_api::{Delivery, Document, Reason};
 
-use crate::{bell::Bell, desk::Id};
+use crate::{bell::Bell, delivery::judge::Tier, desk::Id};
 
 /// What is known of one pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub type Read = Option<String>;
 #[derive(Debug)]
 pub struct Verdicts {
     known: Mutex<BTreeMap<Id, Verdict>>,
-    read: Mutex<Option<BTreeSet<Read>>>,
+    read: Mutex<Option<BTreeMap<Tier, BTreeSet<Read>>>>,
     bell: Bell,
 }
 
@@ -51,8 +51,8 @@ impl Verdicts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// What the collectors that receive go by now, all of them.
-    pub fn note_read(&self, all: BTreeSet<Read>) {
+    /// What the collectors of each tier go by now, all of them.
+    pub fn note_read(&self, all: BTreeMap<Tier, BTreeSet<Read>>) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref() != Some(&all) {
             *read = Some(all);
@@ -60,11 +60,15 @@ impl Verdicts {
         }
     }
 
-    /// Whether all collectors that receive go by the document of this hash. Those that do not say may be taken to: they are `given_up`.
-    pub fn is_read(&self, hash: &str, given_up: bool) -> bool {
+    /// Whether all collectors of a tier go by this document; there must be none, if it is none. Those that do not say may be taken to: they are `given_up`.
+    pub fn is_read(&self, tier: Tier, document: Option<&Document>, given_up: bool) -> bool {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let does = |read: &Read| read.as_ref().map_or(given_up, |read| read == hash);
-        read.as_ref().is_some_and(|read| read.iter().all(does))
+        let does = |read: &Read| match (read, document) {
+            (Some(read), Some(document)) => *read == document.hash,
+            (None, Some(_)) => given_up,
+            (_, None) => false,
+        };
+        read.as_ref().is_some_and(|read| read.get(&tier).into_iter().flatten().all(does))
     }
 }
 
@@ -76,14 +80,18 @@ mod tests {
     fn a_document_is_read_when_everybody_goes_by_it() {
         let verdicts = Verdicts::new(Bell::default());
         let [old, new] = ["old", "new"].map(|hash| Some(hash.to_owned()));
+        let document = Document { yaml: String::new(), hash: "new".to_owned() };
+        let is_read = |given_up| verdicts.is_read(Tier::Gateway, Some(&document), given_up);
         let after = |all: &[&Read], given_up| {
-            verdicts.note_read(all.iter().copied().cloned().collect());
-            verdicts.is_read("new", given_up)
+            verdicts.note_read(BTreeMap::from([(Tier::Gateway, all.iter().copied().cloned().collect())]));
+            is_read(given_up)
         };
-        assert!(!verdicts.is_read("new", true), "nobody was asked");
+        assert!(!is_read(true), "nobody was asked");
         assert!(after(&[], false), "there is nobody");
         assert!(after(&[&new], false));
         assert!(!after(&[&new, &old], true), "one goes by another, and says so");
         assert!(!after(&[&new, &None], false) && after(&[&new, &None], true));
+        assert!(!verdicts.is_read(Tier::Gateway, None, true), "those who should not be there are");
+        assert!(verdicts.is_read(Tier::Sticky, None, false), "and nobody else");
     }
 }

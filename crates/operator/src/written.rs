@@ -9,6 +9,8 @@ use std::{
 };
 
 use kube::Resource;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// More than are written at once in any cluster. What is forgotten costs a repeated write.
 const MAX_OBJECTS: usize = 10_000;
@@ -45,6 +47,20 @@ impl<S: Clone> Written<S> {
     }
 }
 
+/// The patch that makes the status `after` of what it was `before`: what is not said any more is taken away, which a merge does not do by itself.
+pub fn patch<S: Serialize>(before: Option<&S>, after: &S) -> Value {
+    let value = |status: &S| serde_json::to_value(status).unwrap_or_default();
+    json!({"status": merge(&before.map(value).unwrap_or_default(), value(after))})
+}
+
+fn merge(before: &Value, after: Value) -> Value {
+    let (Some(old), Value::Object(new)) = (before.as_object(), &after) else { return after };
+    let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let stays =
+        new.iter().map(|(key, value)| (key.clone(), merge(old.get(key).unwrap_or(&Value::Null), value.clone())));
+    Value::Object(gone.chain(stays).collect::<Map<_, _>>())
+}
+
 fn identity(object: &impl Resource) -> Option<(String, u64)> {
     let meta = object.meta();
     Some((meta.uid.clone()?, meta.resource_version.as_ref()?.parse().ok()?))
@@ -54,13 +70,24 @@ fn identity(object: &impl Resource) -> Option<(String, u64)> {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    use super::Written;
+    use serde_json::json;
+
+    use super::{Written, patch};
 
     fn seen(revision: &str) -> ConfigMap {
         let mut object = ConfigMap::default();
         object.metadata.uid = Some("uid".into());
         object.metadata.resource_version = Some(revision.into());
         object
+    }
+
+    #[test]
+    fn what_is_not_said_any_more_is_taken_away() {
+        let before = json!({"state": "Ready", "ready": "2/2", "endpoints": {"otlp": "a", "opencensus": "b"}, "conditions": [1, 2]});
+        let after = json!({"state": "Pending", "endpoints": {"otlp": "a"}, "conditions": [1]});
+        let expected = json!({"state": "Pending", "ready": null, "endpoints": {"otlp": "a", "opencensus": null}, "conditions": [1]});
+        assert_eq!(patch(Some(&before), &after), json!({"status": expected}));
+        assert_eq!(patch(None, &after), json!({"status": after}));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use opentelemetry::{
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
 use tracing_subscriber::{
     Layer, Registry,
-    filter::{LevelFilter, Targets},
+    filter::{FilterExt as _, LevelFilter, Targets, filter_fn},
     layer::SubscriberExt as _,
     registry::LookupSpan,
     util::SubscriberInitExt as _,
@@ -163,7 +163,9 @@ impl Setup {
         let warnings = settings.map(|settings| settings.warnings).unwrap_or_default();
         if self.subscriber {
             let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours());
-            let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?);
+            // What cannot be exported is said by us, once and in words.
+            let said_twice = filter_fn(|event| event.name() != "BatchSpanProcessor.ExportError");
+            let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?.and(said_twice));
             // A program that has a subscriber keeps it.
             let _ = Registry::default().with(telemetry.layer()).with(logs).try_init();
         }
@@ -263,9 +265,8 @@ fn colours() -> bool {
 /// `info,crate=debug` and the like.
 fn log_filter(said: Option<&str>) -> Result<Targets, Error> {
     let Some(text) = said.filter(|text| !text.is_empty()) else {
-        // These say each failure a second time and without a word on whom they asked.
-        let targets = ["kube_client", "opentelemetry_sdk", "opentelemetry-otlp"].map(|name| (name, LevelFilter::OFF));
-        return Ok(Targets::new().with_default(LevelFilter::INFO).with_targets(targets));
+        // kube's client says every failed request a second time, and without a word on whom it asked.
+        return Ok(Targets::new().with_default(LevelFilter::INFO).with_target("kube_client", LevelFilter::OFF));
     };
     let expected = "a level, or `target=level`, or several of them parted by commas";
     text.parse().map_err(|_| Error::Variable { name: "RUST_LOG", value: text.to_owned(), expected })

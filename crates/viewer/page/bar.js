@@ -2,7 +2,7 @@
 
 import { info } from './api.js';
 import { button, fill, h, icon, s } from './dom.js';
-import { bytes, count, dateTime } from './format.js';
+import { bytes, count, dateTime, plural } from './format.js';
 import { traceIdIn } from './query.js';
 import { navigate, searchUrl, traceUrl } from './router.js';
 import { theme } from './theme.js';
@@ -43,9 +43,9 @@ export function bar(element, keys) {
     const lost = state.dropped?.traces ?? 0;
     store.classList.toggle('full', lost > 0);
     const dropped = lost ? ` The store is full: ${count(lost)} older traces had to go.` : '';
-    store.title = `${count(state.traces)} traces, ${count(state.spans)} spans, ${bytes(state.bytes)} of ${bytes(state.limit)}.${dropped}${state.oldest ? ` The oldest is of ${dateTime(state.oldest)}.` : ''}`;
+    store.title = `${plural(state.traces, 'trace')}, ${plural(state.spans, 'span')}, ${bytes(state.bytes)} of ${bytes(state.limit)}.${dropped}${state.oldest ? ` The oldest is of ${dateTime(state.oldest)}.` : ''}`;
     const meter = h('span', { class: 'meter' }, h('span', { css: { width: `${share * 100}%` } }));
-    fill(store, meter, h('span', { text: `${count(state.traces)} traces` }), lost > 0 && h('span', { class: 'lost', text: `${count(lost)} dropped` }));
+    fill(store, meter, h('span', { text: plural(state.traces, 'trace') }), lost > 0 && h('span', { class: 'lost', text: `${count(lost)} dropped` }));
   }
 
   return {

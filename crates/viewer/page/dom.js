@@ -44,6 +44,15 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** The same, but elements that stay where they are are not touched: they keep the focus and the pointer. */
+export function arrange(element, wanted) {
+  const keep = new Set(wanted);
+  for (const child of [...element.childNodes]) if (!keep.has(child)) child.remove();
+  wanted.forEach((child, at) => {
+    if (element.childNodes[at] !== child) element.insertBefore(child, element.childNodes[at] ?? null);
+  });
+}
+
 const PATHS = {
   chevron: 'M6 4l4 4-4 4',
   search: 'M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5L14 14',

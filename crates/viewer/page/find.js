@@ -18,11 +18,22 @@ export function find(model, text) {
 function matches(node, word) {
   const at = word.indexOf('=');
   if (at > 0) return attributes(node).some((attribute) => isPair(attribute, word.slice(0, at), word.slice(at + 1)));
-  const span = node.span;
-  const texts = [node.name, node.service, node.id, span.kind, span.status, span.message ?? '', span.scope ?? ''];
-  if (texts.some((each) => has(each, word))) return true;
-  const pairs = attributes(node);
-  return pairs.some((pair) => has(pair.key, word) || has(valueText(pair.value), word)) || events(node).some((event) => has(event.name, word));
+  return textOf(node).includes(word);
+}
+
+/** Everything that words are looked for in, kept so that each letter typed need not gather it anew. */
+const texts = new WeakMap();
+
+function textOf(node) {
+  const known = texts.get(node);
+  if (known !== undefined) return known;
+  const { span } = node;
+  const pairs = attributes(node).flatMap((pair) => [pair.key, valueText(pair.value).slice(0, MOST)]);
+  const names = events(node).map((event) => event.name);
+  const all = [node.name, node.service, node.id, span.kind, span.status, span.message ?? '', span.scope ?? '', ...names, ...pairs];
+  const text = all.join('\n').toLowerCase();
+  texts.set(node, text);
+  return text;
 }
 
 const events = (node) => node.span.events ?? [];

@@ -150,7 +150,7 @@ const STEPS = [
 function niceStep(least) {
   if (least < 1) return 1;
   if (least > 1e9 && least <= 86_400e9) return STEPS.find((step) => step >= least);
-  const unit = least > 86_400e9 ? 86_400e9 : 1;
+  const unit = least > 31_557_600e9 ? 31_557_600e9 : least > 86_400e9 ? 86_400e9 : 1;
   const power = 10 ** Math.floor(Math.log10(least / unit));
   return [1, 2, 5, 10].map((factor) => factor * power * unit).find((step) => step >= least * 0.999999);
 }

@@ -12,6 +12,7 @@ import { object } from './object.js';
 import { objects } from './objects.js';
 import { pipelines } from './pipelines.js';
 import { search } from './search.js';
+import { keepUp } from './since.js';
 import { theme } from './theme.js';
 import { trace } from './trace.js';
 import { dropFiles } from './transfer.js';
@@ -28,10 +29,11 @@ function missing(element, route) {
 const main = document.getElementById('main');
 const keys = shortcuts();
 const top = bar(document.getElementById('bar'), keys);
-let current = null;
+let [current, begun] = [null, false];
 
 theme.apply();
 dropFiles();
+keepUp();
 start((route) => {
   const sameView = current?.route.view === route.view;
   if (sameView && current.view.update?.(route)) {
@@ -43,6 +45,9 @@ start((route) => {
     current = { route, view: VIEWS[route.view](main, route) };
     keys.use(current.view.keys ?? []);
     scrollTo(0, 0);
+    // Readers of the screen go on where the page does.
+    if (begun) main.focus({ preventScroll: true });
+    begun = true;
   }
   top.show(route);
 });

@@ -16,6 +16,10 @@ export function menu(drawing, name, items) {
     close();
     element.firstChild.focus();
   });
-  document.addEventListener('pointerdown', (event) => !element.contains(event.target) && close());
   return element;
 }
+
+// A click elsewhere closes what is open.
+globalThis.document?.addEventListener('pointerdown', (event) => {
+  for (const open of document.querySelectorAll('.menu[open]')) if (!open.contains(event.target)) open.open = false;
+});

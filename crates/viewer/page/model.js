@@ -136,9 +136,15 @@ function wait(order) {
   const busy = new Map();
   for (let at = order.length - 1; at >= 0; at -= 1) {
     const each = order[at];
+    if (!each.children.length) {
+      each.own = [];
+      each.self = each.length;
+      busy.set(each, [[each.start, each.end]]);
+      continue;
+    }
     const below = merge(each.children.filter((child) => !child.measures).flatMap((child) => busy.get(child)));
-    each.own = each.children.length ? gapsOf(below, each.start, each.end) : [];
-    each.self = each.children.length ? each.own.reduce((sum, [from, to]) => sum + to - from, 0) : each.length;
+    each.own = gapsOf(below, each.start, each.end);
+    each.self = each.own.reduce((sum, [from, to]) => sum + to - from, 0);
     const all = merge([...below, [each.start, each.end]]);
     busy.set(each, all);
     explain(each, all);

@@ -2,10 +2,11 @@
 
 import * as api from './api.js';
 import { fill, h, icon } from './dom.js';
-import { ago, dateTime, duration, line, plural, ticks } from './format.js';
+import { dateTime, duration, line, plural, ticks } from './format.js';
 import { STATES, statePill } from './objects.js';
 import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
+import { since } from './since.js';
 import { failed, loading } from './states.js';
 import { extent, flatten, stretch } from './timeline.js';
 
@@ -53,7 +54,7 @@ function head({ object, parents }) {
 function strip(changes, trace, choose) {
   const chip = (each) => h('button', {
     type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
-  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim', text: ago(each.start) }));
+  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim' }, since(each.start)));
   const all = h('button', { type: 'button', class: 'change none', 'aria-pressed': String(trace === null), data: { key: 'all' }, on: { click: () => choose('all') } }, h('strong', { text: 'All' }), h('span', { class: 'dim', text: plural(changes.length, 'change') }));
   return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);
 }
@@ -62,22 +63,22 @@ function hierarchy(rows, trace) {
   const now = Date.now();
   const time = extent(rows, trace, now);
   if (!time) return h('div', { class: 'empty' }, h('p', { text: 'Nothing is known of how it converged.' }));
-  const length = (time[1] - time[0]) * 1e6;
-  const marks = ticks(0, length, 6).filter((at) => at / length < 0.96);
-  const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${(at / length) * 100}%` }, text: duration(at) }));
+  const place = (at) => ((time.zero + at / 1e6 - time.from) / (time.to - time.from)) * 100;
+  const marks = ticks(0, (time.to - time.zero) * 1e6, 6).filter((at) => place(at) < 96);
+  const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${place(at)}%` }, text: duration(at) }));
   const first = rows[0].node;
   const body = rows.map(({ node, depth }) => h('div', { class: 'object-row', role: 'row', 'aria-level': depth + 1 },
     h('div', { class: 'name', role: 'rowheader', css: { '--depth': String(Math.min(depth, 12)) } }, h('span', { class: 'indent' }),
       h('span', { class: `state-dot ${STATES[node.state]?.[0] ?? 'none'}`, title: STATES[node.state]?.[1] }),
       node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
     h('div', { class: 'track', role: 'gridcell' }, node.generations.filter((each) => !trace || each.traceId === trace).map((each) => bar(node, each, time, now)))));
-  const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${(at / length) * 100}% 0 / 1px 100% no-repeat`).join(', ');
+  const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${place(at)}% 0 / 1px 100% no-repeat`).join(', ');
   return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
     h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);
 }
 
 /** A generation: a link into its trace, at the span that says how long it took. */
-function bar(node, each, [from, to], now) {
+function bar(node, each, { from, to }, now) {
   const [begin, end] = stretch(each, now);
   const place = (at) => Math.min(Math.max(((at - from) / (to - from)) * 100, 0), 100);
   const [left, right] = [place(begin), place(end)];
@@ -93,7 +94,7 @@ function history(changes) {
   if (!changes.length) return null;
   const row = (each) => h('tr', {},
     h('td', {}, h('a', { href: traceUrl(each.traceId, { span: each.spanId }), text: `Generation ${each.generation}` })),
-    h('td', { title: dateTime(each.start), text: ago(each.start) }), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
+    h('td', {}, since(each.start)), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
     h('td', {}, statePill(each.state)), h('td', { class: 'number', text: String(each.reconciles ?? '') }), h('td', { class: each.errors ? 'number bad' : 'number', text: String(each.errors ?? '') }),
     h('td', { class: 'message', text: each.message ? line(each.message, 400) : '' }));
   const names = ['Change', 'When', 'Took', 'State', 'Reconciles', 'Errors', 'Message'];

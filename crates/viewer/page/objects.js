@@ -2,9 +2,10 @@
 
 import * as api from './api.js';
 import { fill, h, icon } from './dom.js';
-import { ago, dateTime, line, plural } from './format.js';
+import { line, plural } from './format.js';
 import { poll } from './poll.js';
 import { objectUrl, remember } from './router.js';
+import { since } from './since.js';
 import { command, failed, loading } from './states.js';
 
 const FIELDS = ['kind', 'namespace', 'name'];
@@ -51,7 +52,7 @@ function table(all) {
     h('td', { class: 'dim', text: line(object.namespace || 'cluster-wide', 80) }),
     h('td', {}, statePill(object.state)),
     h('td', { class: 'number', text: String(object.generations ?? '') }),
-    h('td', { class: 'dim', title: object.last ? dateTime(object.last.start) : null, text: object.last ? ago(object.last.start) : '' }));
+    h('td', { class: 'dim' }, object.last && since(object.last.start)));
   return h('table', {}, h('thead', {}, h('tr', {}, ['Object', 'Namespace', 'State', 'Changes', 'Last'].map((name) => h('th', { scope: 'col', class: name === 'Changes' ? 'number' : null, text: name })))), h('tbody', {}, all.map(row)));
 }
 

@@ -7,33 +7,36 @@ import { count, line, plural, rate } from './format.js';
 import { poll } from './poll.js';
 import { command, failed, loading } from './states.js';
 
-const LOOKS = { healthy: 'good', ready: 'good', ok: 'good', degraded: 'warn', retrying: 'warn', pending: 'busy', starting: 'busy', failing: 'bad', failed: 'bad', broken: 'bad' };
+/** The states of a pipeline, as its status has them. */
+const LOOKS = { Ready: 'good', Degraded: 'warn', Pending: 'busy', Invalid: 'bad' };
 
 export function pipelines(element) {
   document.title = 'Pipelines · Kubewake';
   const list = h('div', { class: 'pipeline-list' }, loading('Asking the collectors…'));
   fill(element, h('div', { class: 'page' }, h('h1', { text: 'Pipelines' }), h('p', { class: 'lead', text: 'What flows through each pipeline of the cluster, over the last five minutes.' }), list));
-  const show = (said) => fill(list, !said.available ? unavailable(said.reason) : said.pipelines.length ? said.pipelines.map(card) : none());
+  // Who points at a chart is not to lose it.
+  const show = (said) => list.matches(':has(.chart-plot:hover)') || fill(list, !said.available ? unavailable(said.reason) : said.pipelines.length ? said.pipelines.map(card) : none());
   const asked = poll(2000, api.pipelines, show, (error) => fill(list, failed(error, () => asked.now())));
   return { close: () => asked.close() };
 }
 
 function card(pipeline) {
   const series = pipeline.series ?? {};
-  const look = LOOKS[String(pipeline.state).toLowerCase()] ?? 'none';
+  const look = LOOKS[pipeline.state] ?? 'none';
   const ready = (pipeline.collectors ?? []).filter((collector) => collector.ready).length;
   const percent = (value) => (Number.isFinite(value) ? `${Math.round(value * 100)} %` : '–');
   const fillNow = series.bufferFill?.at(-1) ?? 0;
   const drops = series.droppedPerSecond ?? [];
+  const at = series.at ?? [];
   return h('article', { class: 'pipeline' },
-    h('header', {}, h('h2', {}, h('span', { class: 'dim', text: line(pipeline.kind, 40) }), ' ', line(pipeline.name, 100)), h('span', { class: `pill state ${look}`, text: line(pipeline.state ?? 'unknown', 40) }), pipeline.reason && h('span', { class: 'dim', text: line(pipeline.reason, 60) }),
+    h('header', {}, h('h2', {}, h('span', { class: 'dim', text: line(pipeline.kind, 40) }), ' ', line(pipeline.name, 100)), h('span', { class: `pill state ${look}`, text: line(pipeline.state || 'Unknown', 40) }), pipeline.reason && h('span', { class: 'dim', text: line(pipeline.reason, 60) }),
       h('span', { class: 'spread' }), h('span', { class: 'dim', title: (pipeline.collectors ?? []).map((each) => `${each.pod}${each.ready ? '' : ' (not ready)'}`).join('\n'), text: `${ready} of ${plural(pipeline.collectors?.length ?? 0, 'collector')} ready` })),
-    pipeline.message && h('p', { class: look === 'bad' ? 'status bad' : 'message', text: line(pipeline.message, 1000) }),
-    h('p', { class: 'dim' }, 'to ', h('code', { text: line(pipeline.backend ?? '', 200) })),
+    pipeline.message && h('p', { class: look === 'bad' || look === 'warn' ? `status ${look}` : 'message', text: line(pipeline.message, 1000) }),
+    pipeline.backend && h('p', { class: 'dim' }, 'to ', h('code', { text: line(pipeline.backend, 200) })),
     h('div', { class: 'charts' },
-      chart('Received', series.receivedPerSecond ?? [], rate), chart('Sent', series.sentPerSecond ?? [], rate),
-      chart('Dropped', drops, rate, { look: drops.some((value) => value > 0) ? 'bad' : 'none' }),
-      chart('Buffer', series.bufferFill ?? [], percent, { most: 1, look: fillNow > 0.8 ? 'bad' : fillNow > 0.5 ? 'warn' : 'accent' })),
+      chart('Received', series.receivedPerSecond ?? [], rate, { at }), chart('Sent', series.sentPerSecond ?? [], rate, { at }),
+      chart('Dropped', drops, rate, { at, look: drops.some((value) => value > 0) ? 'bad' : 'none' }),
+      chart('Buffer', series.bufferFill ?? [], percent, { at, most: 1, look: fillNow > 0.8 ? 'bad' : fillNow > 0.5 ? 'warn' : 'accent' })),
     totals(pipeline.totals),
     pipeline.lastError && h('p', { class: 'status bad' }, icon('error'), h('span', { text: line(pipeline.lastError, 1000) })));
 }

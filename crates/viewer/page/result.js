@@ -2,27 +2,28 @@
 
 import { colorClass } from './colors.js';
 import { h, icon } from './dom.js';
-import { ago, clock, dateTime, duration, line, plural } from './format.js';
+import { clock, dateTime, duration, line, plural } from './format.js';
 import { traceUrl } from './router.js';
+import { since } from './since.js';
 
 /** Beyond this, services of a trace are only counted. */
 const MOST_SERVICES = 6;
 
-/** A line of the list: a link to the trace. */
-export function resultRow(trace, longest, fresh) {
-  const share = Math.min(Math.max((trace.duration / longest) * 100, 0.6), 100);
-  return h('a', { class: `result${fresh ? ' fresh' : ''}`, role: 'listitem', href: traceUrl(trace.traceId), data: { trace: trace.traceId } },
+/** A line of the list: a link to the trace. How long its bar is depends on `--longest` of the list. */
+export function resultRow(trace, fresh) {
+  const link = h('a', { class: `result${fresh ? ' fresh' : ''}`, href: traceUrl(trace.traceId), data: { trace: trace.traceId }, css: { '--took': String(trace.duration) } },
     h('span', { class: 'title' },
       h('span', { class: `dot ${colorClass(trace.rootService)}` }),
       h('strong', { text: line(trace.rootService, 60) }), ' ', h('span', { class: 'operation', text: line(trace.rootName) })),
-    h('span', { class: 'took' }, h('span', { class: 'amount', text: duration(trace.duration) }), h('span', { class: 'track' }, h('span', { class: trace.errors ? 'bad' : '', css: { width: `${share}%` } }))),
+    h('span', { class: 'took' }, h('span', { class: 'amount', text: duration(trace.duration) }), h('span', { class: 'track' }, h('span', { class: trace.errors ? 'bad' : '' }))),
     h('span', { class: 'facts' },
       trace.errors > 0 && h('span', { class: 'pill bad' }, icon('error'), plural(trace.errors, 'error')),
       h('span', { class: 'spans', text: plural(trace.spans, 'span') }),
       trace.orphans > 0 && h('span', { class: 'pill warn', title: 'Spans whose parent is not here', text: `${trace.orphans} without parent` }),
       trace.objects.map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
       services(trace.services)),
-    h('span', { class: 'when', title: dateTime(trace.start) }, h('span', { text: ago(trace.start) }), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
+    h('span', { class: 'when', title: dateTime(trace.start) }, since(trace.start), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
+  return h('div', { role: 'listitem' }, link);
 }
 
 function services(all) {

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { colorOf } from './colors.js';
-import { button, fill, h, icon } from './dom.js';
+import { arrange, button, fill, h, icon } from './dom.js';
 import { bytes, count, plural } from './format.js';
 import { SORTS, toServer, upsert } from './query.js';
 import { resultRow } from './result.js';
@@ -16,7 +16,10 @@ const LIMIT = 20;
 export function search(element, route) {
   document.title = 'Traces · Kubewake';
   const state = { params: route.params, traces: [], matched: 0, waiting: new Map(), paused: false, connected: false, store: null };
-  const form = searchForm(state.params, (params) => navigate(searchUrl(params)));
+  const form = searchForm(state.params, (params) => {
+    navigate(searchUrl(params));
+    place();
+  });
   const plot = h('div', { class: 'plot' });
   const head = h('div', { class: 'results-head' });
   const list = h('div', { class: 'results', role: 'list', 'aria-label': 'Traces' });
@@ -27,13 +30,15 @@ export function search(element, route) {
   wide.addEventListener('change', place);
   place();
   fill(element, h('div', { class: 'search' }, filters, h('section', { class: 'found', 'aria-label': 'Results' }, h('h1', { class: 'offscreen', text: 'Traces' }), plot, head, list)));
-  let [asking, leave, frame] = [null, null, 0];
+  const rows = new Map();
+  let [asking, leave, frame, plotted] = [null, null, 0, false];
 
   /** What comes is followed before the store is asked, so that nothing falls between the two. */
   function load() {
     asking?.abort();
     leave?.();
     asking = new AbortController();
+    plotted = false;
     state.waiting.clear();
     if (!state.traces.length) fill(list, loading('Searching…'));
     const params = toServer(state.params);
@@ -107,10 +112,23 @@ export function search(element, route) {
       fill(plot);
       fill(list, state.store?.traces ? nothing() : newcomer());
     } else {
-      fill(plot, scatter(state.traces));
-      const longest = usual();
-      fill(list, sorted().map((trace) => resultRow(trace, longest, fresh.has(trace.traceId))), more());
+      // Who points at the plot is not to lose what is under the pointer.
+      if (!plotted || !plot.matches(':hover')) fill(plot, scatter(state.traces, chooseTime));
+      plotted = true;
+      list.style.setProperty('--longest', String(usual()));
+      arrange(list, [...sorted().map((trace) => rowOf(trace, fresh.has(trace.traceId))), more()].filter(Boolean));
     }
+  }
+
+  /** The row of a trace; made anew only when the trace is another than it was. */
+  function rowOf(trace, fresh) {
+    const text = JSON.stringify(trace);
+    const known = rows.get(trace.traceId);
+    if (known?.text === text) return known.element;
+    const element = resultRow(trace, fresh);
+    if (rows.size > 3000) rows.clear();
+    rows.set(trace.traceId, { text, element });
+    return element;
   }
 
   /** A long duration as most know it: one that is far longer than all others would make them all look alike. */
@@ -133,6 +151,14 @@ export function search(element, route) {
     remember(`/search?${state.params}`);
     if (name === 'sort') draw();
     else load();
+  }
+
+  function chooseTime(start, end) {
+    const params = new URLSearchParams(state.params);
+    params.delete('lookback');
+    params.set('start', start);
+    params.set('end', end);
+    navigate(`/search?${params}`);
   }
 
   function drawHead() {

@@ -7,6 +7,9 @@ import { attributesToText, textToAttributes } from './query.js';
 
 const TIMES = [['', 'Any time'], ['5m', 'Last 5 minutes'], ['15m', 'Last 15 minutes'], ['1h', 'Last hour'], ['6h', 'Last 6 hours'], ['24h', 'Last day']];
 
+/** How often services are asked for, in milliseconds. */
+const RARELY = 3000;
+
 /** Gives the form, `show(params)`, `problems(list)` and `refresh()`; `submit` gets what was asked for. */
 export function searchForm(params, submit) {
   const service = h('select', { name: 'service' });
@@ -41,7 +44,7 @@ export function searchForm(params, submit) {
     field('lookback', 'Time'),
     h('label', { class: 'check' }, fields.errors, h('span', { text: 'Only with errors' })), general,
     h('div', { class: 'actions' }, h('button', { class: 'button primary', type: 'submit', text: 'Find traces' }), h('a', { class: 'button', href: '/search', text: 'Clear' })));
-  let [known, kept] = [[], new URLSearchParams()];
+  let [known, kept, asked] = [[], new URLSearchParams(), 0];
 
   function fillServices() {
     const chosen = service.value || kept.get('service') || '';
@@ -86,7 +89,16 @@ export function searchForm(params, submit) {
   });
   service.addEventListener('change', fillServices);
 
-  const refresh = () => api.services().then((said) => ((known = said.services), fillServices()), () => {});
+  /** Asks which services there are, but not for every trace that comes, and leaves a list that is open alone. */
+  async function refresh() {
+    if (Date.now() - asked < RARELY) return;
+    asked = Date.now();
+    const said = await api.services().catch(() => null);
+    if (!said || JSON.stringify(said.services) === JSON.stringify(known)) return;
+    known = said.services;
+    if (document.activeElement !== service || !service.options.length) fillServices();
+  }
+
   show(params);
   refresh();
   return { element, show, problems, refresh };

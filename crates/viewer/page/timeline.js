@@ -22,12 +22,12 @@ export function stretch(generation, now) {
   return [from, generation.state === 'converging' ? Math.max(now, from) : from];
 }
 
-/** The time to look at: all of it, or that of one trace. */
+/** The time to look at, of all traces or of one: `{from, to, zero}`, with a margin around it. `zero` is where the first begins. */
 export function extent(rows, traceId, now) {
   const all = rows.flatMap(({ node }) => node.generations.filter((each) => !traceId || each.traceId === traceId).map((each) => stretch(each, now)));
   if (!all.length) return null;
   const from = Math.min(...all.map((each) => each[0]));
   const to = Math.max(...all.map((each) => each[1]));
   const edge = Math.max((to - from) * 0.03, 1);
-  return [from - edge, to + edge];
+  return { from: from - edge, to: to + edge, zero: from };
 }

@@ -33,8 +33,10 @@ export function trace(element, route) {
     }
     if (said.spans.length === loaded) return;
     loaded = said.spans.length;
+    const place = shown?.place();
     shown?.close();
     shown = show(element, said, params);
+    if (place) shown.resume(place);
   }
 
   // It may go on: what arrives later is shown in its place, and what is open stays open. So it is followed first, then asked for.
@@ -170,6 +172,13 @@ function show(element, said, params) {
       draw();
       if (state.selected) grid.reveal(state.selected);
       return true;
+    },
+    /** Where the reader is, for a view of the same trace that takes this one's place. */
+    place: () => ({ top: grid.top(), typing: head.typing(), focused: document.activeElement === grid.element }),
+    resume({ top, typing, focused }) {
+      grid.scrollTo(top);
+      if (typing) head.resume(typing);
+      else if (focused) grid.focus();
     },
     leaveOne() {
       if (state.selected) select(null);

@@ -49,6 +49,13 @@ export function traceHead({ model, raw, critical, state, setText, next, option, 
     element,
     clear,
     focus: () => (field.focus(), field.select()),
+    /** What somebody is typing, and where; and how another takes it up. */
+    typing: () => (document.activeElement === field ? { text: field.value, at: field.selectionStart } : null),
+    resume({ text, at }) {
+      field.value = text;
+      field.focus();
+      field.setSelectionRange(at, at);
+    },
     draw(now, matches) {
       if (document.activeElement !== field) field.value = now.text;
       const at = matches.indexOf(now.selected);

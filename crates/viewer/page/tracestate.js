@@ -19,10 +19,17 @@ export function fromParams(model, params) {
   };
 }
 
+/** What is shown first: everything, but not the void before a span whose clock is years ahead. */
+function usual(model) {
+  const ahead = new Set(model.warnings.filter((warning) => warning.kind === 'future').map((warning) => warning.spanId));
+  const end = model.nodes.reduce((most, node) => (ahead.has(node.id) ? most : Math.max(most, node.end)), 0);
+  return ahead.size && end > 0 ? clamp([0, end], model.length) : [0, model.length];
+}
+
 function range(model, from, to) {
   const at = (text, otherwise) => (/^\d{1,20}$/.test(text ?? '') ? Number(BigInt(text) - model.begin) : otherwise);
   const [begin, end] = [at(from, 0), at(to, model.length)];
-  return begin < end ? clamp([begin, end], model.length) : [0, model.length];
+  return (from || to) && begin < end ? clamp([begin, end], model.length) : usual(model);
 }
 
 /** The address of the state. */

@@ -1,6 +1,7 @@
 // The waterfall. Only rows that can be seen are in the page, however many there are.
 
 import { fill, h } from './dom.js';
+import { dragStretch } from './drag.js';
 import { duration, ticks } from './format.js';
 import { pan, place, zoom } from './range.js';
 import { row } from './row.js';
@@ -145,7 +146,7 @@ export function waterfall(on) {
     }
   }, { passive: false });
 
-  dragAxis(axis, (from, to) => {
+  dragStretch(axis, (from, to) => {
     const [begin, end] = state.range;
     on.range([begin + (end - begin) * from, begin + (end - begin) * to]);
   });
@@ -155,34 +156,10 @@ export function waterfall(on) {
     element, draw, reveal, move,
     page: (by) => scroll.scrollBy({ top: by * perPage() * heightOf() }),
     focus: () => element.focus({ preventScroll: true }),
+    top: () => scroll.scrollTop,
+    scrollTo: (top) => ((scroll.scrollTop = top), drawRows()),
     close: () => (resized.disconnect(), cancelAnimationFrame(frame)),
   };
-}
-
-/** A stretch drawn on the axis is zoomed to. */
-function dragAxis(axis, done) {
-  axis.addEventListener('pointerdown', (event) => {
-    if (event.button !== 0) return;
-    axis.setPointerCapture(event.pointerId);
-    const box = axis.getBoundingClientRect();
-    const share = (x) => Math.min(Math.max((x - box.left) / box.width, 0), 1);
-    const from = share(event.clientX);
-    const brush = h('div', { class: 'brush' });
-    axis.append(brush);
-    const move = (now) => {
-      const to = share(now.clientX);
-      brush.style.setProperty('left', `${Math.min(from, to) * 100}%`);
-      brush.style.setProperty('width', `${Math.abs(to - from) * 100}%`);
-    };
-    const up = (now) => {
-      axis.removeEventListener('pointermove', move);
-      brush.remove();
-      const to = share(now.clientX);
-      if (Math.abs(to - from) > 0.005) done(Math.min(from, to), Math.max(from, to));
-    };
-    axis.addEventListener('pointermove', move);
-    axis.addEventListener('pointerup', up, { once: true });
-  });
 }
 
 function dragSplit(handle, element, done) {

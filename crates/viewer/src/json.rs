@@ -211,3 +211,63 @@ pub(crate) fn status(code: u8) -> &'static str {
         _ => "unset",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kubewake_otlp::{
+        view::View as _,
+        wire::{close, open, put_bytes, put_double, put_uint},
+    };
+
+    use super::*;
+
+    /// An attribute `k` whose value is written so.
+    fn attribute(whole: bool, value: impl FnOnce(&mut Vec<u8>)) -> serde_json::Value {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, 1, b"k\xff");
+        let inner = open(&mut bytes, 2);
+        value(&mut bytes);
+        close(&mut bytes, inner);
+        serde_json::to_value(Attribute { pair: KeyValue::new(&bytes), whole }).unwrap()
+    }
+
+    #[test]
+    fn whatever_was_sent_is_json() {
+        let value = |write: &dyn Fn(&mut Vec<u8>)| attribute(false, write)["value"].clone();
+        assert_eq!(attribute(false, |out| put_bytes(out, 1, b"a\xffb"))["value"], "a\u{fffd}b");
+        assert_eq!(
+            attribute(false, |_| {}),
+            serde_json::json!({ "key": "k\u{fffd}", "value": null, "type": "string" })
+        );
+        assert_eq!(value(&|out| put_double(out, 4, f64::NAN)), "NaN");
+        assert_eq!(value(&|out| put_double(out, 4, f64::INFINITY)), "inf");
+        assert_eq!(value(&|out| put_uint(out, 3, i64::MIN as u64)), "-9223372036854775808");
+        assert_eq!(value(&|out| put_uint(out, 3, 7)), 7);
+        assert_eq!(value(&|out| put_bytes(out, 7, &[1, 2, 3])), "AQID");
+    }
+
+    #[test]
+    fn values_in_values_end_somewhere() {
+        let mut nested = Vec::new();
+        for _ in 0..10_000 {
+            // A list with the one before in it.
+            let (mut list, mut value) = (Vec::new(), Vec::new());
+            put_bytes(&mut list, 1, &nested);
+            put_bytes(&mut value, 5, &list);
+            nested = value;
+        }
+        let shown = attribute(true, |out| out.extend_from_slice(&nested));
+        assert_eq!(shown["value"].to_string().matches('[').count(), MAX_DEPTH + 1);
+        assert!(attribute(false, |out| out.extend_from_slice(&nested))["cut"].as_bool().unwrap());
+    }
+
+    #[test]
+    fn long_values_are_cut_between_characters() {
+        let text = format!("x{}", "ü".repeat(SHOWN));
+        let cut = attribute(false, |out| put_bytes(out, 1, text.as_bytes()));
+        let shown = cut["value"].as_str().unwrap();
+        assert_eq!(shown.len(), SHOWN - 1);
+        assert!(shown.ends_with('ü') && cut["cut"] == true && cut["bytes"].as_u64().unwrap() > SHOWN as u64);
+        assert_eq!(attribute(true, |out| put_bytes(out, 1, text.as_bytes()))["value"], text.as_str());
+    }
+}

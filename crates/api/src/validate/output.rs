@@ -40,7 +40,6 @@ pub(super) fn output(check: &mut Check<'_>, signal: Signal, otlp: &Otlp) -> Opti
     Some(Output {
         protocol: otlp.protocol,
         endpoint: target.endpoint,
-        is_whole: target.is_whole,
         tls: tls?,
         authentication: match authentication {
             Some(authentication) => Some(authentication?),
@@ -53,7 +52,6 @@ pub(super) fn output(check: &mut Check<'_>, signal: Signal, otlp: &Otlp) -> Opti
 
 struct Target {
     endpoint: Piece,
-    is_whole: bool,
     secure: Option<bool>,
 }
 
@@ -81,7 +79,7 @@ fn target(check: &mut Check<'_>, signal: Signal, otlp: &Otlp) -> Option<Target> 
         None if !endpoint.contains('?') => Piece::Open(endpoint),
         revision => check.hidden("endpoint", endpoint, revision.as_deref()),
     };
-    Some(Target { endpoint, is_whole: otlp.protocol == Protocol::Http, secure })
+    Some(Target { endpoint, secure })
 }
 
 fn default_path(signal: Signal) -> &'static str {
@@ -228,6 +226,10 @@ fn headers(check: &mut Check<'_>, otlp: &Otlp) -> Option<Vec<(String, Piece)>> {
             let message = "is there twice; upper and lower case are the same";
             check.refuse(format!("{path}.name"), Reason::AuthenticationInvalid, message);
         }
+        if is_of_protocol(&name) {
+            let message = "is what the protocol itself sets, and has no effect: leave it out";
+            check.warn(format!("{path}.name"), Reason::SpecInvalid, message);
+        }
         if header.value.is_some() && SECRETIVE.iter().any(|word| name.contains(word)) {
             exposed(check, &path);
         }
@@ -238,6 +240,13 @@ fn headers(check: &mut Check<'_>, otlp: &Otlp) -> Option<Vec<(String, Piece)>> {
         });
     }
     headers
+}
+
+/// Whether requests have it in any case, with a value that says what is in them.
+fn is_of_protocol(name: &str) -> bool {
+    const NAMES: [&str; 6] =
+        ["content-type", "content-encoding", "content-length", "transfer-encoding", "te", "connection"];
+    NAMES.contains(&name) || name.starts_with("grpc-")
 }
 
 fn header(check: &mut Check<'_>, path: &str, index: usize, header: &Header) -> Option<Piece> {

@@ -57,7 +57,8 @@ fn is_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_name(text)
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether Kubernetes takes it for the name of most objects.
+pub(crate) fn is_name(text: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= 253
         && text.starts_with(edge)

@@ -47,7 +47,7 @@ pub(super) fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) -> O
     None
 }
 
-fn refuse(path: impl Into<String>, message: impl Into<String>, problems: &mut Vec<Problem>) {
+pub(crate) fn refuse(path: impl Into<String>, message: impl Into<String>, problems: &mut Vec<Problem>) {
     problems.push(Problem { path: path.into(), reason: Reason::SettingInvalid, message: message.into() });
 }
 
@@ -100,7 +100,8 @@ fn queue(path: &str, given: &Queue, problems: &mut Vec<Problem>) -> Batching {
     Batching { bytes: given.size_bytes, consumers: given.num_consumers, flush_timeout, min_bytes: min, max_bytes: max }
 }
 
-pub(super) fn within(path: &str, value: Option<i64>, least: i64, most: i64, problems: &mut Vec<Problem>) {
+/// Checks that a number, if it is given, is within these bounds.
+pub(crate) fn within(path: &str, value: Option<i64>, least: i64, most: i64, problems: &mut Vec<Problem>) {
     if value.is_some_and(|value| !(least..=most).contains(&value)) {
         refuse(path, format!("must be from {least} to {most}"), problems);
     }

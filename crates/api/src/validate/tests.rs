@@ -207,6 +207,12 @@ fn what_is_unwise_is_warned_about() {
         otlp(json!({"headers": [{"name": "X-Auth", "value": "topsecret"}, {"name": "x-tenant", "value": "t"}]}));
     let warnings = warned(&header, &Resolved::new());
     assert!(warnings.len() == 1 && warnings[0].contains("headers[0]: stands in the resource"), "{warnings:?}");
+    let idle = otlp(json!({"headers": [{"name": "Content-Type", "value": "text/plain"}]}));
+    let warnings = warned(&idle, &Resolved::new());
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("headers[0].name: is what the protocol itself sets"),
+        "{warnings:?}"
+    );
     let believing = otlp(json!({"tls": {"insecureSkipVerify": true}}));
     assert!(warned(&believing, &Resolved::new())[0].contains("insecureSkipVerify: believes whoever answers"));
     let spec = json!({"input": {"otlp": {"enabled": false}}, "output": {"otlp": {"endpoint": {"value": "b:1"}}}});

@@ -126,21 +126,58 @@ impl Code {
     }
 }
 
-/// What a destination answered with, as it stood on the wire.
+/// Why two ends do not agree on TLS, by whom it is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate is of an authority that is not known here.
+    UnknownAuthority,
+    /// It has expired, or is not valid yet.
+    Expired,
+    /// It is for another name.
+    WrongName,
+    /// It cannot be used for another reason.
+    InvalidCertificate,
+    /// The other end does not want to go on, such as for want of a certificate of ours.
+    Refused,
+    /// The other end does not speak TLS.
+    NoTls,
+    /// Something else.
+    Other,
+}
+
+impl TlsFault {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UnknownAuthority => "unknown_authority",
+            Self::Expired => "expired",
+            Self::WrongName => "wrong_name",
+            Self::InvalidCertificate => "invalid_certificate",
+            Self::Refused => "refused",
+            Self::NoTls => "no_tls",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What a destination answered with, as it stood on the wire, or why TLS with it came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A gRPC status.
     Grpc(Code),
     /// An HTTP status.
     Http(StatusCode),
+    /// No answer, since there is no trust.
+    Tls(TlsFault),
 }
 
 impl fmt::Display for Said {
-    /// `grpc:16`, `http:401`
+    /// `grpc:16`, `http:401`, `tls:expired`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Said::Grpc(code) => write!(f, "grpc:{}", code.number()),
             Said::Http(status) => write!(f, "http:{}", status.as_u16()),
+            Said::Tls(fault) => write!(f, "tls:{}", fault.name()),
         }
     }
 }

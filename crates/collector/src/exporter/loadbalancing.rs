@@ -69,8 +69,10 @@ pub struct Balancer {
     placing: Mutex<()>,
     /// A queue has room again, or the peers are others, or one of them answers again.
     changed: Notify,
+    /// Whose turn it is of those who wait for a peer.
+    turn: tokio::sync::Mutex<()>,
     /// What waits for a peer, by the sizer of the queue.
-    waiting: AtomicU64,
+    waiting: Mutex<u64>,
     /// How many batches were handed from one peer to others.
     handed: AtomicU64,
     halted: AtomicBool,
@@ -98,12 +100,14 @@ impl Balancer {
             leaving: Mutex::default(),
             placing: Mutex::default(),
             changed: Notify::new(),
-            waiting: AtomicU64::new(0),
+            turn: tokio::sync::Mutex::default(),
+            waiting: Mutex::default(),
             handed: AtomicU64::new(0),
             halted: AtomicBool::new(false),
             resolving: Mutex::default(),
             me: me.clone(),
         });
+        balancer.show_room();
         balancer.resolve();
         balancer
     }
@@ -111,6 +115,7 @@ impl Balancer {
     /// Puts new settings in force. Peers that stay keep their queues and what is in them.
     pub(crate) fn reconfigure(&self, prepared: Prepared) {
         let old = self.settings.swap(Arc::new(prepared));
+        self.show_room();
         for peer in &self.ring.load().peers {
             match self.outlet_settings(&peer.endpoint) {
                 Ok((settings, _)) => peer.outlet.reconfigure(settings),
@@ -255,7 +260,7 @@ impl Balancer {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let none_waits = self.waiting.load(Ordering::Acquire) == 0;
+            let none_waits = *lock(&self.waiting) == 0;
             if none_waits && outlets.iter().all(|o| o.is_idle()) && self.handed.load(Ordering::Acquire) == before {
                 return;
             }
@@ -268,6 +273,7 @@ impl Balancer {
     /// It is no longer part of its pipeline: its gauges go.
     pub(crate) fn retire(&self) {
         self.all_outlets().iter().for_each(|outlet| outlet.retire());
+        self.rest.retire();
         ResolverKind::ALL.iter().for_each(|kind| self.stats.resolver(*kind).backends.store(0, Ordering::Relaxed));
     }
 

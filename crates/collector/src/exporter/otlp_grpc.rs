@@ -25,7 +25,7 @@ use kubewake_otlp::Signal;
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture},
     extension::ClientAuth,
     net::{
         connect::{self, Client, Connector, Endpoint},
@@ -150,7 +150,8 @@ impl OtlpGrpc {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error)))
+        let said = connect::fault(error).map(Said::Tls);
+        SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
     }
 }
 

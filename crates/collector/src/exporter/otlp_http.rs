@@ -23,7 +23,7 @@ use kubewake_otlp::{Signal, json};
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture},
     extension::ClientAuth,
     net::{
         connect::{self, Client, Connector},
@@ -151,7 +151,8 @@ impl OtlpHttp {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        SendError::connection(format!("{}: {}", self.url, connect::explain(error)))
+        let said = connect::fault(error).map(Said::Tls);
+        SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }
 

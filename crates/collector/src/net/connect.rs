@@ -4,6 +4,7 @@
 //! `authority`, `Host` and `server_name_override` can differ from where the connection goes.
 
 mod endpoint;
+mod fault;
 mod stream;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 pub(crate) use endpoint::{Endpoint, server_name};
+pub(crate) use fault::fault;
 use stream::Stream;
 
 use super::{encode::Payload, tls};

@@ -108,8 +108,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn messages_that_wait_at_once_have_timers_of_their_own() {
         let timers = Timers::default();
-        let (one, two) = (after(Duration::from_secs(1)), after(LIMIT * 2));
-        let (one, two) = tokio::join!(timers.limit(pin!(one)), timers.limit(pin!(two)));
+        let (soon, late) = (pin!(after(Duration::from_secs(1))), pin!(after(LIMIT * 2)));
+        let (one, two) = tokio::join!(timers.limit(soon), timers.limit(late));
         assert!(one.is_ok());
         assert_eq!(two.unwrap_err().code, Code::DeadlineExceeded);
         assert_eq!(timers.spare().len(), 2);

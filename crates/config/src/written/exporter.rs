@@ -47,6 +47,8 @@ pub struct LoadBalancing {
     pub port: u16,
     /// `protocol: otlp`
     pub client: Client,
+    /// `sending_queue: queue_size`, counted in bytes: what may wait for a peer that has room. Without it nothing may.
+    pub waiting_bytes: Option<i64>,
 }
 
 /// What all clients have.
@@ -131,10 +133,12 @@ impl Exporter {
             Self::LoadBalancing(balancing) => {
                 let k8s = Map::default().with("service", &balancing.service).list("ports", [i64::from(balancing.port)]);
                 let otlp = balancing.client.fields(Map::default());
+                let queue = |bytes: i64| Map::default().with("sizer", "bytes").with("queue_size", bytes);
                 Map::default()
                     .with("routing_key", "traceID")
                     .with("protocol", Map::default().with("otlp", otlp))
                     .with("resolver", Map::default().with("k8s", k8s))
+                    .maybe("sending_queue", balancing.waiting_bytes.map(queue))
             }
         }
         .into()

@@ -1,4 +1,4 @@
-//! Whether a user may read what a pipeline of theirs names.
+//! Whether a user may read what a resource of theirs names.
 
 use std::fmt;
 
@@ -21,6 +21,13 @@ pub(super) struct Object {
     kind: ReferenceKind,
     namespace: String,
     name: String,
+}
+
+impl Object {
+    /// A Secret.
+    pub(super) fn secret(namespace: &str, name: &str) -> Self {
+        Self { kind: ReferenceKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
 }
 
 impl From<&Reference> for Object {

@@ -81,18 +81,20 @@ impl Door {
     }
 
     async fn decide(&self, review: &Review) -> (Verdict, Outcome, Vec<String>) {
-        let case = match Case::of(review, Timestamp::now()) {
+        let case = match Case::of(review, &self.namespace, Timestamp::now()) {
             Ok(Some(case)) => case,
             Ok(None) => return (Verdict::pass(), Outcome::Allowed, Vec::new()),
             Err(strange) => return (Verdict::invalid(strange.to_string()), Outcome::Invalid, Vec::new()),
         };
-        let (forbidden, full) = tokio::join!(self.forbidden(&review.user_info, &case), self.full(&case));
+        let (forbidden, around) = tokio::join!(self.forbidden(&review.user_info, &case), self.around(&case));
         let forbidden = match forbidden {
             Ok(forbidden) => forbidden,
             Err(why) => return (broken(why), Outcome::Failed, Vec::new()),
         };
-        let warnings = case.warnings.iter().map(ToString::to_string).chain(full).take(MOST_WARNINGS).collect();
         let (verdict, outcome) = verdict(&case, &forbidden);
+        // What is refused will not be anything, and who mends it is told again.
+        let around = around.into_iter().filter(|_| matches!(outcome, Outcome::Allowed));
+        let warnings = case.warnings.iter().map(ToString::to_string).chain(around).take(MOST_WARNINGS).collect();
         (verdict, outcome, warnings)
     }
 
@@ -110,9 +112,10 @@ impl Door {
         }
     }
 
-    async fn full(&self, case: &Case) -> Option<String> {
-        let pipeline = case.pipeline.as_ref()?;
-        timeout(SLOT_PATIENCE, slots::warning(&self.client.0, &self.namespace, pipeline)).await.ok().flatten()
+    async fn around(&self, case: &Case) -> Vec<String> {
+        let Some(pipeline) = &case.pipeline else { return Vec::new() };
+        let warnings = slots::warnings(&self.client.0, &self.namespace, pipeline);
+        timeout(SLOT_PATIENCE, warnings).await.unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
     Pipeline, Problem,
-    v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TracePipeline},
+    v1alpha1::{LogPipeline, MetricPipeline, Otlp, Telemetry, TelemetrySpec, TracePipeline},
     validate_spec, validate_telemetry,
 };
 use kubewake_trail::webhook::review::Review;
@@ -33,7 +33,7 @@ pub(super) struct Strange(String);
 
 impl Case {
     /// None if there is nothing to decide.
-    pub(super) fn of(review: &Review, now: Timestamp) -> Result<Option<Self>, Strange> {
+    pub(super) fn of(review: &Review, namespace: &str, now: Timestamp) -> Result<Option<Self>, Strange> {
         let is_update = match review.operation {
             Operation::Create => false,
             Operation::Update => true,
@@ -46,16 +46,23 @@ impl Case {
             return Ok(None);
         }
         let case = match review.resource.resource.as_str() {
-            "telemetries" => Self::of_telemetry(&review.object),
+            "telemetries" => Self::of_telemetry(review, namespace),
             resource => Self::of_pipeline(resource, review, now),
         };
         case.map(Some).ok_or_else(|| Strange(review.kind.kind.clone()))
     }
 
-    fn of_telemetry(object: &Value) -> Option<Self> {
-        let spec = read::<Telemetry>(object)?.spec;
-        let problems = validate_telemetry(&spec);
-        Some(Self { pipeline: None, problems, warnings: Vec::new(), named: Objects::new() })
+    fn of_telemetry(review: &Review, namespace: &str) -> Option<Self> {
+        let spec = read::<Telemetry>(&review.object)?.spec;
+        let before = read::<Telemetry>(&review.old_object).map(|before| before.spec);
+        let said = validate_telemetry(&spec);
+        // Where an image comes from is where they are shown.
+        let shown = |spec: &TelemetrySpec| (spec.image.clone(), spec.image_pull_secrets.clone());
+        let named = match before {
+            Some(before) if shown(&before) == shown(&spec) => Objects::new(),
+            _ => spec.image_pull_secrets.iter().map(|secret| Object::secret(namespace, &secret.name)).collect(),
+        };
+        Some(Self { pipeline: None, problems: said.problems, warnings: said.warnings, named })
     }
 
     fn of_pipeline(resource: &str, review: &Review, now: Timestamp) -> Option<Self> {

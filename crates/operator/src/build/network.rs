@@ -55,17 +55,31 @@ pub(super) fn objects(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
     objects
 }
 
+/// Where senders send to.
+pub(super) fn address(around: &Surroundings) -> Desired {
+    service(
+        around,
+        names::OTLP,
+        json!({"selector": names::selector(names::GATEWAY), "ports": ports(&received(around))}),
+    )
+}
+
+fn service(around: &Surroundings, name: &str, spec: Value) -> Desired {
+    namespaced(around, Kind::Service, name, json!({"spec": spec}))
+}
+
+fn ports(ports: &[Port]) -> Vec<Value> {
+    ports.iter().map(Port::of_service).collect()
+}
+
 fn services(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
-    let ports = |ports: &[Port]| ports.iter().map(Port::of_service).collect::<Vec<_>>();
-    let service = |name, spec| namespaced(around, Kind::Service, name, json!({"spec": spec}));
-    let otlp = json!({"selector": names::selector(names::GATEWAY), "ports": ports(&received(around))});
     // Every collector counts for itself, so that scrapers need each of their addresses.
     let metrics = json!({"clusterIP": "None", "selector": names::collectors(), "ports": ports(&[METRICS])});
-    let mut services = vec![service(names::OTLP, otlp), service(names::METRICS, metrics)];
+    let mut services = vec![address(around), service(around, names::METRICS, metrics)];
     if layer.sticky.is_some() {
         let selector = names::selector(names::STICKY);
         let peers = json!({"clusterIP": "None", "selector": selector, "ports": ports(&received_by_sticky())});
-        services.push(service(names::STICKY, peers));
+        services.push(service(around, names::STICKY, peers));
     }
     services
 }

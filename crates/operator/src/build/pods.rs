@@ -1,7 +1,7 @@
 //! The workloads, and what their pods look like.
 
 use kubewake_api::{
-    Layer,
+    Amounts,
     render::{POD_IP, SECRETS_DIRECTORY},
 };
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::{
     Surroundings, namespaced,
     network::{HEALTH, METRICS, Port, received, received_by_sticky},
-    settings::{Amounts, GATEWAY_MEMORY, STICKY_MEMORY},
     texts,
 };
 use crate::{
@@ -27,13 +26,14 @@ const GRACE_SECONDS: u64 = 40;
 /// Nobody in particular, who owns nothing.
 const USER: u32 = 10001;
 
-pub(super) fn gateway(around: &Surroundings, layer: &Layer) -> Desired {
+pub(super) fn gateway(around: &Surroundings) -> Desired {
     let pod = Pod {
         name: names::GATEWAY,
         ports: received(around),
-        amounts: Amounts::new(&around.settings.resources, GATEWAY_MEMORY),
-        // It reads the API where it says which pod sent something, and where it finds the tier behind it.
-        has_token: layer.enriched || layer.sticky.is_some(),
+        amounts: around.settings.gateway(),
+        // Where it says which pod sent something, and where it finds the tier behind it, it reads the API. Without either the token lets it do nothing; it has
+        // one all the same, as pods that were made before a pipeline asks for these go on.
+        has_token: true,
     };
     let spec = json!({
         "selector": {"matchLabels": names::selector(names::GATEWAY)},
@@ -46,12 +46,8 @@ pub(super) fn gateway(around: &Surroundings, layer: &Layer) -> Desired {
 }
 
 pub(super) fn sticky(around: &Surroundings) -> Desired {
-    let pod = Pod {
-        name: names::STICKY,
-        ports: received_by_sticky(),
-        amounts: Amounts::new(&around.settings.sticky_resources, STICKY_MEMORY),
-        has_token: false,
-    };
+    let pod =
+        Pod { name: names::STICKY, ports: received_by_sticky(), amounts: around.settings.sticky(), has_token: false };
     let spec = json!({
         "selector": {"matchLabels": names::selector(names::STICKY)},
         "serviceName": names::STICKY,

@@ -49,8 +49,8 @@ fn pipeline(name: &str, rest: Value) -> Valid {
 fn around(spec: Value) -> Surroundings {
     let spec: TelemetrySpec = serde_json::from_value(spec).unwrap();
     Surroundings {
-        locks: vec![owner("ConfigMap", "kubewake-tracepipeline-lock")],
-        holders: vec![owner("TracePipeline", "backend")],
+        anchor: owner("ConfigMap", "kubewake-layer"),
+        keepers: vec![owner("TracePipeline", "backend")],
         settings: Settings::of(&spec, NAMESPACE).unwrap(),
         image: "kubewake/collector".into(),
         has_pod_monitors: false,
@@ -106,6 +106,25 @@ fn objects_look_like_this() {
 }
 
 #[test]
+fn all_of_it_goes_with_the_pipelines_that_keep_it() {
+    for (name, around, layer) in cases() {
+        for desired in all(&around, &layer) {
+            let owners = if desired.kind.is_of_cluster() { json!(around.keepers) } else { json!([around.anchor]) };
+            assert_eq!(desired.value["metadata"]["ownerReferences"], owners, "{name}: {}", desired.name);
+        }
+    }
+    let around = around(json!({}));
+    assert_eq!(anchor(NAMESPACE, &around.keepers).value["metadata"]["ownerReferences"], json!(around.keepers));
+}
+
+#[test]
+fn while_nothing_flows_there_is_an_address_and_no_more() {
+    let (_, around, layer) = cases().remove(0);
+    let address = objects(&around, &layer).into_iter().find(|it| it.name == names::OTLP).unwrap();
+    assert_eq!(objects(&around, &Layer::default()), [address], "and it is the same one");
+}
+
+#[test]
 fn a_secret_is_in_no_other_object() {
     for (name, around, layer) in cases() {
         for desired in all(&around, &layer) {
@@ -140,8 +159,7 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
     for (name, mut around, layer) in cases() {
-        // There are none, and the garbage collector would notice.
-        (around.locks, around.holders, around.has_pod_monitors) = (Vec::new(), Vec::new(), false);
+        around.has_pod_monitors = false;
         let live = Arc::new(Live::new([], Bell::default()));
         let applier = Applier::new(client.clone(), NAMESPACE, live);
         let strict = PatchParams {
@@ -149,19 +167,25 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
             dry_run: true,
             ..PatchParams::apply("strict").force()
         };
-        for desired in all(&around, &layer) {
+        let mut all = all(&around, &layer);
+        all.push(anchor(NAMESPACE, &around.keepers));
+        for desired in &mut all {
+            // There are none, and the garbage collector would notice.
+            desired.value["metadata"]["ownerReferences"] = json!([]);
+        }
+        for desired in &all {
             let api = desired.kind.api(&client, NAMESPACE);
             let answer = api.patch(&desired.name, &strict, &Patch::Apply(&desired.value)).await;
             answer.unwrap_or_else(|error| panic!("{name}: {:?} {}: {error}", desired.kind, desired.name));
-            assert!(applier.apply(&desired).await.unwrap(), "{name}: {:?} is new or changed", desired.kind);
+            assert!(applier.apply(desired).await.unwrap(), "{name}: {:?} is new or changed", desired.kind);
             assert!(
-                !applier.apply(&desired).await.unwrap(),
+                !applier.apply(desired).await.unwrap(),
                 "{name}: {:?} {} is as it should be",
                 desired.kind,
                 desired.name
             );
         }
-        for desired in all(&around, &layer) {
+        for desired in &all {
             applier.delete(desired.kind, &desired.name).await.unwrap();
         }
     }

@@ -10,7 +10,7 @@ use kubewake_api::{Delivery, Reason, Signal};
 
 use super::{
     report::{Diagnosis, ExporterReport, PipelineReport, Report},
-    sections::Documents,
+    sections::{Documents, Sections},
 };
 use crate::{
     desk::Id,
@@ -106,6 +106,12 @@ fn delivery(id: &str, tier: Tier, answers: &[Answer]) -> (Delivery, String) {
             return said;
         }
     }
+    if own.iter().all(|report| report.diagnosis == Diagnosis::NoData || report.sends_nothing())
+        && worst.diagnosis == Diagnosis::Delivering
+    {
+        let words = "nothing is left to send of what came in: filters and sampling dropped it, or have yet to decide";
+        return (Delivery::NoData, words.to_owned());
+    }
     let (delivery, words) = in_words(worst);
     let everywhere = delivery.is_well() || own.iter().all(|report| report.diagnosis == worst.diagnosis);
     (delivery, if everywhere { words } else { format!("at some of the collectors, {words}") })
@@ -172,6 +178,9 @@ fn loss(report: &PipelineReport) -> String {
 
 fn unreachable(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
+    if let Some(words) = distrust(exporter) {
+        return words.to_owned();
+    }
     let code = code(exporter);
     match exporter.last_error.as_str() {
         "connection" => format!(
@@ -193,6 +202,26 @@ fn refuses(exporter: Option<&ExporterReport>) -> String {
     }
 }
 
+/// What is wrong with TLS, where a connection failed because of it.
+fn distrust(exporter: &ExporterReport) -> Option<&'static str> {
+    let words = match exporter.last_error_code.as_deref()?.strip_prefix("tls:")? {
+        "unknown_authority" => {
+            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate"
+        }
+        "expired" => "the backend's certificate has expired, or is not valid yet: it must be renewed there",
+        "wrong_name" => {
+            "the backend's certificate is for another name: use that name in the endpoint, or set `tls.serverNameOverride` to it"
+        }
+        "invalid_certificate" => "the backend's certificate cannot be used",
+        "refused" => "the backend ends the TLS handshake: check `tls.cert` and `tls.key`, and whether it wants them",
+        "no_tls" => {
+            "what answers does not speak TLS: check the port, or use http:// or `tls.insecure` if that is meant"
+        }
+        _ => "no connection to the backend: the TLS handshake fails",
+    };
+    Some(words)
+}
+
 /// What the backend answered, ` (grpc:16)`. Nothing else that a collector might say passes.
 fn code(exporter: &ExporterReport) -> String {
     let is_code = |code: &&String| {
@@ -210,7 +239,8 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
     let does = |report: &&Report| {
         let read = report.revision.as_ref().map(|revision| revision.hash.as_str()).unwrap_or_default();
         let says = documents.sections(read).and_then(|read| read.get(id));
-        read == hash || says.is_some() && says == sections.get(id)
+        let is_same = read == hash || says.is_some() && says == sections.get(id);
+        is_same || is_taken_to_do(report, id, (hash, sections), documents)
     };
     let (doing, behind): (Vec<&Report>, Vec<&Report>) = reports.partition(does);
     let refusals = behind.iter().filter_map(|report| report.refused.as_ref()).filter(|refused| refused.hash == hash);
@@ -227,6 +257,14 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
     let total = doing.len() + behind.len();
     let waits = || format!("{} of {total} collectors have not read the new document yet", behind.len());
     (!behind.is_empty()).then(|| (Reason::RolloutInProgress, waits()))
+}
+
+/// Whether a collector carries a pipeline, nobody knows by which document, and refuses the new one for the sake of others: that is not held against this one.
+fn is_taken_to_do(report: &Report, id: &str, (hash, sections): (&str, &Sections), documents: &Documents) -> bool {
+    let is_known = report.revision.as_ref().is_some_and(|read| documents.sections(&read.hash).is_some());
+    let Some(refused) = report.refused.as_ref().filter(|refused| refused.hash == hash) else { return false };
+    let names = |id: &str| refused.reasons.iter().any(|reason| is_about(reason, id));
+    !is_known && report.pipelines.contains_key(id) && !names(id) && sections.keys().any(|other| names(other))
 }
 
 /// Whether a refusal names a pipeline or one of its components, whose ids end with `/traces-backend`.

@@ -45,6 +45,14 @@ pub struct PipelineReport {
     pub exporters: BTreeMap<String, ExporterReport>,
 }
 
+impl PipelineReport {
+    /// Whether something came in, and nothing of it was left for any exporter to send.
+    pub fn sends_nothing(&self) -> bool {
+        let is_idle = |exporter: &ExporterReport| exporter.state == "idle";
+        self.diagnosis == Diagnosis::Delivering && !self.exporters.is_empty() && self.exporters.values().all(is_idle)
+    }
+}
+
 /// A loss.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Loss {

@@ -69,7 +69,7 @@ async fn what_a_reference_names_is_followed_as_it_comes_changes_and_goes() {
     rings().await;
     assert_eq!(*sources.resolve(&all).await.get(&token), Found::NoObject);
 
-    sources.retain(&BTreeSet::new());
+    sources.retain(BTreeSet::new);
     assert!(sources.watched().is_empty());
 }
 

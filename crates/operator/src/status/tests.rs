@@ -34,7 +34,11 @@ impl Default for Case {
             entry: entry(Some(Slot::Held), &[]),
             outcome: rendered(),
             collectors: Collectors::example(1, 2),
-            verdict: None,
+            verdict: Some(Verdict {
+                delivery: Delivery::Unknown,
+                message: "no collector says how it is".into(),
+                rollout: None,
+            }),
         }
     }
 }
@@ -50,6 +54,7 @@ impl Case {
             collectors: &self.collectors,
             verdict: self.verdict.clone(),
             slots: 1,
+            warnings: Vec::new(),
         };
         status(before, &facts, now)
     }
@@ -72,6 +77,12 @@ fn a_pipeline_goes_from_pending_to_ready() {
     assert_eq!(full.says(), said(State::Pending, Reason::Pending, "False False False Unknown"));
     let starting = Case { collectors: Collectors::example(0, 2), ..Case::default() };
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
+    let stuck = Case { collectors: Collectors::example(2, 2).stuck(), ..Case::default() };
+    assert_eq!(stuck.says(), said(State::Degraded, Reason::CollectorNotReady, "True True False Unknown"));
+    let unasked = Case { verdict: None, ..Case::default() };
+    assert_eq!(unasked.says(), said(State::Pending, Reason::RolloutInProgress, "True False True Unknown"));
+    let starting = Case { collectors: Collectors::example(0, 2), verdict: None, ..Case::default() };
+    assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
@@ -91,6 +102,10 @@ fn what_is_wrong_is_said_first() {
     assert_eq!(refused.says(), said(State::Degraded, Reason::DocumentRefused, "True False False Unknown"));
     let failed = Case { outcome: Outcome { failure: Some("no".into()), ..rendered() }, ..Case::default() };
     assert_eq!(failed.says(), said(State::Degraded, Reason::ApplyFailed, "True False True Unknown"));
+    let outcome = Outcome { failure: Some("no".into()), ..rendered() };
+    let first = Case { outcome, collectors: Collectors::missing(), ..Case::default() };
+    assert_eq!(first.says(), said(State::Pending, Reason::ApplyFailed, "True False False Unknown"));
+    assert_eq!(first.status_after(None, NOW).ready, None, "0/0 tells nobody anything");
     let paused = Case { outcome: Outcome::default(), ..Case::default() };
     assert_eq!(paused.says(), said(State::Pending, Reason::Paused, "True False False Unknown"));
 }
@@ -111,7 +126,7 @@ fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
     let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
     assert_eq!(
-        Case::default().status_after(Some(&before), NOW),
+        Case { verdict: None, ..Case::default() }.status_after(Some(&before), NOW),
         before,
         "an operator that was restarted says nothing new"
     );

@@ -1,4 +1,5 @@
 use kubewake_api::v1alpha1::TelemetrySpec;
+use serde_json::json;
 
 use super::*;
 
@@ -9,7 +10,11 @@ fn telemetry(spec: serde_json::Value) -> Telemetry {
 }
 
 fn said(telemetry: &Telemetry, collectors: Option<&Collectors>) -> TelemetryStatus {
-    status(telemetry, &Settings::of(&telemetry.spec, "kubewake-system"), collectors, NOW)
+    said_after(telemetry, Layer { collectors: collectors.cloned(), failure: None })
+}
+
+fn said_after(telemetry: &Telemetry, layer: Layer) -> TelemetryStatus {
+    status(telemetry, &Settings::of(&telemetry.spec, "kubewake-system"), &layer, NOW)
 }
 
 #[test]
@@ -22,6 +27,7 @@ fn senders_are_told_where_to_send_while_there_are_collectors() {
     assert_eq!(endpoints.otlp.unwrap().grpc, "http://kubewake-otlp.kubewake-system:4317");
     assert_eq!(endpoints.opencensus.as_deref(), Some("http://kubewake-otlp.kubewake-system:55678"));
     assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(0, 2))).state, Some(State::Pending));
+    assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(2, 2).stuck())).state, Some(State::Degraded));
 }
 
 #[test]
@@ -31,7 +37,17 @@ fn nonsense_is_said_and_takes_nothing_away() {
     telemetry.status = Some(said(&telemetry, Some(&one)));
     telemetry.spec = serde_json::from_value(json!({"defaults": {"timeout": "soon"}})).unwrap();
     let status = said(&telemetry, Some(&one));
-    assert_eq!(status.state, Some(State::Degraded));
+    assert_eq!(status.state, Some(State::Invalid));
     assert!(status.endpoints.is_some());
     assert!(status.conditions.iter().any(|it| it.reason == "SettingInvalid" && it.message.contains("timeout")));
+    assert_eq!(said(&telemetry, None).endpoints, None, "nobody listens there any more");
+}
+
+#[test]
+fn what_an_api_server_refuses_is_said() {
+    let failure = Some("Deployment kubewake-gateway cannot be applied: the API server says 422 Invalid: no".to_owned());
+    let layer = Layer { collectors: Some(Collectors::example(1, 2)), failure };
+    let status = said_after(&telemetry(json!({})), layer);
+    assert_eq!(status.state, Some(State::Degraded));
+    assert!(status.conditions.iter().any(|it| it.reason == "ApplyFailed" && it.message.contains("422 Invalid: no")));
 }

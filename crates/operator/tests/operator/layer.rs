@@ -97,13 +97,87 @@ async fn a_paused_pipeline_keeps_its_slot_and_needs_no_collectors() {
     let mut spec = to("backend.example.com:4317");
     spec["paused"] = json!(true);
     world.apply("one", spec).await;
+    let address = world.object::<Service>("kubewake-otlp").await.unwrap().uid();
     world.until_reason("one", "Paused").await;
-    until("nothing runs", async || world.object::<Deployment>("kubewake-gateway").await.is_none().then_some(())).await;
+    until("nothing runs", async || {
+        let made = world.made().await;
+        let is_address = |it: &String| {
+            it == "Service/kubewake-otlp" || it.starts_with("ConfigMap/") || it.starts_with("Secret/kubewake-kept")
+        };
+        made.iter().all(is_address).then_some(())
+    })
+    .await;
     world.apply("two", to("backend.example.com:4317")).await;
     world.until_reason("two", "Pending").await;
     world.apply("one", to("backend.example.com:4317")).await;
     world.until_configured("one").await;
     let lock = world.config_maps().get("kubewake-tracepipeline-lock").await.unwrap();
     assert_eq!(lock.owner_references().len(), 1);
-    operator.stop().await;
+    assert_eq!(world.object::<Service>("kubewake-otlp").await.unwrap().uid(), address, "senders keep their address");
+    operator.kill().await;
+    world.delete("two").await;
+    world.delete("one").await;
+    world.until_nothing_is_left().await;
+}
+
+/// What senders know, and what runs for them.
+async fn identity(world: &World) -> Option<(String, String)> {
+    let service = world.object::<Service>("kubewake-otlp").await?;
+    Some((service.uid()?, world.object::<Deployment>("kubewake-gateway").await?.uid()?))
+}
+
+/// Waits until nobody holds a slot.
+async fn until_free(world: &World) {
+    let lock = "kubewake-tracepipeline-lock";
+    until("the slot is free", async || world.config_maps().get_opt(lock).await.unwrap().is_none().then_some(())).await;
+}
+
+#[tokio::test]
+async fn who_takes_over_takes_over_what_is_there() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("one", to("one.example.com:4317")).await;
+    world.until_configured("one").await;
+    let before = identity(&world).await.unwrap();
+    world.apply("two", to("two.example.com:4317")).await;
+    world.until_reason("two", "Pending").await;
+    world.delete("one").await;
+    world.until_configured("two").await;
+    assert_eq!(identity(&world).await.as_ref(), Some(&before));
+
+    world.apply("three", to("three.example.com:4317")).await;
+    world.until_reason("three", "Pending").await;
+    operator.kill().await;
+    world.delete("two").await;
+    until_free(&world).await;
+    assert_eq!(identity(&world).await.as_ref(), Some(&before), "also if nobody sees the holder go");
+    let operator = world.operator();
+    world.until_configured("three").await;
+    assert_eq!(identity(&world).await, Some(before));
+    let (text, _) = world.document("kubewake-gateway").await.unwrap();
+    assert!(text.contains("three.example.com") && !text.contains("two.example.com"), "{text}");
+
+    world.apply("four", to("four.example.com:4317")).await;
+    world.until_reason("four", "Pending").await;
+    operator.kill().await;
+    world.delete("three").await;
+    world.delete("four").await;
+    world.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn who_cannot_take_over_keeps_nothing() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("one", to("one.example.com:4317")).await;
+    world.until_configured("one").await;
+    world.apply("broken", to("not an endpoint")).await;
+    world.until_reason("broken", "EndpointInvalid").await;
+    world.apply("spoilt", to("two.example.com:4317")).await;
+    world.until_reason("spoilt", "Pending").await;
+    world.apply("spoilt", to("not an endpoint")).await;
+    world.until_reason("spoilt", "EndpointInvalid").await;
+    operator.kill().await;
+    world.delete("one").await;
+    world.until_nothing_is_left().await;
 }

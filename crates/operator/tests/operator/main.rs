@@ -5,4 +5,5 @@ mod broken;
 mod layer;
 mod many;
 mod slots;
+mod telemetry;
 mod world;

@@ -8,7 +8,7 @@ import { attributesToText, textToAttributes, toServer, traceIdIn, upsert } from 
 import { clamp, isWhole, pan, zoom } from '../../page/range.js';
 import { objectUrl, parse, searchUrl, traceUrl } from '../../page/router.js';
 import { fromParams, toUrl } from '../../page/tracestate.js';
-import { operator } from './build.js';
+import { operator, span, trace } from './build.js';
 
 test('every address shows what it says', () => {
   assert.equal(parse('/', '').view, 'search');
@@ -45,6 +45,12 @@ test('an address that asks for what is not there shows everything', () => {
   assert.equal(state.selected, null);
   assert.equal(state.collapsed.size, 0);
   assert.ok(isWhole(state.range, model.length));
+});
+
+test('a span from the future does not hide the others', () => {
+  const told = trace([span('now', 0, 100), span('later', 3e12, 1, { id: 'f'.repeat(16) })], { warnings: [{ kind: 'future', spanId: 'f'.repeat(16), message: '' }] });
+  const model = build(told);
+  assert.deepEqual(fromParams(model, new URLSearchParams()).range, [0, 100e6]);
 });
 
 test('stretches stay within the trace', () => {

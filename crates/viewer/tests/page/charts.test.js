@@ -18,9 +18,9 @@ test('a hierarchy is rows, and its time is that of one trace or of all', () => {
   const root = { generations: [{ traceId: 'b', start: at(5000), state: 'converging' }, { traceId: 'a', start: at(1000), duration: 200e6, state: 'failed' }], children: [child] };
   const rows = flatten(root);
   assert.deepEqual(rows.map((row) => row.depth), [0, 1]);
-  const near = ([from, to]) => [Math.round(from), Math.round(to)];
-  assert.deepEqual(near(extent(rows, 'a', 9000)), [982, 1618]);
-  assert.deepEqual(near(extent(rows, null, 9000)), [760, 9240]);
+  const near = ({ from, to, zero }) => [Math.round(from), Math.round(zero), Math.round(to)];
+  assert.deepEqual(near(extent(rows, 'a', 9000)), [982, 1000, 1618]);
+  assert.deepEqual(near(extent(rows, null, 9000)), [760, 1000, 9240]);
   assert.equal(extent(rows, 'c', 9000), null);
   assert.deepEqual(stretch(root.generations[0], 9000), [5000, 9000], 'it goes on');
 });

@@ -147,3 +147,40 @@ fn it_is_dark_when_the_system_is_and_works_on_a_telephone() {
     }
     no_complaints(&browser);
 }
+
+#[test]
+fn whoever_cannot_see_the_page_is_told_what_everything_is() {
+    let (viewer, _, second) = viewer();
+    let browser = open(&viewer, "/search");
+    let nameless = "
+        const name = e => e.ariaLabel || e.title || e.closest('label')?.textContent || e.textContent;
+        return [...document.querySelectorAll('button, a, input, select, summary, [role=treegrid], [role=img], [role=group]')]
+            .filter(e => e.checkVisibility() && !name(e)?.trim()).map(e => e.outerHTML.slice(0, 200))";
+    let trace = format!("/trace/{}", second.id());
+    for path in ["/search", &trace, "/objects", "/objects/Head/demo/sample"] {
+        browser.open(&viewer.url(path));
+        browser.await_seen("h1, .offscreen");
+        browser.await_gone(".loading");
+        assert_eq!(browser.script(nameless, &[]), json!([]), "{path}");
+        // One main heading, one main part, and what is focused can be seen.
+        assert_eq!((browser.count("h1"), browser.count("main")), (1, 1), "{path}");
+    }
+    // The waterfall is a tree grid: its focus is on a row that says how deep it is, and whether it is open.
+    browser.open(&viewer.url(&trace));
+    browser.await_seen(".row");
+    browser.script("document.querySelector('[role=treegrid]').focus()", &[]);
+    let row = || {
+        browser.script(
+            "const row = document.getElementById(document.querySelector('[role=treegrid]').getAttribute('aria-activedescendant'));
+             return row && [row.ariaLevel, row.ariaExpanded, row.ariaSelected, row.querySelector('.operation').innerText]",
+            &[],
+        )
+    };
+    browser.press("\u{e015}\u{e015}");
+    assert_eq!(row(), json!(["2", "true", "true", "stamp Head"]));
+    browser.press("\u{e012}");
+    assert_eq!(row(), json!(["2", "false", "true", "stamp Head"]));
+    browser.press("\u{e014}\u{e014}");
+    assert_eq!(row(), json!(["3", null, "true", "converge Head"]));
+    no_complaints(&browser);
+}

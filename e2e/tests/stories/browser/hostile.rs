@@ -3,7 +3,7 @@
 use kubewake_e2e::{Viewer, viewer::Told};
 use serde_json::json;
 
-use super::{no_complaints, open};
+use super::open;
 
 const MARKUP: &str = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
 const YEARS: f64 = 3.2e12;

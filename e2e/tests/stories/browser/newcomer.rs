@@ -45,6 +45,28 @@ fn new_traces_appear_and_wait_while_the_reader_pauses() {
 }
 
 #[test]
+fn a_trace_that_goes_on_grows_under_the_eyes_of_its_reader() {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    let root = told.span("operator", "reconcile", None, 0.0, 5.0);
+    viewer.take(&told);
+    let browser = open(&viewer, &format!("/trace/{}", told.id()));
+    browser.click_text(".row", "reconcile");
+    browser.await_text(".details h2", "reconcile");
+    browser.click(".finder input");
+    browser.press("app");
+    told.span("operator", "apply", Some(&root), 3000.0, 5.0);
+    viewer.take(&told);
+    browser.await_text(".row.match .operation", "apply");
+    // What was selected still is, and the next letter goes where the last one went.
+    assert_eq!(browser.text(".details h2"), "reconcile");
+    browser.press("ly");
+    browser.await_url("q=apply");
+    browser.await_text(".row .gap.wait", "3 s");
+    no_complaints(&browser);
+}
+
+#[test]
 fn pages_without_a_cluster_or_with_a_wrong_address_say_what_to_do() {
     let viewer = Viewer::start();
     let browser = open(&viewer, "/pipelines");

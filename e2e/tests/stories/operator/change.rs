@@ -8,7 +8,7 @@ use kubewake_e2e::{
 use super::guarded;
 
 /// Long enough for everything that these stories do, on however busy a machine; what is sent again is sent again.
-const STEADY: &[&str] = &["--seconds", "20", "--rate", "500", "--spans", "10", "--retry"];
+const STEADY: &[&str] = &["--seconds", "25", "--rate", "500", "--spans", "10", "--retry"];
 
 /// Waits until a word is in the gateway's document, and every collector has read that.
 fn until_in_force(operated: &Operated, word: &str) {
@@ -21,6 +21,14 @@ fn until_in_force(operated: &Operated, word: &str) {
                 .collectors()
                 .iter()
                 .all(|status| status["revision"]["hash"] == kubewake_config::fingerprint(&document))
+    });
+}
+
+/// Waits until collectors can read no values but those of this revision.
+fn until_only_values_of(operated: &Operated, revision: &str) {
+    eventually("values that were replaced are gone", || {
+        let secret = operated.kubectl.json(&format!("secret kubewake-gateway --namespace {NAMESPACE}"));
+        secret["data"].as_object().is_some_and(|data| data.keys().all(|key| key.ends_with(revision)))
     });
 }
 
@@ -41,7 +49,9 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
     sink.await_items(100);
 
     operated.apply(&guarded::password("bob", "two"));
-    until_in_force(&operated, &format!("-r{}", resource_version(&operated)));
+    let revision = format!("-r{}", resource_version(&operated));
+    until_in_force(&operated, &revision);
+    until_only_values_of(&operated, &revision);
     sink.await_items(sink.items() + 500);
     operated.apply(&guarded::with_password(&operated, "backend", second.grpc()));
     until_in_force(&operated, &second.grpc().to_string());

@@ -1,6 +1,9 @@
 //! The operator is away while things happen.
 
-use kubewake_e2e::{Load, Operated, Sink, eventually, operator::trace_pipeline};
+use kubewake_e2e::{
+    Load, Operated, Sink, eventually,
+    operator::{NAMESPACE, trace_pipeline},
+};
 
 #[test]
 fn what_happens_while_the_operator_is_away_is_done_when_it_comes_back() {
@@ -16,12 +19,14 @@ fn what_happens_while_the_operator_is_away_is_done_when_it_comes_back() {
     assert_eq!(head, ["NAME", "STATE", "READY", "REASON", "BACKEND", "AGE"]);
 
     operated.kill_operator();
+    let (address, lock) = (operated.otlp(), format!("configmap kubewake-tracepipeline-lock --namespace {NAMESPACE}"));
+    operated.kubectl.ok("delete tracepipeline one");
+    eventually("the slot is free", || !operated.kubectl.exists(&lock));
     let report = Load::run("grpc", operated.otlp(), &["--requests", "2"]);
     first.await_all(&report.acknowledged);
-    operated.kubectl.ok("delete tracepipeline one");
-    operated.until_nothing_is_left();
     operated.start_operator();
     operated.until_state("tracepipeline/two", "Ready");
+    assert_eq!(operated.otlp(), address, "it takes over what is there");
     let report = Load::run("grpc", operated.otlp(), &["--requests", "2"]);
     second.await_all(&report.acknowledged);
 

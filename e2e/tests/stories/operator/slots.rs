@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use kubewake_e2e::{
-    Sink, eventually,
+    Load, Sink, eventually,
     operator::{Operated, trace_pipeline},
 };
 use serde_json::Value;
@@ -64,4 +64,25 @@ fn ten_at_once_are_one_active_and_nine_pending_whatever_becomes_of_the_operator(
 
     let report = operated.until_delivered(&sink, &["--requests", "10"]);
     assert_eq!(report.items("acknowledged"), 1000);
+}
+
+#[test]
+fn who_takes_over_has_the_same_address_and_nothing_is_lost() {
+    let Some(operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    operated.apply(&trace_pipeline("first", sink.address()));
+    operated.until_pods(2);
+    operated.apply(&trace_pipeline("second", sink.address()));
+    operated.until_reason("tracepipeline/second", "Pending");
+    let (address, pods) = (operated.otlp(), operated.pods());
+    let load = Load::start("grpc", address, &["--seconds", "15", "--rate", "500", "--spans", "10", "--retry"]);
+    sink.await_items(100);
+    operated.kubectl.ok("delete tracepipeline first");
+    operated.until_state("tracepipeline/second", "Ready");
+    let after = Load::run("grpc", address, &["--requests", "10", "--retry"]);
+    sink.await_all(&after.acknowledged);
+    let report = load.finish();
+    assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
+    sink.await_all(&report.acknowledged);
+    assert_eq!((operated.otlp(), operated.pods()), (address, pods), "everything is the same but who is active");
 }

@@ -1,6 +1,9 @@
 //! Another version of the operator has other defaults.
 
-use kubewake_e2e::{Load, Operated, Sink, eventually, operator::trace_pipeline};
+use kubewake_e2e::{
+    Load, Operated, Sink, eventually,
+    operator::{telemetry, trace_pipeline},
+};
 
 #[test]
 fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
@@ -23,4 +26,22 @@ fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
     let report = load.finish();
     assert!(report.items("acknowledged") > 0);
     sink.await_all(&report.acknowledged);
+}
+
+#[test]
+fn collectors_that_cannot_start_are_told_of_while_the_others_go_on() {
+    let Some(operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    operated.apply(&trace_pipeline("backend", sink.address()));
+    operated.until_pods(2);
+    operated.until_state("tracepipeline/backend", "Ready");
+    operated.apply(&telemetry("{image: registry.invalid/collector:1}"));
+    let status = operated.until_state("tracepipeline/backend", "Degraded");
+    let ready = Operated::condition(&status, "CollectorReady");
+    assert_eq!((&ready["status"], &ready["reason"]), (&"False".into(), &"CollectorNotReady".into()), "{status}");
+    let words = "the image registry.invalid/collector:1 cannot be pulled";
+    assert!(ready["message"].as_str().unwrap().contains(words), "{status}");
+    operated.until_delivered(&sink, &["--requests", "10"]);
+    operated.apply(&telemetry("{}"));
+    operated.until_state("tracepipeline/backend", "Ready");
 }

@@ -248,6 +248,47 @@ async fn what_may_wait_for_room_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_may_wait_for_peers_waits_and_shows() {
+    let fixture = fixture(&three(), |_| {}, |prepared| prepared.queue = Some(queue(3)));
+    fixture.list(&[]);
+    for first in [0, 10, 20] {
+        fixture.put(first..first + 10).await;
+    }
+    assert!(matches!(fixture.offer(30..40), Answer::Now(Err(no)) if no.is_retryable()), "there is room for three");
+    let rest = fixture.balancer.rest.clone();
+    let shown =
+        || (rest.queue.size(), rest.queue_capacity.load(Ordering::Relaxed), rest.in_flight.load(Ordering::Relaxed));
+    let begun = rest.queue.oldest();
+    assert_eq!((shown(), begun), ((3, 3, 3), Some(Instant::now())));
+    tokio::time::sleep(3600 * SECOND).await;
+    assert_eq!((shown(), rest.queue.oldest()), ((3, 3, 3), begun), "however long it takes");
+    fixture.list(&["a", "b"]);
+    let_run().await;
+    assert_eq!(fixture.all(), numbers(0..30));
+    assert_eq!((shown(), rest.queue.oldest()), ((0, 3, 0), None));
+    fixture.balancer.retire();
+    assert_eq!(shown(), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_too_long_is_counted() {
+    let change = |prepared: &mut Prepared| {
+        prepared.queue = Some(queue(3));
+        prepared.timeout = Some(10 * SECOND);
+    };
+    let fixture = fixture(&three(), |_| {}, change);
+    fixture.list(&[]);
+    fixture.put(0..10).await;
+    tokio::time::sleep(5 * SECOND).await;
+    fixture.put(10..20).await;
+    tokio::time::sleep(6 * SECOND).await;
+    assert_eq!(fixture.dropped(DropReason::QueueFull), 10);
+    fixture.list(&["a"]);
+    let_run().await;
+    assert_eq!(fixture.all(), numbers(10..20));
+}
+
+#[tokio::test(start_paused = true)]
 async fn acknowledged_data_waits_for_room_and_for_peers() {
     let fixture = fixture(&three(), |_| {}, |_| {});
     fixture.list(&[]);

@@ -6,7 +6,7 @@ use kubewake_config::model::{Queue, Retry, Sizer};
 use tokio::time::Instant;
 
 use super::{
-    Balancer,
+    Balancer, lock,
     peer::{Guard, State},
     place::{Giver, NoPlace, Placed},
 };
@@ -72,9 +72,18 @@ impl Balancer {
         }
     }
 
+    /// The same, one after the other: of thousands who wait not all need to look whenever something has changed.
+    async fn place_in_turn(&self, batch: &Batch, deadline: Option<Instant>) -> Option<Placed> {
+        let _turn = match deadline {
+            None => self.turn.lock().await,
+            Some(deadline) => tokio::time::timeout_at(deadline, self.turn.lock()).await.ok()?,
+        };
+        self.place_by(batch, Giver::Sender(Pressure::Wait), deadline).await
+    }
+
     /// Places what was acknowledged already, however long it takes, and counts it if there is no place.
     pub(super) async fn place_or_drop(&self, batch: Batch, deadline: Option<Instant>) -> Result<(), Refusal> {
-        match self.place_by(&batch, Giver::Sender(Pressure::Wait), deadline).await {
+        match self.place_in_turn(&batch, deadline).await {
             Some(placed) => settle(placed.answers, |_, _| {}).wait().await,
             None if self.halted.load(Ordering::Acquire) => {
                 self.progress.dropped(DropReason::Shutdown, batch.items() as u64);
@@ -85,6 +94,12 @@ impl Balancer {
                 Err(Refusal::queue_full())
             }
         }
+    }
+
+    /// How much may wait.
+    pub(super) fn show_room(&self) {
+        let room = self.settings.load().queue.as_ref().map_or(0, |queue| queue.queue_size);
+        self.rest.queue_capacity.store(room, Ordering::Relaxed);
     }
 
     /// What to do with a request that has no place now.
@@ -119,7 +134,7 @@ impl Balancer {
     }
 }
 
-/// A request that waits for a peer.
+/// A request that waits for a peer. The gauges of what belongs to no peer show it: since when somebody waits, not since when the oldest does.
 struct Waits {
     balancer: Arc<Balancer>,
     size: u64,
@@ -133,15 +148,24 @@ impl Waits {
             Sizer::Items => batch.items() as u64,
             Sizer::Bytes => batch.bytes() as u64,
         };
-        let fits = |waiting: u64| waiting.checked_add(size).filter(|sum| *sum <= queue.queue_size);
-        balancer.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).ok()?;
+        let mut waiting = lock(&balancer.waiting);
+        let sum = waiting.checked_add(size).filter(|sum| *sum <= queue.queue_size)?;
+        *waiting = sum;
+        balancer.rest.in_flight.fetch_add(1, Ordering::Relaxed);
+        let since = balancer.rest.queue.oldest().unwrap_or_else(Instant::now);
+        balancer.rest.queue.show(sum, Some(since));
         Some(Self { balancer: balancer.clone(), size })
     }
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        self.balancer.waiting.fetch_sub(self.size, Ordering::AcqRel);
+        let mut waiting = lock(&self.balancer.waiting);
+        *waiting = waiting.saturating_sub(self.size);
+        self.balancer.rest.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let since = self.balancer.rest.queue.oldest().filter(|_| *waiting > 0);
+        self.balancer.rest.queue.show(*waiting, since);
+        drop(waiting);
         self.balancer.changed.notify_waiters();
     }
 }

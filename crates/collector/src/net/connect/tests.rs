@@ -50,3 +50,22 @@ fn an_explanation_names_each_cause_once() {
     assert_eq!(explain(&error), "TLS handshake failed: unknown issuer");
     assert_eq!(explain(&std::io::Error::other("alone")), "alone");
 }
+
+#[test]
+fn a_fault_of_tls_says_who_can_mend_it() {
+    use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+    use crate::core::TlsFault;
+
+    let of = |error: Error| fault(&ConnectError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidData, error)));
+    let certificate = |why| of(Error::InvalidCertificate(why));
+    assert_eq!(certificate(CertificateError::UnknownIssuer), Some(TlsFault::UnknownAuthority));
+    assert_eq!(certificate(CertificateError::Expired), Some(TlsFault::Expired));
+    assert_eq!(certificate(CertificateError::NotValidForName), Some(TlsFault::WrongName));
+    assert_eq!(certificate(CertificateError::Revoked), Some(TlsFault::InvalidCertificate));
+    assert_eq!(of(Error::AlertReceived(AlertDescription::CertificateRequired)), Some(TlsFault::Refused));
+    assert_eq!(of(Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(TlsFault::NoTls));
+    let hung_up = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    assert_eq!(fault(&ConnectError::Tls(hung_up)), Some(TlsFault::Refused));
+    assert_eq!(fault(&ConnectError::Tcp(Box::new(std::io::Error::other("no route")))), None);
+}

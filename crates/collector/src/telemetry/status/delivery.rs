@@ -186,7 +186,7 @@ impl ExporterStatus {
             return self;
         };
         let sum = |of: fn(&Self) -> u64| of(&self) + peers.values().map(of).sum::<u64>();
-        let oldest = peers.values().filter_map(|peer| peer.oldest.as_ref());
+        let oldest = peers.values().chain([&self]).filter_map(|peer| peer.oldest.as_ref());
         Self {
             queue_size: sum(|peer| peer.queue_size),
             queue_capacity: sum(|peer| peer.queue_capacity),

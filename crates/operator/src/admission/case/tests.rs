@@ -34,7 +34,7 @@ fn review(operation: &str, object: &Value, old: &Value) -> Review {
 }
 
 fn case(operation: &str, new: &Value, old: &Value) -> Option<Case> {
-    Case::of(&review(operation, new, old), NOW).unwrap()
+    Case::of(&review(operation, new, old), "kubewake-system", NOW).unwrap()
 }
 
 fn named(case: &Case) -> Vec<String> {
@@ -46,6 +46,26 @@ fn who_creates_a_pipeline_must_be_allowed_to_read_what_it_names() {
     let case = case("CREATE", &object(&spec("https://backend.example:4317")), &Value::Null).unwrap();
     assert_eq!(named(&case), ["Secret shop/backend"]);
     assert_eq!(case.problems, []);
+}
+
+#[test]
+fn who_names_a_secret_to_pull_with_must_be_allowed_to_read_it() {
+    let of = |new: &Value, old: &Value| {
+        let mut review = review(
+            "UPDATE",
+            &json!({"metadata": {"name": "default"}, "spec": new}),
+            &json!({"metadata": {"name": "default"}, "spec": old}),
+        );
+        review.resource.resource = "telemetries".to_owned();
+        named(&Case::of(&review, "kubewake-system", NOW).unwrap().unwrap())
+    };
+    let (plain, with) = (json!({}), json!({"image": "a.example/b", "imagePullSecrets": [{"name": "pull"}]}));
+    assert_eq!(of(&with, &plain), ["Secret kubewake-system/pull"]);
+    let mut other = with.clone();
+    other["logLevel"] = "debug".into();
+    assert_eq!(of(&other, &with), Vec::<String>::new(), "the rest is everybody's");
+    other["image"] = "mine.example/b".into();
+    assert_eq!(of(&other, &with), ["Secret kubewake-system/pull"], "it would be shown elsewhere");
 }
 
 #[test]
@@ -88,7 +108,7 @@ fn deletions_subresources_and_unchanged_specs_pass_unseen() {
     assert!(case("UPDATE", &going, &bad).is_none());
     let mut status = review("UPDATE", &object(&spec("other:1")), &bad);
     status.sub_resource = "status".into();
-    assert!(Case::of(&status, NOW).unwrap().is_none());
+    assert!(Case::of(&status, "kubewake-system", NOW).unwrap().is_none());
 }
 
 #[test]
@@ -110,5 +130,5 @@ fn a_name_that_is_yet_to_be_found_is_none_to_complain_about() {
     new["metadata"] = json!({"generateName": "backend-"});
     let mut review = review("CREATE", &new, &Value::Null);
     review.name = String::new();
-    assert_eq!(Case::of(&review, NOW).unwrap().unwrap().problems, []);
+    assert_eq!(Case::of(&review, "kubewake-system", NOW).unwrap().unwrap().problems, []);
 }

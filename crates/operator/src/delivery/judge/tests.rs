@@ -77,6 +77,16 @@ fn every_diagnosis_is_a_verdict() {
             "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
         ),
         (
+            failing("BackendUnreachable", "connection", Some("tls:unknown_authority")),
+            BackendUnreachable,
+            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate",
+        ),
+        (
+            failing("BackendUnreachable", "connection", Some("tls:hunter2")),
+            BackendUnreachable,
+            "no connection to the backend: the TLS handshake fails",
+        ),
+        (
             failing("BackendUnreachable", "throttled", Some("grpc:14")),
             BackendUnreachable,
             "the backend says that it is not there for now (grpc:14)",
@@ -102,6 +112,16 @@ fn every_diagnosis_is_a_verdict() {
     for (report, delivery, words) in cases {
         assert_eq!(said(&[report]), (delivery, words.to_owned()));
     }
+}
+
+#[test]
+fn what_is_filtered_whole_is_not_delivered() {
+    let with = |state: &str| json!({"diagnosis": "Delivering", "exporters": {"a": {"state": state}}});
+    let (delivery, words) = said(&[with("idle"), pipeline("NoData")]);
+    assert_eq!(delivery, Delivery::NoData);
+    assert!(words.contains("filters and sampling"), "{words}");
+    assert_eq!(said(&[with("idle"), with("ok")]).0, Delivery::Delivering, "another one sends");
+    assert_eq!(said(&[pipeline("Delivering")]).0, Delivery::Delivering, "an old one does not say");
 }
 
 #[test]
@@ -194,6 +214,24 @@ fn a_refused_document_is_told_to_whom_it_concerns() {
     let [traces, _] = rollout_of(&before, Some((GATEWAY, &[&long])));
     let words = traces.unwrap().1;
     assert!(words.len() < 1000 && !words.contains('\n'), "{words}");
+}
+
+#[test]
+fn who_goes_by_a_document_from_before_is_not_told_what_others_did() {
+    let reason: &[&str] = &["line 9: exporters::otlp_grpc/traces-backend::endpoint: bad"];
+    let rollouts = |carried: Value, reasons: &[&str]| {
+        let mut answer = answer(Tier::Gateway, "of another operator", carried);
+        let refused = json!({"hash": fingerprint(GATEWAY), "reasons": reasons});
+        answer.report.as_mut().unwrap().refused = serde_json::from_value(refused).unwrap();
+        let mut verdicts = judge(&[answer], &documents());
+        let logs = Id { signal: Signal::Logs, name: "backend".to_owned() };
+        [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout.map(|(reason, _)| reason))
+    };
+    let both = json!({"traces/backend": pipeline("Delivering"), "logs/backend": pipeline("Delivering")});
+    let refused = Some(Reason::DocumentRefused);
+    assert_eq!(rollouts(both.clone(), reason), [refused, None]);
+    assert_eq!(rollouts(json!({}), reason), [refused, refused], "it is not carried at all");
+    assert_eq!(rollouts(both, &["cannot listen"]), [refused, refused], "nobody is to blame");
 }
 
 #[test]

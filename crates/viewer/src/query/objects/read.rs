@@ -86,8 +86,12 @@ impl Reading {
         }
         let key = |at: usize| self.found.get(at).map(|(key, _)| key.clone());
         let (Some(above), Some(below)) = (key(owner), key(child)) else { return };
-        self.found.get_mut(owner).into_iter().for_each(|(_, known)| drop(known.children.insert(below.clone())));
-        self.found.get_mut(child).into_iter().for_each(|(_, known)| drop(known.parents.insert(above.clone())));
+        if let Some((_, known)) = self.found.get_mut(owner) {
+            known.children.insert(below);
+        }
+        if let Some((_, known)) = self.found.get_mut(child) {
+            known.parents.insert(above);
+        }
     }
 
     fn note(&mut self, trace: TraceId, span: SpanRef<'_>, object: &Arc<Object>, verb: Verb) {

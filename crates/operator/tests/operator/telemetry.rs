@@ -1,0 +1,125 @@
+//! What is said of the Telemetry, and that a pipeline's status holds nothing that is over.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use kubewake_api::{
+    State,
+    v1alpha1::{Telemetry, TelemetryStatus},
+};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, condition, to, until};
+
+impl World {
+    /// Waits until the status of the Telemetry says so, for the newest generation.
+    async fn until_telemetry(&self, what: &str, holds: impl Fn(&TelemetryStatus) -> bool) -> TelemetryStatus {
+        let api = self.of::<Telemetry>();
+        let check = async || {
+            let object = api.get("default").await.unwrap();
+            let status = object.status.unwrap_or_default();
+            (status.observed_generation == object.metadata.generation && holds(&status)).then_some(status)
+        };
+        until(what, check).await
+    }
+}
+
+fn paused(is: bool) -> Value {
+    let mut spec = to("backend.example.com:4317");
+    spec["paused"] = is.into();
+    spec
+}
+
+#[tokio::test]
+async fn what_holds_no_more_is_not_said_any_more() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.telemetry(json!({"receivers": {"opencensus": {"enabled": true}}})).await;
+    let alone = world.until_telemetry("it is spoken of without a pipeline", |status| status.state.is_some()).await;
+    assert_eq!((alone.state, &alone.endpoints), (Some(State::Ready), &None));
+
+    world.apply("backend", paused(false)).await;
+    world.until_configured("backend").await;
+    world.until_status("backend", "there are collectors", |status| status.ready.is_some()).await;
+    world
+        .until_telemetry("senders are told", |status| {
+            status.endpoints.as_ref().is_some_and(|it| it.opencensus.is_some())
+        })
+        .await;
+    world.telemetry(json!({"receivers": {"opencensus": {"enabled": false}}})).await;
+    let fewer = |status: &TelemetryStatus| status.endpoints.as_ref().is_some_and(|it| it.opencensus.is_none());
+    world.until_telemetry("one of the endpoints is gone", fewer).await;
+
+    world.apply("backend", paused(true)).await;
+    let status = world.until_reason("backend", "Paused").await;
+    assert_eq!(status.ready, None, "nothing carries it");
+    world.until_telemetry("nobody listens", |status| status.endpoints.is_none()).await;
+
+    world.apply("backend", paused(false)).await;
+    world.until_configured("backend").await;
+    world.until_telemetry("somebody listens again", |status| status.endpoints.is_some()).await;
+    world.delete("backend").await;
+    let after = world.until_telemetry("nobody listens again", |status| status.endpoints.is_none()).await;
+    assert_eq!(after.state, Some(State::Ready));
+    until("the figures of the pipeline are gone", async || {
+        (operator.figure("kubewake_operator_pipelines{") == 0.0).then_some(())
+    })
+    .await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_telemetry_that_makes_no_sense_is_invalid_and_changes_nothing() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.telemetry(json!({"replicas": {"min": 3}, "slots": {"traces": 2}})).await;
+    world.apply("one", to("one.example.com:4317")).await;
+    world.until_configured("one").await;
+    let before = world.object::<Deployment>("kubewake-gateway").await.unwrap();
+    // No schema knows this, and there is no webhook.
+    let wrong = json!({"replicas": {"min": 3}, "slots": {"traces": 2}, "image": "Not An Image",
+        "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}});
+    world.telemetry(wrong).await;
+    let status = world.until_telemetry("it is invalid", |status| status.state == Some(State::Invalid)).await;
+    let message = &status.conditions[0].message;
+    assert!(message.contains("spec.image: ") && message.contains("spec.resources.requests[memory]: "), "{message}");
+    world.apply("two", to("two.example.com:4317")).await;
+    world.until_configured("two").await;
+    operator.stop().await;
+    let operator = world.operator();
+    world.apply("two", to("three.example.com:4317")).await;
+    world.until_configured("two").await;
+    let after = world.object::<Deployment>("kubewake-gateway").await.unwrap();
+    assert_eq!(after.spec, before.spec, "also for an operator that never saw it valid");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_api_server_refuses_is_said_in_its_words() {
+    let world = World::start().await;
+    // Somebody else's, whose selector cannot be changed.
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": {"name": "kubewake-gateway"},
+        "spec": {"selector": {"matchLabels": {"app": "other"}}, "template": {
+            "metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "other", "image": "other"}]}}},
+    }))
+    .unwrap();
+    let deployments = Api::<Deployment>::namespaced(world.client.clone(), NAMESPACE);
+    deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    let operator = world.operator();
+    world.telemetry(json!({})).await;
+    world.apply("backend", to("backend.example.com:4317")).await;
+    let status = world.until_reason("backend", "ApplyFailed").await;
+    let configured = status.conditions.iter().find(|it| it.type_ == "Configured").unwrap();
+    assert_eq!(status.state, Some(State::Pending), "it does not run yet");
+    assert!(configured.message.contains("422 Invalid") && configured.message.contains("selector"), "{configured:?}");
+    world.until_telemetry("it says so, too", |status| status.state == Some(State::Degraded)).await;
+    deployments.delete("kubewake-gateway", &DeleteParams::default()).await.unwrap();
+    // A change is looked at at once, whenever it would have been tried again.
+    world.apply("backend", to("other.example.com:4317")).await;
+    world.until_configured("backend").await;
+    assert_eq!(condition(&world.status("backend").await, "Configured").1, "Configured");
+    operator.stop().await;
+}
