@@ -14,7 +14,10 @@ use axum::{
     routing::get,
 };
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
 use crate::{
     Addresses, Options, api,
@@ -35,6 +38,8 @@ pub(crate) struct State {
     pub(crate) addresses: Addresses,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) cluster: Option<Cluster>,
+    /// A file is large while it is read: one at a time.
+    pub(crate) importing: Arc<Semaphore>,
     hosts: Arc<[String]>,
     /// Whether streams are to end.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -49,8 +54,9 @@ impl State {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let cluster = options.kubeconfig.clone().map(Cluster::new);
+        let importing = Arc::new(Semaphore::new(1));
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), cluster, hosts, stopping }
+        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), cluster, importing, hosts, stopping }
     }
 }
 

@@ -1,14 +1,17 @@
 //! The whole: what listens, and what it needs.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 
 use crate::{
     receive::{self, Receiver, Settings},
     serve::{self, State},
     store::{DiskError, Keeper, Limits, Store},
 };
+
+/// How long those who are being answered may take when it stops.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How a viewer is to run.
 #[derive(Clone, Debug)]
@@ -72,7 +75,7 @@ pub struct Addresses {
     pub otlp_http: Option<SocketAddr>,
 }
 
-/// A viewer that runs. It ends with [`Viewer::stop`]; dropped, it leaves its sockets to the runtime.
+/// A viewer that runs. It ends with [`Viewer::stop`]; dropped, it ends without waiting for anybody.
 #[derive(Debug)]
 pub struct Viewer {
     store: Arc<Store>,
@@ -115,11 +118,13 @@ impl Viewer {
     }
 
     /// Takes no more, answers what was asked, and ends.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.receiver.stop().await;
         self.stopping.send_replace(true);
-        // It ends by itself: streams end with the signal, and what else is asked takes no time.
-        let _ = self.server.await;
+        // Streams end with the signal, and what else is asked takes no time, unless somebody does not read the answer.
+        if timeout(GRACE, &mut self.server).await.is_err() {
+            self.server.abort();
+        }
         let keeper = self.keeper;
         let _ = tokio::task::spawn_blocking(move || keeper.sync()).await;
     }

@@ -30,6 +30,7 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
     if !is_json(&headers) {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send OTLP as JSON, with Content-Type: application/json");
     }
+    let _turn = state.importing.clone().acquire_owned().await;
     let Ok(body) = to_bytes(body, LARGEST).await else {
         return refuse(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -163,6 +163,9 @@ async fn spans(state: State, filter: Filter, events: Events) -> Result<(), Gone>
 }
 
 fn matching(arrived: &Arrived, filter: &Filter) -> Vec<String> {
+    if filter.id.as_ref().is_some_and(|id| !arrived.trace.to_string().starts_with(id)) {
+        return Vec::new();
+    }
     let json = |span: SpanRef<'_>| {
         let json =
             TailJson { trace_id: arrived.trace, service: span.service(), span: SpanJson::as_sent(span, 0, false) };

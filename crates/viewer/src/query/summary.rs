@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::store::{Object, SpanRef, Trace};
 
+/// Numbers of `SpanKind`.
+const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
 /// How many objects a line names.
 const OBJECTS: usize = 5;
 
@@ -12,7 +15,7 @@ const OBJECTS: usize = 5;
 pub struct Summary<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    /// The span that began it, as far as is known.
+    /// The span that it is called by.
     pub root: Option<SpanRef<'a>>,
     /// Who took part, with the number of spans; who has most comes first.
     pub services: Vec<(&'a str, usize)>,
@@ -36,13 +39,24 @@ pub fn summarize(trace: &Trace) -> Summary<'_> {
     Summary { trace, root: first(trace, &ids), services, orphans, objects: objects(trace), complete }
 }
 
-/// The span that began a trace: the first one without a parent, else the first one whose parent is not there, else the first one.
+/// The span that a trace is called by: the first one without a parent, else the first one whose parent is not there, else the first one. Where that is a server's own
+/// preparation, as the `authentication` of kube-apiserver is, it is the request below it.
 pub fn root(trace: &Trace) -> Option<SpanRef<'_>> {
     let ids: HashSet<u64> = trace.spans().map(|span| span.entry.id).collect();
     first(trace, &ids)
 }
 
 fn first<'a>(trace: &'a Trace, ids: &HashSet<u64>) -> Option<SpanRef<'a>> {
+    let root = topmost(trace, ids)?;
+    // A server span is where a process is entered: what the same process has above it came before the request, and not the other way round.
+    let is_request = |span: &SpanRef<'_>| {
+        span.entry.kind == SERVER && span.entry.parent == root.entry.id && span.service() == root.service()
+    };
+    let below = || trace.spans().filter(is_request).min_by_key(|span| (span.entry.start, span.entry.id));
+    Some(if root.entry.kind <= INTERNAL { below().unwrap_or(root) } else { root })
+}
+
+fn topmost<'a>(trace: &'a Trace, ids: &HashSet<u64>) -> Option<SpanRef<'a>> {
     trace.spans().min_by_key(|span| {
         let rank = match span.entry.parent {
             0 => 0,

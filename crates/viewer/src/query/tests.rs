@@ -169,6 +169,22 @@ fn clocks_that_differ_are_made_good() {
 }
 
 #[test]
+fn a_trace_is_called_by_its_request() {
+    let named = |id, name: &str| SpanBuilder::new(1, id, name);
+    let server = vec![
+        named(1, "authentication").kind(1).at(1, 2),
+        named(2, "POST /heads").kind(2).below(1).at(2, 9),
+        named(3, "authorization").kind(1).below(2).at(3, 4),
+    ];
+    assert_eq!(root(&trace(vec![("apiserver", server)])).unwrap().name(), "POST /heads");
+    let job = vec![named(1, "job").kind(1).at(1, 9)];
+    let called = vec![named(2, "GET /x").kind(2).below(1).at(2, 3)];
+    assert_eq!(root(&trace(vec![("job", job), ("server", called)])).unwrap().name(), "job", "it is another one's");
+    let orphan = vec![named(5, "later").below(4).at(1, 9), named(6, "root").at(2, 3)];
+    assert_eq!(root(&trace(vec![("a", orphan)])).unwrap().name(), "root");
+}
+
+#[test]
 fn links_can_be_followed_back() {
     let store = store(vec![(
         "a",
