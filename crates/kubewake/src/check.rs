@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Look at what an install needs, and at nothing else
     #[arg(long)]
     pre: bool,
-    /// Look again until nothing fails, for so many seconds at most
+    /// Look again until nothing fails and nothing is under way, for so many seconds at most
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "300", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
     /// Send no span
@@ -90,8 +90,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let report = loop {
         let report = look(&args, &viewer, &bar).await;
         match deadline {
-            Some(deadline) if report.failed().next().is_some() && Instant::now() < deadline => {
-                bar.set_message(report.failed().map(|line| line.code.id).collect::<Vec<_>>().join(" "));
+            Some(deadline) if report.awaited().next().is_some() && Instant::now() < deadline => {
+                bar.set_message(report.awaited().map(|line| line.code.id).collect::<Vec<_>>().join(" "));
                 tokio::time::sleep(PAUSE).await;
             }
             _ => break report,
@@ -115,7 +115,8 @@ async fn look(args: &Args, viewer: &Viewer, bar: &ProgressBar) -> Report {
     let (section, cluster) = cluster::look(&args.cluster).await;
     report.sections.push(section);
     let Some(cluster) = cluster else { return report };
-    let scene = Scene { args, cluster, viewer: viewer.clone() };
+    let viewer = viewer.clone().or_of(&cluster.client).await;
+    let scene = Scene { args, cluster, viewer };
     if args.pre {
         begin("what an install needs");
         report.sections.push(rights::look(&scene).await);

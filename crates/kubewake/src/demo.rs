@@ -6,7 +6,7 @@ mod apply;
 mod sample;
 mod trace;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -23,8 +23,12 @@ pub(crate) use self::{
 };
 use crate::{
     client, logging,
-    up::notice::{self, Notice},
+    place::Up,
+    up::{notice, progress::Progress},
 };
+
+/// Nobody at a terminal waits longer to learn that a cluster is not there.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// Arguments of `kubewake demo`.
 #[derive(Debug, clap::Args)]
@@ -51,13 +55,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&logging::only(LogLevel::Warn));
     let found = find(args.kubeconfig).await?;
     let clients = Clients::new(found.config)?;
+    let step = Progress::new().begin(args.sample.operator().1);
     if !apply::is_installed(&clients, args.sample).await? {
         install(&clients, args.sample).await?;
     }
     ready(&clients, args.sample).await?;
     let applied = show(&clients, args.sample).await?;
+    drop(step);
     println!("{} {}", args.sample.title(), applied.what);
+    let step = Progress::new().begin("until its trace is whole");
     let followed = follow(&found.page, &applied.trace, args.sample.converge()).await?;
+    drop(step);
     println!("  {}\n  {}", followed.facts, followed.link);
     Ok(())
 }
@@ -70,8 +78,8 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
     }
     // Whatever is wrong with another cluster is no business of ours.
     let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
-    let notice = Notice::find().and_then(|notice| Kubeconfig::read_from(notice.kubeconfig).ok());
-    for file in own.into_iter().chain(notice) {
+    let last = Up::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
+    for file in own.into_iter().chain(last) {
         let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
         if let Ok(page) = page(&config).await {
             return Ok(Found { config, page });
@@ -82,7 +90,9 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 
 /// Where the viewer of this cluster is.
 async fn page(config: &Config) -> anyhow::Result<String> {
-    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config.clone())?, notice::NAMESPACE);
+    let mut config = config.clone();
+    config.connect_timeout = Some(CONNECT);
+    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, notice::NAMESPACE);
     let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
     let page = map.and_then(|map| map.data?.remove("page"));
     page.context("it is none of `kubewake up`: there is no viewer")

@@ -15,8 +15,8 @@ use kubewake_trail::in_words;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// A kind is served a moment after its definition was made; only a broken system needs this long.
-const SERVED: Duration = Duration::from_secs(30);
+/// A kind is served, and a webhook reached, a moment after it was made; only a broken system needs this long.
+const SERVED: Duration = Duration::from_secs(90);
 /// How often it is asked for until then.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -79,11 +79,22 @@ impl Objects {
         found.map_err(|error| anyhow!("{} {} cannot be read: {}", name.kind, name.name, in_words(&error)))
     }
 
+    /// A webhook that is registered may not be reached yet, or not again: what fails for such a reason is tried again.
     async fn write(&mut self, object: &Value, how: PatchParams) -> anyhow::Result<DynamicObject> {
         let name = Name::of(object)?;
         let api = self.api(&name).await?;
-        let applied = api.patch(name.name, &how, &Patch::Apply(object)).await;
-        applied.map_err(|error| anyhow!("{} {} cannot be applied: {}", name.kind, name.name, in_words(&error)))
+        let deadline = Instant::now() + SERVED;
+        loop {
+            match api.patch(name.name, &how, &Patch::Apply(object)).await {
+                Ok(applied) => return Ok(applied),
+                Err(kube::Error::Api(status)) if status.code >= 500 && Instant::now() < deadline => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => {
+                    return Err(anyhow!("{} {} cannot be applied: {}", name.kind, name.name, in_words(&error)));
+                }
+            }
+        }
     }
 
     /// Where it is read and written.

@@ -1,25 +1,24 @@
 //! Where things are: the cluster, and the viewer.
 //!
-//! `kubewake up` writes down where it is ([`Up`]), so that on its machine nobody has to say so. What is said by an argument or a variable wins.
+//! `kubewake up` writes down where it is ([`Notice`]), on its machine and in its cluster, so that nobody has to say so. What is said by an argument or a
+//! variable wins.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use http::Uri;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Client, Config,
+    Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use serde::Deserialize;
+
+use crate::up::notice::{self, Notice};
 
 /// Where `up` and `viewer` show the page unless they say otherwise.
 const PAGE: &str = "http://127.0.0.1:16686";
 /// Names the viewer for all commands.
 const VIEWER: &str = "KUBEWAKE_VIEWER";
-/// What `up` leaves in its folder.
-const FILE: &str = "up.json";
-/// It has a few lines.
-const LONGEST: u64 = 64 << 10;
 /// Nobody at a terminal waits longer to learn that there is nothing.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Lists of thousands of objects come within this.
@@ -45,15 +44,6 @@ pub(crate) struct ViewerArgs {
     /// Where the viewer is [default: $KUBEWAKE_VIEWER, `kubewake up` on this machine, or http://127.0.0.1:16686]
     #[arg(long, value_name = "URL")]
     pub(crate) viewer: Option<String>,
-}
-
-/// What `kubewake up` says of itself.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Up {
-    /// Where its page is.
-    pub(crate) page: String,
-    /// How its cluster is reached.
-    pub(crate) kubeconfig: PathBuf,
 }
 
 /// A cluster, which may answer or not.
@@ -108,7 +98,7 @@ impl ClusterArgs {
         if let Ok(config) = Config::incluster() {
             return Ok((config, "the pod's own account".to_owned()));
         }
-        let Some(up) = Up::find() else {
+        let Some(up) = Notice::find() else {
             bail!("there is no cluster: name one by --kubeconfig or KUBECONFIG, or start one by `kubewake up`")
         };
         Ok((read(&up.kubeconfig, &options).await?, "kubewake up".to_owned()))
@@ -126,8 +116,20 @@ impl ViewerArgs {
     pub(crate) fn viewer(&self) -> anyhow::Result<Viewer> {
         let named = self.viewer.clone().or_else(|| std::env::var(VIEWER).ok().filter(|url| !url.is_empty()));
         let is_named = named.is_some();
-        let url = named.or_else(|| Up::find().map(|up| up.page)).unwrap_or_else(|| PAGE.to_owned());
+        let url = named.or_else(|| Notice::find().map(|up| up.page)).unwrap_or_else(|| PAGE.to_owned());
         Ok(Viewer { url: checked(&url).with_context(|| format!("the viewer's address {url:?}"))?, is_named })
+    }
+}
+
+impl Viewer {
+    /// That of the cluster, where there is one and nobody named another: `up` says in its cluster where it is.
+    pub(crate) async fn or_of(self, client: &Client) -> Self {
+        if self.is_named {
+            return self;
+        }
+        let map = Api::<ConfigMap>::namespaced(client.clone(), notice::NAMESPACE).get_opt(notice::NAME).await;
+        let page = map.ok().flatten().and_then(|map| map.data?.remove("page"));
+        page.and_then(|page| checked(&page).ok()).map_or(self, |url| Self { url, is_named: false })
     }
 }
 
@@ -142,25 +144,6 @@ fn checked(url: &str) -> anyhow::Result<String> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
-impl Up {
-    /// What the last `kubewake up` of this user wrote down, if it did not end in good order.
-    pub(crate) fn find() -> Option<Self> {
-        Self::read(&folder()?.join(FILE))
-    }
-
-    fn read(path: &Path) -> Option<Self> {
-        let short = std::fs::metadata(path).ok()?.len() <= LONGEST;
-        short.then(|| std::fs::read(path).ok()).flatten().and_then(|text| serde_json::from_slice(&text).ok())
-    }
-}
-
-/// Where `up` keeps its state unless it is told otherwise.
-fn folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    Some(state.or_else(home)?.join("kubewake"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,21 +155,5 @@ mod tests {
         for bad in ["127.0.0.1:16686", "https://viewer", "/x", "", "http://a/?b"] {
             assert!(checked(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn what_up_wrote_is_read_and_anything_else_passed_over() {
-        let folder = std::env::temp_dir().join(format!("kubewake-place-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(FILE);
-        assert!(Up::read(&path).is_none());
-        let text =
-            r#"{"page": "http://127.0.0.1:1", "kubeconfig": "/k", "otlp": {"grpc": "127.0.0.1:4317"}, "pid": 7}"#;
-        std::fs::write(&path, text).unwrap();
-        let up = Up::read(&path).unwrap();
-        assert_eq!((up.page.as_str(), up.kubeconfig), ("http://127.0.0.1:1", PathBuf::from("/k")));
-        std::fs::write(&path, "{").unwrap();
-        assert!(Up::read(&path).is_none());
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -18,7 +18,7 @@ pub(crate) mod install;
 pub(crate) mod notice;
 mod parts;
 mod ports;
-mod progress;
+pub(crate) mod progress;
 mod restarts;
 mod screen;
 mod start;

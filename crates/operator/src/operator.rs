@@ -62,6 +62,8 @@ pub enum Error {
 pub struct Operator {
     /// A client whose calls are traced.
     pub client: Client,
+    /// A client for the Lease, whose calls come every few seconds and are of no interest to anybody.
+    pub leases: Client,
     /// Traces reconciles.
     pub trail: Trail,
     /// How to work.
@@ -79,7 +81,7 @@ impl Operator {
     /// If it cannot stand for election, or does not lead any more.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
         let namespace = self.options.namespace.clone();
-        let candidate = Candidate::stand(&self.client, &namespace, &self.terms).await;
+        let candidate = Candidate::stand(&self.leases, &namespace, &self.terms).await;
         let mut candidate = candidate.map_err(|source| Error::Lease { namespace, source })?;
         let stop = stop.shared();
         tokio::select! {

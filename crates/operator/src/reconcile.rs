@@ -25,6 +25,7 @@ use kube::{
 use kubewake_api::{Pipeline, Reason, Resolved, Signal, State, v1alpha1::PipelineStatus, validate};
 use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::Semaphore;
 
 use crate::{
     apply::Applier,
@@ -44,6 +45,9 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest: whoever has mended something waits no longer.
 const LAST_PAUSE: Duration = Duration::from_secs(60);
+
+/// So many pipelines are written about at once. Each takes a connection of its own, which stays open for a while and costs a tenth of a megabyte.
+const AT_ONCE: usize = 8;
 
 /// A kind of pipeline.
 pub trait PipelineKind:
@@ -101,6 +105,7 @@ pub struct Context {
     events: Events,
     applier: Applier,
     turn: tokio::sync::Mutex<()>,
+    writers: Semaphore,
     written: Written<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
@@ -118,6 +123,7 @@ impl Context {
             events,
             applier,
             turn: tokio::sync::Mutex::default(),
+            writers: Semaphore::new(AT_ONCE),
             written: Written::default(),
             failures: Mutex::default(),
         }
@@ -163,6 +169,8 @@ impl Context {
     /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
     async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
         let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
+        // It is never closed.
+        let _permit = self.writers.acquire().await;
         match Box::pin(self.applier.apply(&desired)).await {
             Ok(true) => self.world.metrics.wrote(desired.kind),
             Ok(false) => {}
@@ -203,6 +211,8 @@ impl Context {
         if before == Some(&status) {
             return Ok(());
         }
+        // It is never closed.
+        let _permit = self.writers.acquire().await;
         let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(written::patch(before, &status)));
         let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::default(), &patch)).await;
         let answer = match answer {

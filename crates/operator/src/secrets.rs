@@ -28,8 +28,8 @@ use crate::bell::Bell;
 #[cfg(test)]
 mod tests;
 
-/// A watch is a stream of a connection; a few thousand cost some megabytes, and no cluster has so many backends.
-const MAX_OBJECTS: usize = 4096;
+/// A watch is a connection, as the client speaks HTTP/1.1, and takes some 60 KiB: these fit into half of what the operator may use, and no cluster has so many backends.
+const MAX_OBJECTS: usize = 2048;
 /// An API server that needs longer for one object is not well. The bell rings when it has answered.
 const PATIENCE: Duration = Duration::from_secs(5);
 

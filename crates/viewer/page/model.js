@@ -5,6 +5,7 @@
 // *Assumes* spans in the order of their start.
 
 import { gapsOf, merge } from './intervals.js';
+import { objectOf } from './objectref.js';
 
 /** Spans of the trail library that say how long something took as a whole. They measure; what they measure is in other spans. */
 const MEASURES = /^converge /;
@@ -31,6 +32,7 @@ export function build(trace) {
     services: services(nodes),
     depth: order.reduce((most, each) => Math.max(most, each.depth + 1), 0),
     errors: nodes.filter((each) => each.error).length,
+    wrappers: nodes.filter((each) => each.wraps).length,
     linkedFrom: group(trace.linkedFrom ?? []),
     warnings: trace.warnings ?? [],
   };
@@ -114,6 +116,7 @@ function preorder(roots) {
 function measure(order) {
   for (let at = order.length - 1; at >= 0; at -= 1) {
     const each = order[at];
+    each.wraps = isWrapper(each);
     each.measures = each.children.length === 0 && each.parent !== null && MEASURES.test(each.name);
     each.below = 0;
     each.errorsBelow = 0;
@@ -181,21 +184,54 @@ function group(links) {
   return found;
 }
 
-/** The nodes that are shown when these are collapsed, in order. */
-export function visibleRows(model, collapsed) {
+/**
+ * The nodes that are shown when these are collapsed, in order, each with the `level` on which it is shown and the one `above` it. With
+ * `fold`, wrappers are left out, but for those in `keep`.
+ */
+export function visibleRows(model, collapsed, fold = false, keep = new Set()) {
   const rows = [];
   for (let at = 0; at < model.order.length; at += 1) {
     const each = model.order[at];
+    const folded = fold && each.wraps && !keep.has(each);
+    const { parent } = each;
+    each.above = parent?.folded ? parent.above : parent;
+    each.level = each.above ? each.above.level + 1 : 0;
+    each.folded = folded;
+    if (folded) continue;
     rows.push(each);
     if (collapsed.has(each)) at += each.below;
   }
   return rows;
 }
 
+/** A wrapper's child takes at least this share of its time. */
+const NEARLY_ALL = 0.9;
+
+/**
+ * Whether a span says nothing that its only child does not: inner work of the same service, which takes as long, without anything of
+ * its own to tell. Such are the filters of a Kubernetes API server around each request.
+ */
+function isWrapper(node) {
+  const { span } = node;
+  const [child] = node.children;
+  if (node.children.length !== 1 || child.service !== node.service || child.measures) return false;
+  if (child.start < node.start || child.end > node.end || child.length < node.length * NEARLY_ALL) return false;
+  const tells = node.error || node.orphan || node.circle || span.skew || span.warnings?.length || span.events?.length || span.links?.length;
+  return !tells && (span.kind === 'internal' || span.kind === 'unspecified') && !objectOf(span.attributes ?? []);
+}
+
+/** The span that says what a trace is about: the root, or the request that it only wraps. */
+export function subject(model) {
+  const [root] = model.roots;
+  const [child] = root.children;
+  const inside = root.span.kind === 'internal' || root.span.kind === 'unspecified';
+  return inside && child?.service === root.service && child.span.kind === 'server' ? child : root;
+}
+
 /** What one more level is: the deepest level that is open, and the nodes that it would close; and the reverse. */
-export function oneLevel(model, collapsed, open) {
+export function oneLevel(model, collapsed, open, fold = false) {
   const next = new Set(collapsed);
-  const parents = visibleRows(model, collapsed).filter((each) => each.children.length);
+  const parents = visibleRows(model, collapsed, fold).filter((each) => each.children.length);
   if (open) {
     const depth = Math.min(...parents.filter((each) => collapsed.has(each)).map((each) => each.depth));
     parents.forEach((each) => each.depth === depth && next.delete(each));

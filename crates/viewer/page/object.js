@@ -25,7 +25,7 @@ export function object(element, route) {
 
   function draw() {
     const rows = flatten(said.tree);
-    const changes = said.tree.generations;
+    const changes = rows[0].node.generations;
     // The last change is what one comes for.
     const trace = chosen === 'all' ? null : changes.find((each) => each.traceId === chosen)?.traceId ?? changes[0]?.traceId ?? null;
     const focus = document.activeElement?.dataset?.key;

@@ -14,6 +14,7 @@ export const STATES = {
   converged: ['good', 'Converged'],
   converging: ['busy', 'Converging'],
   failed: ['bad', 'Failed'],
+  replaced: ['none', 'Replaced'],
   unknown: ['none', 'Unknown'],
 };
 
@@ -51,7 +52,7 @@ function table(all) {
     h('td', {}, h('a', { href: objectUrl(object) }, icon('box'), h('strong', { text: line(object.kind, 60) }), ' ', h('span', { text: line(object.name, 120) }))),
     h('td', { class: 'dim', text: line(object.namespace || 'cluster-wide', 80) }),
     h('td', {}, statePill(object.state)),
-    h('td', { class: 'number', text: String(object.generations ?? '') }),
+    h('td', { class: 'number', text: object.generations ? String(object.generations) : '–' }),
     h('td', { class: 'dim' }, object.last && since(object.last.start)));
   return h('table', {}, h('thead', {}, h('tr', {}, ['Object', 'Namespace', 'State', 'Changes', 'Last'].map((name) => h('th', { scope: 'col', class: name === 'Changes' ? 'number' : null, text: name })))), h('tbody', {}, all.map(row)));
 }

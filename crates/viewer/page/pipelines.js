@@ -46,8 +46,14 @@ function totals(all) {
   return h('dl', { class: 'facts' }, ['received', 'sent', 'dropped', 'queued'].filter((name) => all[name] !== undefined).map((name) => h('div', { class: name === 'dropped' && all[name] > 0 ? 'bad' : '' }, h('dt', { text: name[0].toUpperCase() + name.slice(1) }), h('dd', { text: count(Math.round(all[name])) }))));
 }
 
+/** Without a cluster there are none to ask for; with one, the reason says what is missing. */
 function unavailable(reason) {
-  return h('div', { class: 'empty' }, h('h2', { text: 'No cluster' }), h('p', { text: reason || 'The viewer knows no cluster, so it cannot ask for its pipelines.' }), command('kubewake viewer --kubeconfig ~/.kube/config'), h('p', { text: 'Or everything on this machine, cluster and pipeline included:' }), command('kubewake up'));
+  const element = h('div', { class: 'empty' });
+  const words = reason ? `${reason[0].toUpperCase()}${reason.slice(1)}.` : 'The viewer knows no cluster, so it cannot ask for its pipelines.';
+  const without = [h('h2', { text: 'No cluster' }), h('p', { text: words }), command('kubewake viewer --kubeconfig ~/.kube/config'), h('p', { text: 'Or everything on this machine, cluster and pipeline included:' }), command('kubewake up')];
+  const within = [h('h2', { text: 'No pipelines' }), h('p', { text: words }), h('p', { text: 'The operator brings them:' }), command('kubewake operator manifests | kubectl apply -f -')];
+  api.info().then((said) => fill(element, said.cluster ? within : without), () => fill(element, without));
+  return element;
 }
 
 function none() {

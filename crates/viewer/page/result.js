@@ -6,8 +6,9 @@ import { clock, dateTime, duration, line, plural } from './format.js';
 import { traceUrl } from './router.js';
 import { since } from './since.js';
 
-/** Beyond this, services of a trace are only counted. */
+/** Beyond this, services and objects of a trace are only counted. */
 const MOST_SERVICES = 6;
+const MOST_OBJECTS = 3;
 
 /** A line of the list: a link to the trace. How long its bar is depends on `--longest` of the list. */
 export function resultRow(trace, fresh) {
@@ -20,7 +21,8 @@ export function resultRow(trace, fresh) {
       trace.errors > 0 && h('span', { class: 'pill bad' }, icon('error'), plural(trace.errors, 'error')),
       h('span', { class: 'spans', text: plural(trace.spans, 'span') }),
       trace.orphans > 0 && h('span', { class: 'pill warn', title: 'Spans whose parent is not here', text: `${trace.orphans} without parent` }),
-      trace.objects.map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
+      trace.objects.slice(0, MOST_OBJECTS).map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
+      trace.objects.length > MOST_OBJECTS && h('span', { text: `+${trace.objects.length - MOST_OBJECTS}` }),
       services(trace.services)),
     h('span', { class: 'when', title: dateTime(trace.start) }, since(trace.start), h('span', { class: 'dim', text: clock(trace.start) }), h('code', { text: trace.traceId.slice(0, 8) })));
   return h('div', { role: 'listitem' }, link);

@@ -21,15 +21,15 @@ export function row(node, view) {
   return h('div', {
     class: `row ${colorClass(node.service)} ${states.filter(Boolean).join(' ')}`,
     role: 'row', id: `row-${node.index}`, css: { top: `${view.top}px` }, data: { index: node.index, span: node.id },
-    'aria-level': node.depth + 1, 'aria-rowindex': view.index + 2, 'aria-expanded': open === null ? null : String(open), 'aria-selected': String(view.selected === node),
+    'aria-level': node.level + 1, 'aria-rowindex': view.index + 2, 'aria-expanded': open === null ? null : String(open), 'aria-selected': String(view.selected === node),
   }, name(node, open, view), time(node, open, view));
 }
 
 function name(node, open, view) {
-  const other = node.parent?.service !== node.service;
+  const other = node.above?.service !== node.service;
   const links = (node.span.links?.length ?? 0) + (view.linkedFrom.get(node.id)?.length ?? 0);
   const warned = node.orphan || node.circle || node.span.skew || node.span.warnings?.length;
-  return h('div', { class: 'name', role: 'gridcell', css: { '--depth': String(Math.min(node.depth, DEEPEST)) } },
+  return h('div', { class: 'name', role: 'gridcell', css: { '--depth': String(Math.min(node.level, DEEPEST)) } },
     h('span', { class: 'indent' }),
     open === null ? h('span', { class: 'leaf' }) : h('span', { class: 'toggle', 'aria-hidden': 'true', title: open ? 'Collapse' : `Expand ${plural(node.below, 'span')}` }, icon('chevron'), !open && h('span', { class: 'below', text: String(node.below) })),
     h('span', { class: 'swatch' }),
@@ -49,9 +49,12 @@ function time(node, open, view) {
   };
   /** Stretches of waiting say how long they are where there is room for it. */
   const gap = (kind, [from, to], words) => {
-    const pixels = ((Math.min(at(to), 100) - Math.max(at(from), 0)) / 100) * view.width;
+    const [left, right] = [Math.max(at(from), 0), Math.min(at(to), 100)];
+    const pixels = ((right - left) / 100) * view.width;
     if (pixels < 3) return null;
-    return stretch(kind, from, to, { title: `${words} ${duration(to - from)}` }, pixels > 56 && h('span', { text: duration(to - from) }));
+    // The bar's own label may stand at its end.
+    const free = ((Math.min(at(node.end), 100) - (left + right) / 2) / 100) * view.width > 76 || kind !== 'gap measured';
+    return stretch(kind, from, to, { title: `${words} ${duration(to - from)}` }, pixels > 56 && free && h('span', { text: duration(to - from) }));
   };
   const gaps = view.gaps ? [
     node.wait && gap('gap wait', node.wait, 'Nothing ran for'),

@@ -2,12 +2,22 @@
 
 import { toMillis } from './format.js';
 
-/** A hierarchy as rows: `{node, depth}`, parents first. */
+/** Changes, the newest first. One that did not end before the next began was replaced by it. */
+export function settle(generations) {
+  return generations.map((each, at) => {
+    if (at === 0 || each.state !== 'converging') return each;
+    const length = Number(BigInt(generations[at - 1].start) - BigInt(each.start));
+    return { ...each, state: 'replaced', duration: Math.max(length, 0) };
+  });
+}
+
+/** A hierarchy as rows: `{node, depth}`, parents first, with settled generations. */
 export function flatten(tree, most = 1000) {
   const rows = [];
   const stack = [{ node: tree, depth: 0 }];
   while (stack.length && rows.length < most) {
-    const row = stack.pop();
+    const { node, depth } = stack.pop();
+    const row = { node: { ...node, generations: settle(node.generations) }, depth };
     rows.push(row);
     const children = row.node.children ?? [];
     for (let at = children.length - 1; at >= 0; at -= 1) stack.push({ node: children[at], depth: row.depth + 1 });

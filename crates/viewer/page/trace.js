@@ -5,9 +5,9 @@ import { byNode, criticalPath } from './critical.js';
 import { details } from './details.js';
 import { fill, h } from './dom.js';
 import { find } from './find.js';
-import { line } from './format.js';
+import { line, shortName } from './format.js';
 import { minimap } from './minimap.js';
-import { build, oneLevel, visibleRows } from './model.js';
+import { build, oneLevel, subject, visibleRows } from './model.js';
 import { clamp, pan, zoom } from './range.js';
 import { remember } from './router.js';
 import { failed, loading } from './states.js';
@@ -71,7 +71,7 @@ function show(element, said, params) {
   const critical = criticalPath(model);
   const paths = byNode(critical);
   const state = fromParams(model, params);
-  document.title = `${line(model.roots[0].name, 60)} · Kubewake`;
+  document.title = `${line(shortName(subject(model).name), 60)} · Kubewake`;
 
   const grid = waterfall({ select, toggle, range: setRange });
   const map = minimap(setRange);
@@ -95,7 +95,7 @@ function show(element, said, params) {
       critical: state.path ? paths : null,
       linkedFrom: model.linkedFrom,
     };
-    grid.draw({ model, range: state.range, rows: visibleRows(model, state.collapsed), view });
+    grid.draw({ model, range: state.range, rows: visibleRows(model, state.collapsed, state.fold, new Set([...matches, state.selected])), view });
     map.draw({ model, range: state.range });
     head.draw(state, matches);
     panel.draw(state.selected);
@@ -132,7 +132,7 @@ function show(element, said, params) {
   }
 
   function level(isOpen) {
-    state.collapsed = oneLevel(model, state.collapsed, isOpen);
+    state.collapsed = oneLevel(model, state.collapsed, isOpen, state.fold);
     draw();
   }
 

@@ -6,6 +6,7 @@ import { colorClass } from './colors.js';
 import { button, fill, h, icon } from './dom.js';
 import { count, dateTime, duration, line, plural } from './format.js';
 import { menu } from './menu.js';
+import { subject } from './model.js';
 import { objectOf } from './objectref.js';
 import { objectUrl } from './router.js';
 
@@ -22,12 +23,13 @@ export function traceHead({ model, raw, critical, state, setText, next, option, 
     if (event.key === 'Enter') next(event.shiftKey ? -1 : 1);
     if (event.key === 'Escape') clear();
   });
-  const toggle = (name, title, swatch) => {
+  const toggle = (name, title, swatch, hint) => {
     const box = h('input', { type: 'checkbox' });
     box.addEventListener('change', () => option(name, box.checked));
-    return { name, box, element: h('label', { class: 'check' }, box, h('span', { class: `key ${swatch}` }), h('span', { text: title })) };
+    return { name, box, element: h('label', { class: 'check', title: hint }, box, swatch && h('span', { class: `key ${swatch}` }), h('span', { text: title })) };
   };
-  const toggles = [toggle('path', 'Critical path', 'path'), toggle('gaps', 'Waiting', 'gap')];
+  const toggles = [toggle('path', 'Critical path', 'path', 'What had to be shorter for the trace to end sooner'), toggle('gaps', 'Waiting', 'gap', 'Where nothing ran')];
+  if (model.wrappers) toggles.push(toggle('fold', `Fold ${plural(model.wrappers, 'wrapper')}`, null, 'Leave out spans that say nothing which their only child does not'));
   const element = h('header', { class: 'trace-head' },
     title(model), facts(model, critical),
     h('div', { class: 'trace-tools' },
@@ -66,7 +68,7 @@ export function traceHead({ model, raw, critical, state, setText, next, option, 
 }
 
 function title(model) {
-  const root = model.roots[0];
+  const root = subject(model);
   const object = model.order.slice(0, 200).map((node) => objectOf(node.span.attributes ?? [])).find(Boolean);
   return h('h1', {},
     h('span', { class: `dot ${colorClass(root.service)}` }), h('span', { class: 'service', text: line(root.service, 60) }), h('span', { class: 'operation', title: line(root.name, 500), text: line(root.name) }),

@@ -16,6 +16,7 @@ export function fromParams(model, params) {
     collapsed: new Set(ids.map((id) => model.byId.get(id)).filter((node) => node?.children.length)),
     path: params.get('path') !== 'false',
     gaps: params.get('gaps') !== 'false',
+    fold: params.get('fold') !== 'false',
   };
 }
 
@@ -45,5 +46,6 @@ export function toUrl(model, state) {
     collapsed: collapsed.join(','),
     path: state.path ? null : 'false',
     gaps: state.gaps ? null : 'false',
+    fold: state.fold ? null : 'false',
   });
 }

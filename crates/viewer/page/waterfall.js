@@ -103,7 +103,7 @@ export function waterfall(on) {
     if (key === 'PageDown' || key === 'PageUp') return move((key === 'PageDown' ? 1 : -1) * perPage());
     if (!node) return false;
     if (key === 'ArrowRight') return isOpen ? move(1) : node.children.length ? (on.toggle(node), true) : true;
-    if (key === 'ArrowLeft') return isOpen ? (on.toggle(node), true) : node.parent ? choose(node.parent) : true;
+    if (key === 'ArrowLeft') return isOpen ? (on.toggle(node), true) : node.above ? choose(node.above) : true;
     if (key === 'Enter' || key === ' ') return node.children.length ? (on.toggle(node), true) : true;
     return false;
   }

@@ -1,5 +1,6 @@
 //! Somebody tries Kubewake for the first time, or keeps it open all day.
 
+mod browser;
 mod demo;
 mod document;
 mod first;

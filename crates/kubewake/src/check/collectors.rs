@@ -61,7 +61,7 @@ fn run(namespace: &str, collectors: &[&Collector]) -> Line {
         format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector");
     match ready {
         0 => Line::failed(code::KW601, detail, mend),
-        _ => Line::warned(code::KW601, detail, mend),
+        _ => Line::warned(code::KW601, detail, mend).settling(true),
     }
 }
 

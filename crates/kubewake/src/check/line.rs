@@ -23,6 +23,8 @@ pub(super) struct Line {
     pub(super) detail: String,
     /// What to do, best a command. There if it did not pass.
     pub(super) mend: String,
+    /// Whether it may well pass by itself in a moment, so that who waits waits for it.
+    pub(super) settles: bool,
 }
 
 /// Lines that belong together.
@@ -41,21 +43,33 @@ pub(super) struct Report {
 impl Line {
     /// All is well.
     pub(super) fn passed(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::Passed, detail: detail.into(), mend: String::new() }
+        Self { code, outcome: Outcome::Passed, detail: detail.into(), mend: String::new(), settles: false }
     }
 
     /// Somebody should look.
     pub(super) fn warned(code: Code, detail: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::Warned, detail: detail.into(), mend: mend.into() }
+        Self { code, outcome: Outcome::Warned, detail: detail.into(), mend: mend.into(), settles: false }
     }
 
     /// Something is wrong.
     pub(super) fn failed(code: Code, detail: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::Failed, detail: detail.into(), mend: mend.into() }
+        Self { code, outcome: Outcome::Failed, detail: detail.into(), mend: mend.into(), settles: false }
+    }
+}
+
+impl Line {
+    /// It is under way.
+    pub(super) fn settling(self, settles: bool) -> Self {
+        Self { settles, ..self }
     }
 }
 
 impl Report {
+    /// What who waits waits for.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = &Line> {
+        self.lines().filter(|line| line.outcome == Outcome::Failed || line.settles)
+    }
+
     pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.sections.iter().flat_map(|section| &section.lines)
     }

@@ -66,7 +66,7 @@ fn pods(namespace: &str, deployment: &Deployment) -> Line {
     match ready {
         ready if ready >= wanted && wanted > 0 => Line::passed(code::KW301, detail),
         0 => Line::failed(code::KW301, detail, mend),
-        _ => Line::warned(code::KW301, detail, mend),
+        _ => Line::warned(code::KW301, detail, mend).settling(true),
     }
 }
 

@@ -64,7 +64,9 @@ fn trouble(pipeline: &Pipeline, code: Code, condition: &Condition) -> Option<Lin
     };
     let detail = format!("{}: {} ({})", pipeline.title(), condition.message, condition.reason);
     let mend = mend(pipeline, &condition.reason);
-    Some(if warns { Line::warned(code, detail, mend) } else { Line::failed(code, detail, mend) })
+    let settles = matches!(condition.reason.as_str(), "RolloutInProgress" | "Unknown");
+    let line = if warns { Line::warned(code, detail, mend) } else { Line::failed(code, detail, mend) };
+    Some(line.settling(settles))
 }
 
 /// What to do about it. The message has the names of what is wrong.
@@ -137,7 +139,10 @@ mod tests {
         assert_eq!((line.code.id, line.outcome), ("KW503", Outcome::Failed));
         assert_eq!(line.detail, "tracepipeline/backend: because (ApplyFailed)");
         let line = example(2, &[("Accepted", "False", "Pending")]);
-        assert_eq!((line.code.id, line.outcome), ("KW502", Outcome::Warned));
+        assert_eq!((line.code.id, line.outcome, line.settles), ("KW502", Outcome::Warned, false));
+        let line = example(2, &[("Accepted", "True", "Valid"), ("Configured", "False", "RolloutInProgress")]);
+        assert_eq!((line.code.id, line.outcome, line.settles), ("KW503", Outcome::Warned, true));
+        let line = example(2, &[("Accepted", "False", "Pending")]);
         assert!(line.mend.contains("{slots: {traces: 2}}}'"), "{}", line.mend);
         let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "Unknown", "NoData")]);
         assert_eq!((line.outcome, line.detail.as_str()), (Outcome::Passed, "tracepipeline/backend (Delivering)"));

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     output::number::{bytes, count},
-    place::Up,
     survey::viewer::{Info, info},
+    up::notice::Notice,
     web::Web,
 };
 
@@ -20,7 +20,9 @@ pub(super) async fn look(scene: &Scene<'_>) -> Section {
     let viewer = &scene.viewer;
     let lines = match info(&Web::new(PATIENCE), viewer).await {
         Ok(info) => vec![Line::passed(code::KW801, &viewer.url), room(&info)],
-        Err(error) if viewer.is_named || Up::find().is_some_and(|up| up.page.trim_end_matches('/') == viewer.url) => {
+        Err(error)
+            if viewer.is_named || Notice::find().is_some_and(|up| up.page.trim_end_matches('/') == viewer.url) =>
+        {
             let mend = "kubewake up   # or: kubewake viewer";
             vec![Line::failed(code::KW801, format!("{}: {error}", viewer.url), mend)]
         }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use http::{HeaderName, HeaderValue};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, Config, ResourceExt as _, api::DynamicObject};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Sample;
 use crate::{
+    client,
     objects::{self, Objects},
     up::install,
 };
@@ -43,10 +43,7 @@ pub(crate) struct Applied {
 
 impl Clients {
     pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
-        let mut quiet = config.clone();
-        let context = format!("00-{:032x}-{:016x}-00", fastrand::u128(1..), fastrand::u64(1..));
-        quiet.headers.push((HeaderName::from_static("traceparent"), HeaderValue::from_str(&context)?));
-        Ok(Self { traced: Client::try_from(config)?, quiet: Client::try_from(quiet)? })
+        Ok(Self { traced: Client::try_from(config.clone())?, quiet: Client::try_from(client::quiet(config))? })
     }
 }
 

@@ -3,14 +3,11 @@
 use std::{collections::HashSet, time::Duration};
 
 use anyhow::{Context, bail};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use http::StatusCode;
 use serde::Deserialize;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
+
+use crate::web::{self, Web};
 
 /// How long it may take until something is ready.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -20,8 +17,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 const LAST: Duration = Duration::from_secs(15);
 /// How often the viewer is asked.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Traces of samples have some hundred spans.
-const LONGEST: usize = 64 << 20;
+/// A machine that is busy may take a while to answer.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// As much of the viewer's answer as is needed.
 #[derive(Debug, Deserialize)]
@@ -54,13 +51,13 @@ pub(crate) struct Followed {
 
 /// Waits until the span is there that says that something is ready, and everything that led to it.
 pub(crate) async fn follow(page: &str, id: &str, converge: &str) -> anyhow::Result<Followed> {
-    let viewer = Viewer::new(page);
+    let web = Web::new(ANSWER);
     let link = format!("{page}/trace/{id}");
     let mut deadline = Instant::now() + PATIENCE;
     let (mut last, mut since) = (0, Instant::now());
     let mut is_ready = false;
     loop {
-        let trace = viewer.trace(id).await?;
+        let trace = read(&web, page, id).await?;
         if let Some(trace) = trace {
             if trace.spans.len() != last {
                 (last, since) = (trace.spans.len(), Instant::now());
@@ -84,7 +81,7 @@ pub(crate) async fn follow(page: &str, id: &str, converge: &str) -> anyhow::Resu
 
 /// What the viewer has of a trace now, if it has something.
 pub(crate) async fn known(page: &str, id: &str, converge: &str) -> anyhow::Result<Option<Followed>> {
-    let trace = Viewer::new(page).trace(id).await?;
+    let trace = read(&Web::new(ANSWER), page, id).await?;
     let facts = trace.and_then(|trace| trace.span(converge).map(|found| trace.facts(found)));
     Ok(facts.map(|facts| Followed { facts, link: format!("{page}/trace/{id}") }))
 }
@@ -109,30 +106,12 @@ impl Trace {
     }
 }
 
-/// Asks the viewer.
-struct Viewer {
-    client: Client<HttpConnector, Empty<Bytes>>,
-    page: String,
-}
-
-impl Viewer {
-    fn new(page: &str) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build_http(), page: page.to_owned() }
-    }
-
-    async fn trace(&self, id: &str) -> anyhow::Result<Option<Trace>> {
-        let uri = format!("{}/api/v1/traces/{id}", self.page).parse()?;
-        let answer = timeout(PATIENCE, self.client.get(uri)).await.context("the viewer does not answer")?;
-        let answer = answer.with_context(|| format!("the viewer at {} cannot be reached", self.page))?;
-        if answer.status() == http::StatusCode::NOT_FOUND {
-            return Ok(None);
-        }
-        if !answer.status().is_success() {
-            bail!("the viewer at {} answers {}", self.page, answer.status())
-        }
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
-        let body = body.map_err(|error| anyhow::anyhow!("the viewer's answer broke off: {error}"))?.to_bytes();
-        Ok(Some(serde_json::from_slice(&body).context("the viewer answers something else than a trace")?))
+/// What the viewer has of a trace; none if it has nothing.
+async fn read(web: &Web, page: &str, id: &str) -> anyhow::Result<Option<Trace>> {
+    match web.get(&format!("{page}/api/v1/traces/{id}")).await {
+        Ok(trace) => Ok(Some(trace)),
+        Err(web::Error::Status(StatusCode::NOT_FOUND, _)) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("the viewer at {page}")),
     }
 }
 

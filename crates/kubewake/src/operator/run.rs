@@ -15,7 +15,7 @@ use kubewake_operator::{
     status::READY,
 };
 use kubewake_trail::{
-    Options as TrailOptions, Setup,
+    Options as TrailOptions, Setup, Trail,
     webhook::{certificates, endpoint::Endpoint},
 };
 use tokio::{
@@ -79,6 +79,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let setup = Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).options(traced);
     let (telemetry, trail) = setup.without_subscriber().start()?;
     let config = client::config(args.kubeconfig.as_deref()).await?;
+    let leases = Trail::off().client(client::quiet(config.clone())).context("the cluster cannot be reached")?;
     let client = trail.client(config).context("the cluster cannot be reached")?;
     // Before anybody is told that it is ready: a Service leads API servers here then.
     let mut admission = args.admission(&client).await?;
@@ -86,7 +87,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let (address, page) = (listener.local_addr()?, page(&metrics, admission.as_ref()));
     let (done, over) = oneshot::channel::<()>();
     let health = health::serve(listener, page, async { drop(over.await) });
-    let operator = Operator { client, trail, options: args.options(), terms: args.terms(), metrics };
+    let operator = Operator { client, leases, trail, options: args.options(), terms: args.terms(), metrics };
     println!("ready operator on {address}");
 
     let delay = Duration::from_secs(admission.as_ref().map_or(0, |_| args.shutdown_delay_seconds));

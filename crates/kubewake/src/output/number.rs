@@ -27,7 +27,9 @@ fn long(duration: Duration) -> String {
     match seconds {
         0..3_600 => part(seconds / 60, "min", seconds % 60, "s"),
         3_600..86_400 => part(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
-        _ => part(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+        86_400..8_640_000 => part(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+        // Of a hundred days nobody asks for the hours.
+        _ => format!("{} d", seconds / 86_400),
     }
 }
 
@@ -79,6 +81,7 @@ mod tests {
             (125_000_000_000, "2 min 5 s"),
             (7_260_000_000_000, "2 h 1 min"),
             (180_000_000_000_000, "2 d 2 h"),
+            (u64::MAX, "213503 d"),
         ];
         for (nanoseconds, text) in cases {
             assert_eq!(duration(nanoseconds), text);

@@ -9,7 +9,7 @@ use kubewake_trail::in_words;
 
 use super::model;
 use crate::{
-    place::{ClusterArgs, Up, Viewer, ViewerArgs},
+    place::{ClusterArgs, Viewer, ViewerArgs},
     survey::{
         self,
         collectors::{self, Collector, totals},
@@ -17,6 +17,7 @@ use crate::{
         pipelines::{self, Pipeline},
         viewer,
     },
+    up::notice::Notice,
     web::Web,
 };
 
@@ -29,9 +30,12 @@ const UNKNOWN: &str = "Unknown";
 
 /// All of it. What cannot be seen is among the problems.
 pub(super) async fn gather(cluster: &ClusterArgs, viewer: &ViewerArgs) -> anyhow::Result<model::Status> {
-    let viewer = viewer.viewer()?;
-    let (mut status, seen) = tokio::join!(of_cluster(cluster), of_viewer(&viewer));
-    match seen {
+    let mut viewer = viewer.viewer()?;
+    let (mut status, client) = of_cluster(cluster).await;
+    if let Some(client) = client {
+        viewer = viewer.or_of(&client).await;
+    }
+    match of_viewer(&viewer).await {
         Ok(seen) => status.viewer = seen,
         Err(why) => {
             status.viewer.url = viewer.url.clone();
@@ -49,13 +53,14 @@ async fn of_viewer(viewer: &Viewer) -> Result<model::Viewer, String> {
     Ok(model::Viewer { url: viewer.url.clone(), reachable: true, store: Some(info.store) })
 }
 
-async fn of_cluster(args: &ClusterArgs) -> model::Status {
+/// With a client, if the cluster answers.
+async fn of_cluster(args: &ClusterArgs) -> (model::Status, Option<Client>) {
     let mut status = model::Status { version: env!("CARGO_PKG_VERSION").to_owned(), ..model::Status::default() };
     let cluster = match args.cluster().await {
         Ok(cluster) => cluster,
         Err(error) => {
             status.problems.push(in_words(error.as_ref()));
-            return unseen(status);
+            return (unseen(status), None);
         }
     };
     status.cluster.server = cluster.server.clone();
@@ -66,7 +71,7 @@ async fn of_cluster(args: &ClusterArgs) -> model::Status {
             status.cluster.version = version.git_version;
         }
         Err(error) => {
-            let elsewhere = Up::find().filter(|_| args.kubeconfig.is_none()).map(|up| {
+            let elsewhere = Notice::find().filter(|_| args.kubeconfig.is_none()).map(|up| {
                 format!("; `kubewake up` was started on this machine: --kubeconfig {}", up.kubeconfig.display())
             });
             let elsewhere = elsewhere.unwrap_or_default();
@@ -75,10 +80,10 @@ async fn of_cluster(args: &ClusterArgs) -> model::Status {
                 cluster.server,
                 in_words(&error)
             ));
-            return unseen(status);
+            return (unseen(status), None);
         }
     }
-    installed(&cluster.client, &args.namespace, status).await
+    (installed(&cluster.client, &args.namespace, status).await, Some(cluster.client))
 }
 
 /// Nothing is known of what is in the cluster.

@@ -39,16 +39,20 @@ pub(super) fn waterfall(trace: &Trace, url: &str, screen: &Screen) -> String {
     let services = services(trace);
     let mut drawn = head(trace, url, &services, &columns, screen);
     let mut parents: Vec<usize> = Vec::new();
-    for row in rows(trace) {
+    let rows = rows(trace);
+    let branches = Branches::of(&rows, columns.label);
+    for row in rows {
         match row {
             Row::Span { index, follows } => {
                 let Some(span) = trace.spans.get(index) else { continue };
                 parents.truncate(follows.len().saturating_sub(1));
                 let above = parents.last().and_then(|index| trace.spans.get(*index));
-                drawn += &line(trace, span, above, &follows, &services, &columns, screen);
+                drawn += &line(trace, span, above, branches.draw(&follows), &services, &columns, screen);
                 parents.push(index);
             }
-            Row::Gap { start, end, above } => drawn += &gap(trace, (start, end), &above, &columns, screen),
+            Row::Gap { start, end, above } => {
+                drawn += &gap(trace, (start, end), &branches.draw(&above).1, &columns, screen)
+            }
         }
     }
     drawn + &warnings(trace, screen)
@@ -105,13 +109,12 @@ fn line(
     trace: &Trace,
     span: &Span,
     above: Option<&Span>,
-    follows: &[bool],
+    (indent, under): (String, String),
     services: &[&str],
     columns: &Columns,
     screen: &Screen,
 ) -> String {
     let service = trace.service(span);
-    let (indent, under) = branches(follows, columns.label / 2);
     let room = columns.label.saturating_sub(width(&indent));
     let mark = if span.is_error() { "✗ " } else { "" };
     // A service is named where it begins.
@@ -135,19 +138,38 @@ fn line(
     drawn
 }
 
-/// The branches of the tree in front of a span, and in front of what is said below it. Those nearest to it are kept where there is no room for all.
-fn branches(follows: &[bool], room: usize) -> (String, String) {
-    let levels = follows.len().saturating_sub(1).min(room / 2);
-    let shown = follows.get(follows.len() - levels..).unwrap_or_default();
-    let (last, before) = match shown.split_last() {
-        Some((last, before)) => (Some(last), before),
-        None => (None, shown),
-    };
-    let pass: String = before.iter().map(|more| if *more { "│ " } else { "  " }).collect();
-    match last {
-        None => (String::new(), String::new()),
-        Some(true) => (format!("{pass}├ "), format!("{pass}│ ")),
-        Some(false) => (format!("{pass}└ "), format!("{pass}  ")),
+/// How the tree is drawn in front of names.
+struct Branches {
+    /// Columns for each level: fewer where the tree is deep.
+    step: usize,
+    /// Levels that are shown. What is deeper stands in the last one's place.
+    most: usize,
+}
+
+impl Branches {
+    /// So that half of the label is left for names.
+    fn of(rows: &[Row], label: usize) -> Self {
+        let depth = |row: &Row| match row {
+            Row::Span { follows, .. } => follows.len(),
+            Row::Gap { above, .. } => above.len(),
+        };
+        let deepest = rows.iter().map(depth).max().unwrap_or(0);
+        let step = if deepest * 2 > label / 2 { 1 } else { 2 };
+        Self { step, most: (label / 2 / step).max(1) }
+    }
+
+    /// In front of a span, and in front of what is said below it. The first level is the root's, which has none.
+    fn draw(&self, follows: &[bool]) -> (String, String) {
+        let Some((last, before)) = follows.get(1..).and_then(<[bool]>::split_last) else {
+            return (String::new(), String::new());
+        };
+        let piece = |sign: &str| format!("{sign:<width$}", width = self.step);
+        let before = before.iter().take(self.most - 1);
+        let pass: String = before.map(|more| piece(if *more { "│" } else { "" })).collect();
+        match last {
+            true => (format!("{pass}{}", piece("├")), format!("{pass}{}", piece("│"))),
+            false => (format!("{pass}{}", piece("└")), format!("{pass}{}", piece(""))),
+        }
     }
 }
 
@@ -172,8 +194,7 @@ fn column(trace: &Trace, moment: u64, width: usize) -> usize {
     usize::try_from(column).unwrap_or(width).min(width)
 }
 
-fn gap(trace: &Trace, (start, end): (u64, u64), above: &[bool], columns: &Columns, screen: &Screen) -> String {
-    let (_, indent) = branches(above, columns.label / 2);
+fn gap(trace: &Trace, (start, end): (u64, u64), indent: &str, columns: &Columns, screen: &Screen) -> String {
     let label = fit(&format!("{indent}⋯ {}", duration(end.saturating_sub(start))), columns.label + DURATION + 2);
     let (from, to) = (column(trace, start, columns.bar), column(trace, end, columns.bar));
     let dots = format!("{}{}", " ".repeat(from), "·".repeat(to.saturating_sub(from)));

@@ -17,6 +17,14 @@ pub(super) struct Screen<'a> {
 /// A change of the sample that anybody can type.
 const TRY: &str = r#"kubectl patch head sample --type=json -p '[{"op":"replace","path":"/spec/children/0/template/replicas","value":3}]'"#;
 
+/// And commands of ours.
+const NEXT: [(&str, &str); 4] = [
+    ("kubewake demo head", "a change of the sample, and the link of its trace"),
+    ("kubewake demo scheduler", "another sample"),
+    ("kubewake trace head/sample", "its latest trace, in the terminal"),
+    ("kubewake status", "how everything is"),
+];
+
 impl Screen<'_> {
     /// All lines, the last of which says that it is ready.
     pub(super) fn text(&self) -> String {
@@ -37,11 +45,10 @@ impl Screen<'_> {
         if self.sample.is_some() {
             let _ = writeln!(text, "  {TRY}");
         }
-        let _ = writeln!(
-            text,
-            "  kubewake demo head        a change of the sample, and the link of its trace\n  \
-             kubewake demo scheduler   another sample\n\nready http://{page}"
-        );
+        for (command, what) in NEXT.iter().filter(|(command, _)| self.sample.is_some() || !command.contains("sample")) {
+            let _ = writeln!(text, "  {command:<28} {what}");
+        }
+        let _ = writeln!(text, "\nready http://{page}");
         text
     }
 }

@@ -65,7 +65,8 @@ pub(super) async fn run(
     let clients = Clients::new(crate::client::config(Some(&kubeconfig)).await?)?;
     let notice = Notice::new(&ports, &kubeconfig);
     let sample = starting.system(&clients, &ports, &notice).await?;
-    let _posted = notice.post()?;
+    // Without it other commands have to be told where this one is.
+    let _posted = notice.post().inspect_err(|error| progress.note(&format!("  {error:#}"))).ok();
     let screen = Screen { ports: &ports, kubeconfig: &kubeconfig, sample: sample.as_ref() };
     // Whoever does not read it has the files.
     let _ = std::io::stdout().write_all(screen.text().as_bytes());
@@ -119,6 +120,7 @@ impl Starting<'_> {
                 otlp_grpc: Some(ports.otlp),
                 otlp_http: Some(ports.otlp_http),
                 data_dir: self.folder.traces(),
+                kubeconfig: Some(self.kubeconfig.to_owned()),
                 ..kubewake_viewer::Options::default()
             };
             match Viewer::start(options).await {

@@ -97,6 +97,7 @@ impl World {
         change(&mut options);
         let metrics = Arc::<Metrics>::default();
         let operator = Operator {
+            leases: client.clone(),
             client,
             trail: Trail::off(),
             options,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { paths } from '../../page/charts.js';
 import { gapsOf, merge } from '../../page/intervals.js';
-import { extent, flatten, stretch } from '../../page/timeline.js';
+import { extent, flatten, settle, stretch } from '../../page/timeline.js';
 
 test('stretches of time are merged, and what they leave is found', () => {
   assert.deepEqual(merge([[5, 7], [1, 3], [2, 4], [4, 5]]), [[1, 7]]);
@@ -23,6 +23,12 @@ test('a hierarchy is rows, and its time is that of one trace or of all', () => {
   assert.deepEqual(near(extent(rows, null, 9000)), [760, 1000, 9240]);
   assert.equal(extent(rows, 'c', 9000), null);
   assert.deepEqual(stretch(root.generations[0], 9000), [5000, 9000], 'it goes on');
+});
+
+test('a change that did not end before the next one was replaced by it', () => {
+  const changes = settle([{ start: '9000', state: 'converging' }, { start: '4000', state: 'converging' }, { start: '1000', duration: 5, state: 'converged' }]);
+  assert.deepEqual(changes.map((each) => each.state), ['converging', 'replaced', 'converged']);
+  assert.equal(changes[1].duration, 5000);
 });
 
 test('charts are drawn of whatever figures there are', () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { byNode, criticalPath } from '../../page/critical.js';
 import { find } from '../../page/find.js';
-import { build, oneLevel, visibleRows } from '../../page/model.js';
+import { build, oneLevel, subject, visibleRows } from '../../page/model.js';
 import { millis, operator, span, trace } from './build.js';
 
 const names = (nodes) => nodes.map((node) => node.name);
@@ -105,6 +105,21 @@ test('levels are opened and closed one by one', () => {
   collapsed = oneLevel(model, collapsed, true);
   assert.deepEqual(names([...collapsed]), ['apply ChildA']);
   assert.deepEqual(oneLevel(model, new Set(), true).size, 0);
+});
+
+test('spans that only wrap another are folded, unless they have something to tell', () => {
+  const outer = span('authentication', 0, 100);
+  const request = span('POST', 0.1, 99, { parent: outer, kind: 'server' });
+  const audit = span('audit', 0.2, 98, { parent: request });
+  const told = span('told', 0.3, 97.5, { parent: audit, events: [{ time: '1', name: 'step', attributes: [] }] });
+  const work = span('work', 1, 50, { parent: told });
+  const model = build(trace([outer, request, audit, told, work]));
+  const shown = (fold, keep) => visibleRows(model, new Set(), fold, keep).map((node) => `${node.level} ${node.name}`);
+  assert.deepEqual(shown(true), ['0 POST', '1 told', '2 work']);
+  assert.deepEqual(shown(true, new Set([named(model, 'audit')])), ['0 POST', '1 audit', '2 told', '3 work'], 'what was found or selected is shown');
+  assert.deepEqual(shown(false), ['0 authentication', '1 POST', '2 audit', '3 told', '4 work']);
+  assert.equal(model.wrappers, 2);
+  assert.equal(subject(model).name, 'POST');
 });
 
 test('words are found in names, services, values and events', () => {

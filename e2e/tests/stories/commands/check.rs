@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use kubewake_e2e::{
     Kubectl, Sink, eventually,
-    kubectl::Done,
     operator::{NAMESPACE, Operated, trace_pipeline},
-    until,
 };
 
 use super::{Said, run};
+
+/// `not a certificate`, in base64.
+const NO_PEM: &str = "bm90IGEgY2VydGlmaWNhdGU=";
 
 fn check(kubectl: &Kubectl, args: &str) -> Said {
     let cluster = kubectl.cluster();
@@ -132,9 +133,8 @@ fn nobody_who_answers_is_told_from_nobody_who_is_asked() {
     }
     assert_mendable(&said);
 
-    // A registration that believes somebody else.
-    let ca = rcgen_ca();
-    let patch = format!(r#"[{{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"{ca}"}}]"#);
+    // A registration that believes nobody.
+    let patch = format!(r#"[{{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"{NO_PEM}"}}]"#);
     kubectl.ok(&format!("patch validatingwebhookconfiguration kubewake-operator --type json --patch {patch}"));
     assert_eq!(check(&kubectl, "-o json").results("KW402"), ["failed"]);
     // What was broken is whole again when the operator is, and a check can wait for it.
@@ -142,21 +142,11 @@ fn nobody_who_answers_is_told_from_nobody_who_is_asked() {
     assert_eq!(until_passed(&kubectl).code, 0);
 }
 
-/// No PEM at all, in base64.
-fn rcgen_ca() -> &'static str {
-    "bm90IGEgY2VydGlmaWNhdGU="
-}
-
 /// The operator as its manifests have it.
 fn installed() -> Option<Kubectl> {
     let kubectl = Kubectl::with_nodes(&[])?;
     let manifests = run(kubectl.cluster().folder(), "operator manifests").stdout;
-    // The kinds have to be served before an object of them is, but there is none among these.
-    let done: Done = until("the manifests are applied", || {
-        let done = kubectl.run("apply --server-side -f -", &manifests);
-        (done.code == 0).then_some(done)
-    });
-    assert!(done.stdout.contains("deployment.apps/kubewake-operator"), "{done:?}");
+    kubectl.ok_anywhere("apply --server-side -f -", &manifests);
     Some(kubectl)
 }
 

@@ -3,12 +3,13 @@
 use std::process::Command;
 
 use kubewake_e2e::{
+    Viewer,
     operator::{Operated, trace_pipeline},
     process::Process,
     until,
 };
 
-use super::{super::readme, trace::Viewer};
+use super::{super::readme, trace::send_one};
 
 #[test]
 fn everything_that_the_document_says_works() {
@@ -16,23 +17,25 @@ fn everything_that_the_document_says_works() {
     let Some(mut operated) = Operated::without_operator(&[]) else { return };
     let mut operator = operated.command();
     operator.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
-    operator.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", viewer.otlp));
+    operator.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", viewer.http()));
     operated.start_as(&mut operator);
-    operated.apply(&trace_pipeline("backend", viewer.grpc));
+    operated.apply(&trace_pipeline("backend", viewer.grpc()));
     operated.until_state("tracepipeline/backend", "Ready");
     let folder = tempfile::tempdir().unwrap();
     let typed = |command: &str| -> Command {
         let mut shell = readme::shell(command, folder.path());
         shell.env("KUBECONFIG", operated.kubectl.cluster().kubeconfig()).env("NO_PROXY", "*");
-        shell.env("KUBEWAKE_VIEWER", format!("http://{}", viewer.page));
+        shell.env("KUBEWAKE_VIEWER", viewer.url(""));
         shell
     };
     let mut followed = false;
     for command in readme::commands("docs/troubleshooting.md") {
         if command.starts_with("kubewake tail") {
             let mut tail = Process::start(&mut typed(&command));
+            let mut sent = 0;
             until("a span is seen", || {
-                viewer.send_one();
+                sent += 1;
+                send_one(&viewer, sent, "shop", "buy", serde_json::json!({}));
                 (!tail.runs()).then_some(())
             });
             assert!(tail.wait().success(), "{}", tail.stderr());

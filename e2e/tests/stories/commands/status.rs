@@ -62,8 +62,9 @@ fn it_shows_what_runs_and_what_flows() {
     let state = home.join(".local/state/kubewake");
     std::fs::create_dir_all(&state).unwrap();
     let (kubeconfig, page) = (operated.kubectl.cluster().kubeconfig(), format!("http://{}", free_address()));
-    std::fs::write(state.join("up.json"), serde_json::json!({"page": page, "kubeconfig": kubeconfig}).to_string())
-        .unwrap();
+    let otlp = serde_json::json!({"grpc": "http://127.0.0.1:1", "http": "http://127.0.0.1:1"});
+    let up = serde_json::json!({"version": 1, "pid": 1, "page": page, "kubeconfig": kubeconfig, "otlp": otlp});
+    std::fs::write(state.join("up.json"), up.to_string()).unwrap();
     let said = run(home, "status");
     assert!(said.code == 0 && said.stdout.contains("(kubewake up)"), "{said:?}");
     assert!(said.stdout.contains(&format!("VIEWER     Absent   not at {page}")), "{}", said.stdout);

@@ -1,127 +1,101 @@
 //! What happened to an object, drawn in the terminal; and spans as they arrive.
 
-use std::net::SocketAddr;
-
-use kubewake_e2e::{free_address, http, process::Process, process::kubewake, until};
+use kubewake_e2e::{Viewer, free_address, until, viewer::Told};
 use serde_json::{Value, json};
 
 use super::{run, start};
 
-/// A viewer, and where it is.
-pub(super) struct Viewer {
-    _process: Process,
-    pub(super) page: SocketAddr,
-    pub(super) grpc: SocketAddr,
-    /// Over HTTP.
-    pub(super) otlp: SocketAddr,
-}
-
-impl Viewer {
-    pub(super) fn start() -> Self {
-        let (grpc, otlp) = (free_address(), free_address());
-        let mut command = kubewake();
-        command.args([
-            "viewer",
-            "--listen",
-            "127.0.0.1:0",
-            "--otlp",
-            &grpc.to_string(),
-            "--otlp-http",
-            &otlp.to_string(),
-        ]);
-        let mut process = Process::start(&mut command);
-        let page = process.ready().rsplit('/').next().unwrap().parse().expect("it says where it is");
-        Self { _process: process, page, grpc, otlp }
-    }
-
-    /// Sends a span of its own trace.
-    pub(super) fn send_one(&self) {
-        self.send(&"b".repeat(32), &[("shop", "b000000000000001", "", "buy", 0, 1, json!({}))]);
-    }
-
-    /// Sends spans of one trace: service, id, parent, name, start and end in milliseconds, and what else there is to say of it.
-    fn send(&self, trace: &str, spans: &[(&str, &str, &str, &str, u64, u64, Value)]) {
-        let resources = spans.iter().map(|(service, id, parent, name, start, end, more)| {
-            let time = |at: &u64| (1_700_000_000_000_000_000 + at * 1_000_000).to_string();
-            let mut span = json!({
-                "traceId": trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1,
-                "startTimeUnixNano": time(start), "endTimeUnixNano": time(end),
-            });
-            span.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            json!({"resource": {"attributes": [text("service.name", service)]}, "scopeSpans": [{"spans": [span]}]})
-        });
-        let body = json!({"resourceSpans": resources.collect::<Vec<_>>()}).to_string();
-        let answer = http::post(self.otlp, "/v1/traces", "application/json", body.as_bytes());
-        assert_eq!(answer.status, 200, "{}", answer.text());
-    }
-}
-
-fn text(key: &str, value: &str) -> Value {
-    json!({"key": key, "value": {"stringValue": value}})
-}
-
-/// The attributes of a reconcile of an object.
+/// The attributes of a span about an object.
 fn of(kind: &str, namespace: &str, name: &str) -> Value {
+    let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     json!({"attributes": [
         text("k8s.object.kind", kind), text("k8s.object.name", name), text("k8s.namespace.name", namespace),
     ]})
 }
 
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+fn failed(message: &str) -> Value {
+    json!({"status": {"code": 2, "message": message}})
+}
+
+/// Sends a span with this number, in a trace of its own.
+pub(super) fn send_one(viewer: &Viewer, number: u64, service: &str, name: &str, more: Value) -> String {
+    let mut told = Told::new(number);
+    told.span(service, name, None, 0.0, 3.0);
+    told.with(more);
+    viewer.take(&told);
+    told.id().to_owned()
+}
 
 #[test]
 fn an_object_has_its_latest_trace_drawn() {
     let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
-    let ask = |command: &str| run(home.path(), &format!("{command} --viewer http://{}", viewer.page));
+    let ask = |command: &str| run(home.path(), &format!("{command} --viewer {}", viewer.url("")));
     let nothing = ask("trace head/demo");
     assert!(nothing.code == 1 && nothing.stderr.contains("no trace of head/demo"), "{nothing:?}");
 
-    let refused = json!({"status": {"code": 2, "message": "no\u{1b}[2J rights"}});
-    let spans = [
-        ("kube-apiserver", "1000000000000001", "", "PATCH /heads/demo", 0, 12, json!({})),
-        (
-            "head-operator",
-            "1000000000000002",
-            "1000000000000001",
-            "reconcile Head",
-            20,
-            400,
-            of("Head", "shop", "demo"),
-        ),
-        ("head-operator", "1000000000000003", "1000000000000002", "apply ChildA", 30, 90, refused),
-        (
-            "head-operator",
-            "1000000000000004",
-            "1000000000000001",
-            "converge Head",
-            1500,
-            2000,
-            of("Head", "shop", "demo"),
-        ),
-    ];
-    viewer.send(TRACE, &spans);
-    let drawn = until("the trace is there", || Some(ask("trace head/demo")).filter(|said| said.code == 0)).stdout;
-    for words in [
+    let mut told = Told::new(1);
+    let root = told.span("kube-apiserver", "PATCH /heads/demo", None, 0.0, 12.0);
+    let reconcile = told.span("head-operator", "reconcile Head", Some(&root), 20.0, 380.0);
+    told.with(of("Head", "shop", "demo"));
+    told.span("head-operator", "apply ChildA", Some(&reconcile), 30.0, 60.0);
+    told.with(failed("no\u{1b}[2J rights"));
+    told.span("head-operator", "converge Head", Some(&root), 1500.0, 500.0);
+    told.with(of("Head", "shop", "demo"));
+    viewer.take(&told);
+    let drawn = ask("trace head/demo").stdout;
+    let expected = [
         "4 spans of 2 services in 2 s, 1 error",
         "head-operator · reconcile Head",
         "✗ apply ChildA",
         "no\\u{1b}[2J rights",
         "⋯ 1.1 s",
         "█",
-    ] {
+    ];
+    for words in expected {
         assert!(drawn.contains(words), "{words} is not in\n{drawn}");
     }
     assert!(!drawn.contains('\u{1b}'), "{drawn}");
-    assert_eq!(ask("trace heads demo -n shop -o name").stdout, format!("{TRACE}\n"));
-    assert_eq!(ask(&format!("trace --id {TRACE} -o json")).json()["traceId"], TRACE);
+    assert_eq!(ask("trace heads demo -n shop -o name").stdout, format!("{}\n", told.id()));
+    assert_eq!(ask(&format!("trace --id {} -o json", told.id())).json()["traceId"], told.id());
     let elsewhere = ask("trace head/demo -n other");
     assert!(elsewhere.code == 1 && elsewhere.stderr.contains("there is Head/demo -n shop"), "{elsewhere:?}");
 
     // The same name in another namespace: somebody has to say which.
-    viewer.send(&"a".repeat(32), &[("x", "2000000000000001", "", "reconcile Head", 0, 1, of("Head", "till", "demo"))]);
-    let several = until("both are there", || Some(ask("trace head/demo")).filter(|said| said.code == 1));
-    assert!(several.stderr.contains("-n shop") && several.stderr.contains("-n till"), "{several:?}");
-    assert_eq!(ask("trace head/demo -n till -o name").stdout, format!("{}\n", "a".repeat(32)));
+    let other = send_one(&viewer, 2, "x", "reconcile Head", of("Head", "till", "demo"));
+    let several = ask("trace head/demo");
+    assert!(several.code == 1 && several.stderr.contains("-n shop"), "{several:?}");
+    assert!(several.stderr.contains("-n till"), "{several:?}");
+    assert_eq!(ask("trace head/demo -n till -o name").stdout, format!("{other}\n"));
+}
+
+#[test]
+fn a_generation_is_followed_until_it_has_converged() {
+    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let at = format!("--viewer {}", viewer.url(""));
+    let generation = |number: u64, name: &str| {
+        let mut told = Told::new(number);
+        told.span("operator", name, None, 0.0, 5.0);
+        told.object("Head", "demo", number);
+        viewer.take(&told);
+        told.id().to_owned()
+    };
+    let first = generation(1, "reconcile Head");
+    let mut following = start(home.path(), &format!("trace head/demo --follow -o name {at}"));
+    let second = generation(2, "reconcile Head");
+    assert!(following.runs(), "it is not over: {}", following.stderr());
+    let mut told = Told::new(3);
+    told.span("operator", "converge Head", None, 0.0, 900.0);
+    told.object("Head", "demo", 2);
+    viewer.take(&told);
+    assert!(following.wait().success(), "{}", following.stderr());
+    assert_eq!(following.stdout(), format!("{}\n", told.id()));
+
+    let ask = |command: &str| run(home.path(), &format!("{command} {at}"));
+    assert_eq!(ask("trace head/demo --generation 1 -o name").stdout, format!("{first}\n"));
+    let of_second = ask("trace head/demo --generation 2 -o name").stdout;
+    assert!([told.id(), &second].contains(&of_second.trim()), "{of_second}");
+    let never = ask("trace head/demo --generation 7");
+    assert!(never.code == 1 && never.stderr.contains("there are 2, 1"), "{never:?}");
 }
 
 #[test]
@@ -138,24 +112,22 @@ fn without_a_viewer_it_says_where_it_looked() {
 #[test]
 fn spans_are_shown_as_they_arrive() {
     let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
-    let at = format!("--viewer http://{}", viewer.page);
+    let at = format!("--viewer {}", viewer.url(""));
     let mut all = start(home.path(), &format!("tail {at}"));
-    let errors = start(home.path(), &format!("tail {at} --errors --service shop --limit 1 -o json"));
+    let mut errors = start(home.path(), &format!("tail {at} --errors --service shop --limit 1 -o json"));
     let mut sent = 0_u64;
-    let mut send = |service: &str, name: &str, more: Value| {
+    let mut tell = |service: &str, name: &str, more: Value| {
         sent += 1;
-        viewer.send(TRACE, &[(service, &format!("{sent:016x}"), "", name, 0, 3, more)]);
+        send_one(&viewer, sent, service, name, more);
     };
     // Whoever has just begun to listen may have missed the first ones.
     until("the first is seen", || {
-        send("shop", "buy", json!({}));
+        tell("shop", "buy", json!({}));
         all.stdout().contains("buy").then_some(())
     });
-    let failed = || json!({"status": {"code": 2, "message": "sold out"}});
-    send("till", "pay", failed());
-    let mut errors = errors;
+    tell("till", "pay", failed("sold out"));
     until("the error is seen", || {
-        send("shop", "refund", failed());
+        tell("shop", "refund", failed("sold out"));
         (!errors.runs()).then_some(())
     });
     let output = errors.output();

@@ -39,6 +39,21 @@ kube-apiserver · PATCH /apis/example.com/v1/…      12.3 ms  ▌
 }
 
 #[test]
+fn a_deep_tree_is_drawn_with_less_room_for_each_level() {
+    let spans = (0..30).map(|index: u64| Span {
+        id: index.to_string(),
+        parent: index.checked_sub(1).map(|parent| parent.to_string()),
+        name: format!("level {index}"),
+        ..Span::default()
+    });
+    let trace = Trace { spans: spans.collect(), duration: 1, ..Trace::default() };
+    let drawn = waterfall(&trace, "http://v", &Screen::plain(100));
+    let begins: Vec<usize> = drawn.lines().skip(3).map(|line| line.chars().position(|c| c == 'l').unwrap()).collect();
+    let expected: Vec<usize> = (0..30).map(|level: usize| level.min(22)).collect();
+    assert_eq!(begins, expected, "{drawn}");
+}
+
+#[test]
 fn on_a_narrow_screen_there_are_no_bars() {
     let drawn = waterfall(&example(), "http://v", &Screen::plain(40));
     assert!(drawn.lines().skip(2).all(|line| width(line) <= 40), "{drawn}");
@@ -51,7 +66,7 @@ fn no_line_is_wider_than_the_screen_however_hostile_a_trace_is() {
         id: index.to_string(),
         parent: index.checked_sub(1).map(|parent| parent.to_string()),
         name: format!("\u{1b}]0;title\u{7}{}", "日本".repeat(200)),
-        start: if index % 2 == 0 { 0 } else { u64::MAX },
+        start: if index.is_multiple_of(2) { 0 } else { u64::MAX },
         duration: u64::MAX,
         resource: 99,
         status: "error".to_owned(),

@@ -1,0 +1,53 @@
+//! A newcomer looks at the page of a running `up`.
+
+use kubewake_e2e::{
+    Browser,
+    browser::{DESKTOP, PHONE, Scheme},
+    up::{Home, link_in, trace_in},
+};
+
+#[test]
+fn the_trace_of_the_sample_is_found_opened_and_followed() {
+    let home = Home::default();
+    let up = home.up(&[]);
+    let first = link_in(up.screen()).to_owned();
+    let again = up.types(&home, &["demo", "head"]);
+    let second = link_in(&again).to_owned();
+    let page = |path: &str| format!("http://{}{path}", up.page());
+
+    let browser = Browser::start(DESKTOP);
+    browser.prefer(Scheme::Light);
+    // What the API server did inside of the operator's requests is folded: docs/images/trace.png is made of this.
+    let spans = up.spans(&first);
+    let requests = spans.of("head-operator").filter(|span| span.kind == "client").map(|span| span.id.span.as_str());
+    browser.open(&format!("{first}?collapsed={}", requests.collect::<Vec<_>>().join(",")));
+    browser.await_text(".row .operation", "converge Head");
+    browser.screenshot("up-trace");
+
+    // By its object, in the change that came last.
+    browser.open(&page("/search?kind=Head&namespace=default&name=sample"));
+    browser.await_text(".results-head .total", "2 traces");
+    browser.click(&format!(".result[data-trace='{}']", trace_in(&second)));
+    browser.await_url(&format!("/trace/{}", trace_in(&second)));
+    browser.click_text(".row", "stamp Head");
+    browser.await_text(".details h2", "stamp Head");
+    // And to the change before.
+    browser.click(".details .links a");
+    browser.await_url(&format!("/trace/{}?span=", trace_in(&first)));
+
+    browser.open(&page("/objects"));
+    browser.click_text(".object-list a", "Head");
+    browser.await_url("/objects/Head/default/sample");
+    for row in ["Head sample", "ChildA", "Deployment"] {
+        browser.await_text(".object-row", row);
+    }
+    browser.screenshot("up-object");
+    browser.prefer(Scheme::Dark);
+    browser.resize(PHONE);
+    browser.open(&second);
+    browser.click_text(".row", "converge Head");
+    browser.await_text(".details h2", "converge Head");
+    browser.screenshot("up-trace-phone-dark");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    up.end("TERM");
+}
