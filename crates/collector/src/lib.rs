@@ -8,7 +8,7 @@
 //!   [`components`] is the one place that does.
 
 // A build with fewer components leaves some of what they share unused.
-#![cfg_attr(not(feature = "full"), allow(dead_code, unused_variables, unreachable_code))]
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, unused_variables, unreachable_code))]
 
 pub mod components;
 pub mod core;
