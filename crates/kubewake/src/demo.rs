@@ -23,8 +23,10 @@ pub(crate) use self::{
 };
 use crate::{
     client, logging,
-    place::Up,
-    up::{notice, progress::Progress},
+    up::{
+        notice::{self, Notice},
+        progress::Progress,
+    },
 };
 
 /// Nobody at a terminal waits longer to learn that a cluster is not there.
@@ -78,7 +80,7 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
     }
     // Whatever is wrong with another cluster is no business of ours.
     let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
-    let last = Up::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
+    let last = Notice::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
     for file in own.into_iter().chain(last) {
         let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
         if let Ok(page) = page(&config).await {

@@ -1,4 +1,4 @@
-//! What the other commands know of a running `up`: a file in the user's state for those on the same machine ([`place`](crate::place) reads it), and a ConfigMap in its cluster for
+//! What the other commands know of a running `up`: a file in the user's state for those on the same machine, and a ConfigMap in its cluster for
 //! those who have its kubeconfig. Where several run, the file is the last one's.
 
 use std::{
@@ -78,6 +78,11 @@ impl Notice {
             "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "kubewake"}},
             "data": {"page": self.page, "otlp-grpc": self.otlp.grpc, "otlp-http": self.otlp.http},
         })
+    }
+
+    /// Of the last one that runs, or that did not end in good order.
+    pub(crate) fn find() -> Option<Self> {
+        read(&path())
     }
 }
 
