@@ -36,6 +36,7 @@ pub mod live;
 pub mod lock;
 pub mod metrics;
 pub mod names;
+pub mod news;
 pub mod operator;
 pub mod ready;
 pub mod reconcile;

@@ -136,7 +136,7 @@ impl Operator {
             self.control(metrics, &bell, &context, stop),
         );
         let watches = future::join3(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods);
-        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world), sweep);
+        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), sweep);
         tokio::select! {
             _ = work => {}
             _ = watches => {}

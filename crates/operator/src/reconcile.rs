@@ -17,12 +17,9 @@ use kube::{
     Api, Resource, ResourceExt as _,
     api::{Patch, PatchParams},
     core::object::HasStatus,
-    runtime::{
-        controller::Action,
-        events::{Event, EventType},
-    },
+    runtime::controller::Action,
 };
-use kubewake_api::{Pipeline, Reason, Resolved, Signal, State, v1alpha1::PipelineStatus, validate};
+use kubewake_api::{Pipeline, Resolved, Signal, v1alpha1::PipelineStatus, validate};
 use kubewake_trail::{Trail, events::Events};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
@@ -35,7 +32,7 @@ use crate::{
     kind::Kind,
     layer::Runs,
     lock::{self, Lock, Slot},
-    names,
+    names, news,
     ready::Collectors,
     status::{self, Facts},
     written::{self, Written},
@@ -127,6 +124,11 @@ impl Context {
             written: Written::default(),
             failures: Mutex::default(),
         }
+    }
+
+    /// Publishes events.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Waits for the layer to be what it should be.
@@ -223,26 +225,10 @@ impl Context {
         self.written.note(&answer, status.clone());
         let said = |status: &PipelineStatus| (status.state, status.reason.clone());
         if before.map(said) != Some(said(&status)) {
-            Box::pin(self.tell(object, &status)).await;
+            let (reason, conditions) = (status.reason.as_deref(), &status.conditions);
+            Box::pin(news::tell(&self.events, object, status.state, reason, conditions)).await;
         }
         Ok(())
-    }
-
-    /// An event for a new state. It is news and no more: without it everything goes on.
-    async fn tell<K: PipelineKind>(&self, object: &K, status: &PipelineStatus) {
-        let failed = status.reason.as_deref() == Some(Reason::ApplyFailed.as_str());
-        let is_bad = failed || matches!(status.state, Some(State::Degraded | State::Invalid));
-        let decisive = status.conditions.iter().find(|it| Some(&it.reason) == status.reason.as_ref());
-        let event = Event {
-            type_: if is_bad { EventType::Warning } else { EventType::Normal },
-            reason: status.reason.clone().unwrap_or_default(),
-            note: decisive.map(|condition| condition.message.clone()),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
-            tracing::warn!(kind = %K::kind(&()), name = object.name_any(), %error, "an event is lost");
-        }
     }
 
     /// How often in a row it failed. Who failed before and is gone is forgotten when somebody else begins to fail.

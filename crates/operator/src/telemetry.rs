@@ -14,12 +14,13 @@ use kubewake_api::{
     render::{OPENCENSUS_PORT, OTLP_GRPC_PORT, OTLP_HTTP_PORT},
     v1alpha1::{Endpoints, OtlpEndpoints, Telemetry, TelemetryStatus},
 };
+use kubewake_trail::events::Events;
 use tokio::time::sleep;
 
 use crate::{
     context::World,
     kind::Kind,
-    names,
+    names, news,
     ready::Collectors,
     status::MAX_MESSAGE,
     words::{Discretion, words},
@@ -33,7 +34,7 @@ mod tests;
 const PERIOD: Duration = Duration::from_secs(15);
 
 /// Says what there is to say, for ever. Where there is no pipeline nobody else looks at anything.
-pub async fn follow(world: &World) {
+pub async fn follow(world: &World, events: &Events) {
     // It ends only with this value itself.
     let _ = world.seen.subscribe().wait_for(|seen| *seen).await;
     let (mut strokes, mut failures) = (pin!(world.bell.strokes()), world.failure.subscribe());
@@ -42,7 +43,7 @@ pub async fn follow(world: &World) {
             world.present();
             world.note_failure(None);
         }
-        report(world).await;
+        report(world, events).await;
         tokio::select! {
             _ = strokes.next() => {}
             _ = failures.changed() => {}
@@ -51,8 +52,8 @@ pub async fn follow(world: &World) {
     }
 }
 
-/// Writes the status if it says something new.
-async fn report(world: &World) {
+/// Writes the status if it says something new, and tells of another state.
+async fn report(world: &World, events: &Events) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
@@ -70,7 +71,13 @@ async fn report(world: &World) {
     let patch = Patch::Merge(written::patch(telemetry.status.as_ref(), &status));
     let api = Api::<Telemetry>::all(world.client.clone());
     match api.patch_status(&telemetry.name_any(), &PatchParams::default(), &patch).await {
-        Ok(answer) => world.written.note(&answer, status),
+        Ok(answer) => {
+            world.written.note(&answer, status.clone());
+            let said = |status: &TelemetryStatus| (status.state, status.reason.clone());
+            if telemetry.status.as_ref().map(said) != Some(said(&status)) {
+                news::tell(events, &telemetry, status.state, status.reason.as_deref(), &status.conditions).await;
+            }
+        }
         Err(error) => {
             let error = words(&error, Discretion::Open);
             tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
@@ -99,14 +106,13 @@ fn status(
 ) -> TelemetryStatus {
     let accepted = accepted(settings);
     let (configured, ready) = (configured(layer), ready(layer));
-    let state = match (accepted.0, configured.1, ready.1) {
-        (false, ..) => State::Invalid,
-        (true, Reason::ApplyFailed, _) => State::Degraded,
-        (true, _, Reason::CollectorNotReady) if layer.collectors.as_ref().is_some_and(Collectors::work) => {
-            State::Degraded
-        }
-        (true, _, Reason::CollectorNotReady) => State::Pending,
-        (true, ..) => State::Ready,
+    let works = layer.collectors.as_ref().is_some_and(Collectors::work);
+    let (state, reason) = match (accepted.0, configured.1, ready.1) {
+        (false, ..) => (State::Invalid, accepted.1),
+        (true, Reason::ApplyFailed, _) => (State::Degraded, Reason::ApplyFailed),
+        (true, _, Reason::CollectorNotReady) if works => (State::Degraded, Reason::CollectorNotReady),
+        (true, _, Reason::CollectorNotReady) => (State::Pending, Reason::CollectorNotReady),
+        (true, ..) => (State::Ready, ready.1),
     };
     let before = telemetry.status.as_ref();
     let endpoints = layer.collectors.as_ref().and_then(|_| match settings {
@@ -122,6 +128,7 @@ fn status(
     TelemetryStatus {
         observed_generation: telemetry.metadata.generation,
         state: Some(state),
+        reason: Some(reason.as_str().to_owned()),
         endpoints,
         conditions: said.into_iter().map(|(type_, said)| condition(telemetry, type_, said, now)).collect(),
     }

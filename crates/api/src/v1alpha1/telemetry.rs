@@ -12,11 +12,18 @@ use crate::State;
 
 /// How the collectors run. Everything in it has a default, and without it all defaults hold.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
-#[kube(group = "telemetry.kubewake.io", version = "v1alpha1", kind = "Telemetry", plural = "telemetries")]
+#[kube(
+    group = "telemetry.kubewake.io",
+    version = "v1alpha1",
+    kind = "Telemetry",
+    plural = "telemetries",
+    shortname = "tel"
+)]
 #[kube(status = "TelemetryStatus", derive = "PartialEq", category = "telemetry")]
 #[kube(doc = "Telemetry says how the collectors run. There is one, named `default`.")]
 #[kube(validation = ("self.metadata.name == 'default'", "there is one Telemetry, and its name is `default`"))]
 #[kube(printcolumn = r#"{"name": "State", "type": "string", "jsonPath": ".status.state"}"#)]
+#[kube(printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.reason"}"#)]
 #[kube(printcolumn = r#"{"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoints.otlp.grpc"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
@@ -225,6 +232,9 @@ pub struct TelemetryStatus {
     /// All of it in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
+    /// Why it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Where programs send to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Endpoints>,

@@ -37,7 +37,7 @@ fn nonsense_is_said_and_takes_nothing_away() {
     telemetry.status = Some(said(&telemetry, Some(&one)));
     telemetry.spec = serde_json::from_value(json!({"defaults": {"timeout": "soon"}})).unwrap();
     let status = said(&telemetry, Some(&one));
-    assert_eq!(status.state, Some(State::Invalid));
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Invalid), Some("SettingInvalid")));
     assert!(status.endpoints.is_some());
     assert!(status.conditions.iter().any(|it| it.reason == "SettingInvalid" && it.message.contains("timeout")));
     assert_eq!(said(&telemetry, None).endpoints, None, "nobody listens there any more");
@@ -48,6 +48,6 @@ fn what_an_api_server_refuses_is_said() {
     let failure = Some("Deployment kubewake-gateway cannot be applied: the API server says 422 Invalid: no".to_owned());
     let layer = Layer { collectors: Some(Collectors::example(1, 2)), failure };
     let status = said_after(&telemetry(json!({})), layer);
-    assert_eq!(status.state, Some(State::Degraded));
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Degraded), Some("ApplyFailed")));
     assert!(status.conditions.iter().any(|it| it.reason == "ApplyFailed" && it.message.contains("422 Invalid: no")));
 }

@@ -1,9 +1,9 @@
 //! What is said of the Telemetry, and that a pipeline's status holds nothing that is over.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use kubewake_api::{
     State,
@@ -85,6 +85,16 @@ async fn a_telemetry_that_makes_no_sense_is_invalid_and_changes_nothing() {
     let status = world.until_telemetry("it is invalid", |status| status.state == Some(State::Invalid)).await;
     let message = &status.conditions[0].message;
     assert!(message.contains("spec.image: ") && message.contains("spec.resources.requests[memory]: "), "{message}");
+    let events = Api::<Event>::all(world.client.clone());
+    until("an event tells of it", async || {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        let is_told = |event: &Event| {
+            let kind = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+            kind == Some("Telemetry") && event.reason.as_deref() == Some("SettingInvalid")
+        };
+        all.items.iter().any(is_told).then_some(())
+    })
+    .await;
     world.apply("two", to("two.example.com:4317")).await;
     world.until_configured("two").await;
     operator.stop().await;
