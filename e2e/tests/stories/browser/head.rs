@@ -114,17 +114,18 @@ fn it_is_dark_when_the_system_is_and_works_on_a_telephone() {
     let (viewer, _, second) = viewer();
     let browser = open(&viewer, "/search");
     let background = || browser.script("return getComputedStyle(document.documentElement).backgroundColor", &[]);
+    browser.await_seen(".result");
     browser.prefer(Scheme::Light);
     let light = background();
     browser.prefer(Scheme::Dark);
     let dark = background();
     assert_ne!(light, dark);
-    browser.await_seen(".result");
     browser.screenshot("search-dark");
     // Who chooses is not overruled by the system, also on the next visit.
     browser.click("button.theme");
     assert_eq!(background(), light, "chosen: light");
     browser.reload();
+    browser.await_seen(".result");
     assert_eq!(background(), light);
     browser.click("button.theme");
     assert_eq!(background(), dark, "chosen: dark");
