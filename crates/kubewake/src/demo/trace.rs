@@ -7,7 +7,10 @@ use http::StatusCode;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
-use crate::web::{self, Web};
+use crate::{
+    output::number,
+    web::{self, Web},
+};
 
 /// How long it may take until something is ready.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -101,8 +104,8 @@ impl Trace {
         let mut services: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
         services.sort_unstable();
         services.dedup();
-        let seconds = Duration::from_nanos(converge.duration).as_secs_f64();
-        format!("ready after {seconds:.1} s: {} spans of {}", self.spans.len(), services.join(", "))
+        let (time, spans) = (number::duration(converge.duration), self.spans.len());
+        format!("ready after {time}: {spans} spans of {}", services.join(", "))
     }
 }
 
