@@ -10,6 +10,8 @@ pub(crate) const NAMESPACE: &str = "k8s.namespace.name";
 pub(crate) const KIND: &str = "k8s.object.kind";
 pub(crate) const API_VERSION: &str = "k8s.object.api_version";
 pub(crate) const NAME: &str = "k8s.object.name";
+/// What the name will begin with, where admission runs before there is one: it names no object.
+pub(crate) const GENERATE_NAME: &str = "k8s.object.generate_name";
 pub(crate) const UID: &str = "k8s.object.uid";
 pub(crate) const GENERATION: &str = "k8s.object.generation";
 pub(crate) const RESOURCE_VERSION: &str = "k8s.object.resource_version";

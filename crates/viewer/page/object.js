@@ -8,7 +8,7 @@ import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
 import { since } from './since.js';
 import { failed, loading } from './states.js';
-import { extent, flatten, stretch } from './timeline.js';
+import { extent, flatten, stretch, took } from './timeline.js';
 
 export function object(element, route) {
   const asked = route.parts;
@@ -38,7 +38,7 @@ export function object(element, route) {
 }
 
 function gone(error, { kind, name }) {
-  return error.status === 404 ? Object.assign(new Error(`No trace in the store tells of ${kind} ${name}.`), { status: 404 }) : error;
+  return error.status === 404 ? Object.assign(new Error(`No trace in the store tells of ${kind} ${name}, and it is not in the cluster.`), { status: 404 }) : error;
 }
 
 function head({ object, parents }) {
@@ -53,8 +53,8 @@ function head({ object, parents }) {
 /** The changes of the object, to choose the one that is looked at. */
 function strip(changes, trace, choose) {
   const chip = (each) => h('button', {
-    type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
-  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: each.duration === undefined ? STATES[each.state]?.[1] ?? '' : duration(each.duration) }), h('span', { class: 'dim' }, since(each.start)));
+    type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), disabled: !each.traceId, data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
+  }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: took(each) ?? STATES[each.state]?.[1] ?? '' }), h('span', { class: 'dim' }, since(each.start)));
   const all = h('button', { type: 'button', class: 'change none', 'aria-pressed': String(trace === null), data: { key: 'all' }, on: { click: () => choose('all') } }, h('strong', { text: 'All' }), h('span', { class: 'dim', text: plural(changes.length, 'change') }));
   return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);
 }
@@ -82,20 +82,21 @@ function bar(node, each, { from, to }, now) {
   const [begin, end] = stretch(each, now);
   const place = (at) => Math.min(Math.max(((at - from) / (to - from)) * 100, 0), 100);
   const [left, right] = [place(begin), place(end)];
-  const took = each.duration === undefined || each.duration === null ? STATES[each.state]?.[1] ?? '' : duration(each.duration);
-  const look = `${STATES[each.state]?.[0] ?? 'none'} ${each.spanId ? '' : 'guessed'}`;
-  const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${took}, ${plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
+  const amount = took(each) ?? STATES[each.state]?.[1] ?? '';
+  const fromCluster = each.source === 'cluster';
+  const look = `${STATES[each.state]?.[0] ?? 'none'} ${each.spanId && !fromCluster ? '' : 'guessed'}`;
+  const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${amount}, ${fromCluster ? 'as the cluster says, to the second' : plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
   const side = right > 85 ? (left > 20 ? 'before' : 'on') : 'behind';
-  return h('a', { class: `generation ${look}`, href: traceUrl(each.traceId, { span: each.spanId }), 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left}%`, width: `${Math.max(right - left, 0)}%` } },
-    h('span', { class: `amount ${side}`, text: took }));
+  return h(each.traceId ? 'a' : 'span', { class: `generation ${look}`, href: each.traceId ? traceUrl(each.traceId, { span: each.spanId }) : null, 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left}%`, width: `${Math.max(right - left, 0)}%` } },
+    h('span', { class: `amount ${side}`, text: amount }));
 }
 
 function history(changes) {
   if (!changes.length) return null;
   const row = (each) => h('tr', {},
-    h('td', {}, h('a', { href: traceUrl(each.traceId, { span: each.spanId }), text: `Generation ${each.generation}` })),
-    h('td', {}, since(each.start)), h('td', { class: 'number', text: each.duration === undefined || each.duration === null ? '–' : duration(each.duration) }),
-    h('td', {}, statePill(each.state)), h('td', { class: 'number', text: String(each.reconciles ?? '') }), h('td', { class: each.errors ? 'number bad' : 'number', text: String(each.errors ?? '') }),
+    h('td', {}, each.traceId ? h('a', { href: traceUrl(each.traceId, { span: each.spanId }), text: `Generation ${each.generation}` }) : `Generation ${each.generation}`),
+    h('td', {}, since(each.start)), h('td', { class: 'number', text: took(each) ?? '–' }),
+    h('td', {}, statePill(each.state)), h('td', { class: 'number', text: each.source === 'cluster' ? '–' : String(each.reconciles ?? '') }), h('td', { class: each.errors ? 'number bad' : 'number', text: String(each.errors ?? '') }),
     h('td', { class: 'message', text: each.message ? line(each.message, 400) : '' }));
   const names = ['Change', 'When', 'Took', 'State', 'Reconciles', 'Errors', 'Message'];
   return h('section', { class: 'history' }, h('h2', { text: 'Changes' }), h('div', { class: 'scroll-x' }, h('table', {}, h('thead', {}, h('tr', {}, names.map((name) => h('th', { scope: 'col', class: ['Took', 'Reconciles', 'Errors'].includes(name) ? 'number' : null, text: name })))), h('tbody', {}, changes.slice(0, 200).map(row)))));

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { chart } from './charts.js';
 import { fill, h, icon } from './dom.js';
-import { count, line, plural, rate } from './format.js';
+import { bytes, count, line, plural, rate } from './format.js';
 import { poll } from './poll.js';
 import { command, failed, loading } from './states.js';
 
@@ -43,7 +43,7 @@ function card(pipeline) {
 
 function totals(all) {
   if (!all) return null;
-  return h('dl', { class: 'facts' }, ['received', 'sent', 'dropped', 'queued'].filter((name) => all[name] !== undefined).map((name) => h('div', { class: name === 'dropped' && all[name] > 0 ? 'bad' : '' }, h('dt', { text: name[0].toUpperCase() + name.slice(1) }), h('dd', { text: count(Math.round(all[name])) }))));
+  return h('dl', { class: 'facts' }, ['received', 'sent', 'dropped', 'queued'].filter((name) => all[name] !== undefined).map((name) => h('div', { class: name === 'dropped' && all[name] > 0 ? 'bad' : '' }, h('dt', { text: name[0].toUpperCase() + name.slice(1) }), h('dd', { text: (name === 'queued' ? bytes : count)(Math.round(all[name])) }))));
 }
 
 /** Without a cluster there are none to ask for; with one, the reason says what is missing. */

@@ -32,6 +32,13 @@ export function shortcuts() {
   let leading = false;
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.altKey || event.isComposing) return;
+    if (sheet.open) {
+      // What lies behind it gets no key.
+      if (!['?', 'Escape'].includes(nameOf(event))) return;
+      event.preventDefault();
+      sheet.toggle();
+      return;
+    }
     if (isField(event.target)) {
       if (event.key === 'Escape') event.target.blur();
       if (!(event.ctrlKey || event.metaKey)) return;
@@ -44,7 +51,6 @@ export function shortcuts() {
       return;
     }
     leading = name === 'g';
-    if (sheet.open && name !== '?' && name !== 'Escape') return;
     const found = [...own, ...common].find((shortcut) => shortcut.keys.includes(name));
     if (!found || (event.ctrlKey || event.metaKey) !== name.startsWith('ctrl+')) return;
     event.preventDefault();

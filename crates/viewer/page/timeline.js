@@ -1,6 +1,6 @@
 // When the objects of a hierarchy converged, on one axis. Pure.
 
-import { toMillis } from './format.js';
+import { duration, toMillis } from './format.js';
 
 /** Changes, the newest first. One that did not end before the next began was replaced by it. */
 export function settle(generations) {
@@ -30,6 +30,12 @@ export function stretch(generation, now) {
   const from = toMillis(generation.start);
   if (generation.duration !== undefined && generation.duration !== null) return [from, from + generation.duration / 1e6];
   return [from, generation.state === 'converging' ? Math.max(now, from) : from];
+}
+
+/** How long a generation took, in words, if that is known. A cluster tells the time in whole seconds. */
+export function took({ duration: length, source }) {
+  if (length === undefined || length === null) return null;
+  return source === 'cluster' ? `≈ ${duration(Math.max(Math.round(length / 1e9), 1) * 1e9)}` : duration(length);
 }
 
 /** The time to look at, of all traces or of one: `{from, to, zero}`, with a margin around it. `zero` is where the first begins. */

@@ -75,14 +75,14 @@ function title(model) {
     object && h('a', { class: 'pill object', href: objectUrl(object), title: 'The object, its children, and how each of them converged' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`));
 }
 
-/** How long was waited is the story of most traces of operators. */
+/** How long the critical path waited is the story of most traces of operators. */
 function facts(model, critical) {
   const waited = critical.filter((section) => section.waits).reduce((sum, section) => sum + section.to - section.from, 0);
   const share = Math.round((waited / model.length) * 100);
   const fact = (name, ...value) => h('div', {}, h('dt', { text: name }), h('dd', {}, value));
   return h('dl', { class: 'facts' },
     fact('Duration', duration(model.length)),
-    share > 0 && fact('Waiting', h('span', { class: 'key gap' }), `${duration(waited)} · ${share} %`),
+    share > 0 && fact('Waiting on the path', h('span', { class: 'key path waits', title: 'Along the critical path, from the end of a cause until its effect began' }), `${duration(waited)} · ${share} %`),
     fact('Spans', count(model.nodes.length)),
     model.errors > 0 && h('div', { class: 'bad' }, h('dt', { text: 'Errors' }), h('dd', { text: count(model.errors) })),
     fact('Services', count(model.services.length)),

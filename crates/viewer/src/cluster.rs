@@ -1,4 +1,4 @@
-//! What a cluster says: its pipelines with their collectors, and who owns which object.
+//! What a cluster says: its pipelines with their collectors, who owns which object, and which trace it names.
 //!
 //! The cluster is that of the kubeconfig that the viewer was given, asked only while somebody looks. It may come and go: what cannot be asked is said to be so, and
 //! asked again the next time.
@@ -9,6 +9,7 @@ mod ask;
 mod owners;
 mod pipelines;
 mod series;
+mod stamp;
 
 use std::{
     collections::HashMap,

@@ -231,7 +231,8 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
     for (key, value) in [
         (attributes::NAMESPACE, review.namespace.as_str()),
         (attributes::KIND, &review.kind.kind),
-        (attributes::NAME, review.shown_name()),
+        (attributes::NAME, &review.name),
+        (attributes::GENERATE_NAME, if review.name.is_empty() { review.shown_name() } else { "" }),
         ("trail.operation", operation),
         ("trail.subresource", &review.sub_resource),
         // The API server calls it so in its own span of this call.

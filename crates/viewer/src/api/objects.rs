@@ -75,6 +75,9 @@ struct GenerationJson<'a> {
     message: Option<&'a str>,
     reconciles: usize,
     errors: usize,
+    /// Who says so, if no span does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -112,6 +115,7 @@ impl<'a> GenerationJson<'a> {
             message: generation.message(),
             reconciles: generation.reconciles,
             errors: generation.errors,
+            source: generation.cluster.map(|_| "cluster"),
         }
     }
 }
@@ -163,16 +167,17 @@ pub(crate) async fn object(
     let Ok(mut objects) = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why");
     };
-    let kinds = objects.find(&wanted).map(|(key, known)| objects.kinds_below(key, known));
-    if let (Some(cluster), Some(kinds)) = (&state.cluster, kinds) {
-        objects.add_live(&cluster.objects(&namespace, kinds).await);
+    if let Some(cluster) = &state.cluster {
+        let mut live = cluster.objects(&namespace, objects.kinds_to_ask(&wanted)).await;
+        live.keep_traces(|id| state.store.trace(id).is_some());
+        objects.add_live(&live, &wanted);
     }
     aside(move || show(&objects, &wanted)).await
 }
 
 fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
     let Some((key, known)) = objects.find(wanted) else {
-        return refuse(StatusCode::NOT_FOUND, "no trace tells of this object");
+        return refuse(StatusCode::NOT_FOUND, "no trace tells of this object, and no cluster that is known has it");
     };
     let parents = known.parents.iter();
     let whole = Whole {

@@ -1,16 +1,17 @@
-//! Who owns which object, as it is in the cluster now.
+//! Who owns which object, and which trace it names, as it is in the cluster now.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::ListParams,
-    core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta},
+    core::{ApiResource, DynamicObject, GroupVersionKind, ObjectList, PartialObjectMeta},
     discovery::{Scope, oneshot},
 };
+use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Cluster, Error, lock};
+use super::{Cluster, Error, lock, stamp};
 use crate::query::objects::{Key, Live, LiveObject};
 
 /// Objects of one kind that are looked at.
@@ -44,11 +45,16 @@ impl Cluster {
                 (true, namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 (false, _) => Api::all_with(client.clone(), &resource),
             };
-            let Ok(list) = api.list_metadata(&ListParams::default().limit(MOST)).await else { continue };
-            if list.metadata.continue_.as_deref().unwrap_or_default().is_empty() {
+            let params = ListParams::default().limit(MOST);
+            let answer = match stamp::has_status(&api_version, &kind) {
+                true => api.list(&params).await.map(|list| read(&api_version, &kind, &list)),
+                false => api.list_metadata(&params).await.map(|list| read(&api_version, &kind, &list)),
+            };
+            let Ok((objects, is_whole)) = answer else { continue };
+            if is_whole {
                 live.kinds.insert(kind.clone());
             }
-            live.objects.extend(list.items.iter().map(|object| live_object(&api_version, &kind, object)));
+            live.objects.extend(objects);
         }
         Ok(live)
     }
@@ -66,7 +72,30 @@ impl Cluster {
     }
 }
 
-fn live_object(api_version: &str, kind: &str, object: &PartialObjectMeta) -> LiveObject {
+/// The objects of a list, and whether these are all.
+fn read<K: Resource + Status + Clone>(api_version: &str, kind: &str, list: &ObjectList<K>) -> (Vec<LiveObject>, bool) {
+    let objects = list.items.iter().map(|object| live_object(api_version, kind, object)).collect();
+    (objects, list.metadata.continue_.as_deref().unwrap_or_default().is_empty())
+}
+
+/// An object, of which the status may have been read.
+trait Status {
+    fn status(&self) -> Option<&Value>;
+}
+
+impl Status for DynamicObject {
+    fn status(&self) -> Option<&Value> {
+        self.data.get("status")
+    }
+}
+
+impl Status for PartialObjectMeta<DynamicObject> {
+    fn status(&self) -> Option<&Value> {
+        None
+    }
+}
+
+fn live_object<K: Resource + Status>(api_version: &str, kind: &str, object: &K) -> LiveObject {
     let namespace = object.namespace().unwrap_or_default();
     let mut owners = object.owner_references().iter().filter(|owner| owner.controller == Some(true));
     let owner = owners.next().map(|owner| Key {
@@ -79,5 +108,6 @@ fn live_object(api_version: &str, kind: &str, object: &PartialObjectMeta) -> Liv
         api_version: api_version.to_owned(),
         uid: object.uid().unwrap_or_default(),
         owner,
+        stamp: stamp::stamp(kind, object.meta(), object.status()),
     }
 }

@@ -82,7 +82,9 @@ async fn objects_of_the_cluster_name_their_controllers() {
         let owners = owner.map(
             |(kind, name)| json!([{"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": true}]),
         );
-        json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners.unwrap_or_else(|| json!([]))}})
+        json!({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": "2026-11-16T12:00:00Z", "annotations": {"tracing.k8s.io/traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+            "ownerReferences": owners.unwrap_or_else(|| json!([]))},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-16T12:00:02Z"}]}})
     };
     let (cluster, _folder) = cluster(vec![
         ("/api/v1", resources("v1", json!([resource("pods", "Pod")]))),
@@ -103,4 +105,7 @@ async fn objects_of_the_cluster_name_their_controllers() {
     assert_eq!(live.kinds, BTreeSet::from(["Pod".to_owned(), "ReplicaSet".to_owned()]));
     let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
     assert!(live.objects.iter().any(|object| object.key.name == "p" && object.owner == Some(owner.clone())));
+    let durations: Vec<_> = live.objects.iter().map(|object| object.stamp.as_ref().unwrap().duration).collect();
+    assert!(durations.contains(&Some(2_000_000_000)), "of a pod it is known when it was ready: {durations:?}");
+    assert!(durations.contains(&None), "of other kinds the status is not read: {durations:?}");
 }

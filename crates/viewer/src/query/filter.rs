@@ -74,11 +74,12 @@ impl ObjectFilter {
 
 /// Whether somebody who writes `asked` means this kind.
 pub(crate) fn is_kind(kind: &str, asked: &str) -> bool {
-    let asked = asked.split_once('.').map_or(asked, |(kind, _)| kind);
-    if kind.eq_ignore_ascii_case(asked) {
+    // A span may name a kind as no API server would, with dots in it.
+    let short = asked.split_once('.').map_or(asked, |(kind, _)| kind);
+    if [asked, short].iter().any(|asked| kind.eq_ignore_ascii_case(asked)) {
         return true;
     }
-    let (kind, asked) = (kind.to_ascii_lowercase(), asked.to_ascii_lowercase());
+    let (kind, asked) = (kind.to_ascii_lowercase(), short.to_ascii_lowercase());
     let plural = match kind.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
         _ if kind.ends_with(['s', 'x']) => format!("{kind}es"),

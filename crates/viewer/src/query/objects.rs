@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::read::Reading;
 pub use self::{
-    live::{Live, LiveObject},
+    live::{Live, LiveObject, Stamp},
     tree::{Node, tree},
 };
 use super::ObjectFilter;
@@ -64,6 +64,8 @@ pub struct Generation {
     pub reconciles: usize,
     /// Runs that failed.
     pub errors: usize,
+    /// How far the cluster says that it is, where no span tells of it.
+    pub cluster: Option<State>,
     /// When the last run began, and why it failed if it did.
     last_run: Option<(u64, Option<String>)>,
 }
@@ -74,7 +76,8 @@ impl Generation {
         match &self.last_run {
             _ if self.duration.is_some() => State::Converged,
             Some((_, Some(_))) => State::Failed,
-            _ => State::Converging,
+            Some(_) => State::Converging,
+            None => self.cluster.unwrap_or(State::Converging),
         }
     }
 
@@ -110,9 +113,10 @@ impl Known {
     /// How far it is: as its newest generation.
     pub fn state(&self) -> State {
         match self.newest().first() {
-            Some((_, generation)) => generation.state(),
-            None if self.write_failed => State::Failed,
-            None => State::Unknown,
+            // What the cluster has is from before it failed.
+            Some((_, generation)) if !self.write_failed || generation.cluster.is_none() => generation.state(),
+            _ if self.write_failed => State::Failed,
+            _ => State::Unknown,
         }
     }
 

@@ -61,6 +61,7 @@ fn what_jaeger_has_as_tags_is_found_as_such() {
 
 #[test]
 fn objects_are_found_as_kubectl_names_them() {
+    assert!(filter::is_kind("<x>/../Head", "<x>/../Head") && filter::is_kind("Head", "heads.demo.kubewake.io"));
     let about = |trace, kind: &str, name: &str| {
         span(trace, 1)
             .text("k8s.object.kind", kind)

@@ -99,3 +99,10 @@ test('the object of a span is known by its attributes', () => {
   assert.deepEqual(objectOf(pairs({ 'k8s.pod.name': 'p' })), { kind: 'Pod', namespace: '', name: 'p' });
   assert.equal(objectOf(pairs({ 'k8s.object.kind': 7 })), null);
 });
+
+test('names that no API server would take lead to what they name', () => {
+  for (const odd of [{ kind: '<x>/../Head', namespace: 'a b', name: 'a/b?c#d%2f' }, { kind: 'Head', namespace: 'n', name: '%' }]) {
+    const { pathname, search, hash } = new URL(objectUrl(odd), 'http://127.0.0.1');
+    assert.deepEqual([parse(pathname, search).parts, search, hash], [odd, '', '']);
+  }
+});

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { paths } from '../../page/charts.js';
+import { paths, placed } from '../../page/charts.js';
 import { gapsOf, merge } from '../../page/intervals.js';
-import { extent, flatten, settle, stretch } from '../../page/timeline.js';
+import { extent, flatten, settle, stretch, took } from '../../page/timeline.js';
 
 test('stretches of time are merged, and what they leave is found', () => {
   assert.deepEqual(merge([[5, 7], [1, 3], [2, 4], [4, 5]]), [[1, 7]]);
@@ -36,4 +36,18 @@ test('charts are drawn of whatever figures there are', () => {
   assert.equal(paths([0, 1]).line, 'M0.0 42.0L240.0 4.0');
   assert.ok(!paths([NaN, null, -1, 5]).line.includes('NaN'));
   assert.equal(paths([0, 0.5], 1).line, 'M0.0 42.0L240.0 23.0');
+});
+
+test('what is known for less than five minutes takes no more than its part', () => {
+  const points = placed([1, 2, 3], [1_000_000, 1_299_000, 1_329_000]);
+  assert.deepEqual(points.map(({ value, place }) => [value, Number(place.toFixed(2))]), [[2, 0.9], [3, 1]], 'the first is too old');
+  assert.equal(paths([0, 1], undefined, [0.5, 1]).line, 'M120.0 42.0L240.0 4.0');
+  assert.ok(paths([0, 1], undefined, [0.5, 1]).area.endsWith('L120.0 44Z'));
+});
+
+test('what the cluster measured is not more exact than its clock', () => {
+  assert.equal(took({ duration: 2_400_000_000, source: 'cluster' }), '≈ 2 s');
+  assert.equal(took({ duration: 0, source: 'cluster' }), '≈ 1 s');
+  assert.equal(took({ duration: 2_400_000_000 }), '2.4 s');
+  assert.equal(took({}), null);
 });

@@ -258,3 +258,20 @@ fn where_nothing_is_recorded_the_api_servers_context_is_passed_on() {
     let patch: k8s_openapi::ByteString = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
     assert!(String::from_utf8(patch.0).unwrap().contains(CALLER));
 }
+
+#[test]
+fn what_has_no_name_yet_is_called_by_none() {
+    let stage = stage();
+    let named = stage.call(&review(Value::Null, object("x", json!({}))), None).1;
+    assert_eq!(
+        (attribute(&named, "k8s.object.name"), attribute(&named, "k8s.object.generate_name")),
+        ("a".into(), String::new())
+    );
+    let mut unnamed = review(Value::Null, json!({ "metadata": { "generateName": "web-" } }));
+    unnamed["request"]["name"] = json!("");
+    let span = stage.call(&unnamed, None).1;
+    assert_eq!(
+        (attribute(&span, "k8s.object.name"), attribute(&span, "k8s.object.generate_name")),
+        (String::new(), "web-".into())
+    );
+}

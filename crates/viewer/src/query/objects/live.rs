@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Key, Known, Objects, tree};
+use super::{Generation, Key, Known, ObjectFilter, Objects, State, tree};
+use crate::{query::filter::is_kind, store::TraceId};
 
 /// What is in a cluster.
 #[derive(Clone, Debug, Default)]
@@ -24,41 +25,93 @@ pub struct LiveObject {
     pub uid: String,
     /// Its controller.
     pub owner: Option<Key>,
+    /// Its last change.
+    pub stamp: Option<Stamp>,
+}
+
+/// What an object in a cluster says of its last change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its generation; 0 if it has none.
+    pub generation: i64,
+    /// When it was made.
+    pub start: u64,
+    /// How long it took to be ready.
+    pub duration: Option<u64>,
+    /// How far it is.
+    pub state: State,
+    /// The trace that it belongs to.
+    pub trace: Option<TraceId>,
+    /// The span that caused it.
+    pub span: Option<u64>,
+}
+
+impl Live {
+    /// Leaves out traces that are not in the store: there is nothing to look at.
+    pub fn keep_traces(&mut self, is_there: impl Fn(TraceId) -> bool) {
+        let stamps = self.objects.iter_mut().filter_map(|object| object.stamp.as_mut());
+        for stamp in stamps.filter(|stamp| !stamp.trace.is_some_and(&is_there)) {
+            (stamp.trace, stamp.span) = (None, None);
+        }
+    }
 }
 
 /// Workloads, whose pods no trace need tell of, with what lies between.
-const WORKLOADS: [(&str, &[(&str, &str)]); 5] = [
-    ("Deployment", &[("apps/v1", "ReplicaSet"), ("v1", "Pod")]),
-    ("ReplicaSet", &[("v1", "Pod")]),
-    ("StatefulSet", &[("v1", "Pod")]),
-    ("DaemonSet", &[("v1", "Pod")]),
-    ("Job", &[("v1", "Pod")]),
+const WORKLOADS: [((&str, &str), &[(&str, &str)]); 5] = [
+    (("apps/v1", "Deployment"), &[REPLICA_SET, POD]),
+    (REPLICA_SET, &[POD]),
+    (("apps/v1", "StatefulSet"), &[POD]),
+    (("apps/v1", "DaemonSet"), &[POD]),
+    (("batch/v1", "Job"), &[POD]),
 ];
+const REPLICA_SET: (&str, &str) = ("apps/v1", PASSED_OVER);
+const POD: (&str, &str) = ("v1", "Pod");
 /// It comes and goes with each version of its Deployment, and says nothing that the Deployment does not.
 const PASSED_OVER: &str = "ReplicaSet";
 
 impl Objects {
-    /// The kinds that the cluster is to be asked for about an object and what belongs to it, by `apiVersion` and kind.
-    pub fn kinds_below(&self, key: &Key, known: &Known) -> BTreeSet<(String, String)> {
+    /// The kinds that the cluster is to be asked for about an object, by `apiVersion` and kind.
+    pub fn kinds_to_ask(&self, wanted: &ObjectFilter) -> BTreeSet<(String, String)> {
+        if let Some((key, known)) = self.find(wanted) {
+            return self.kinds_below(key, known);
+        }
+        // No trace tells of it, but it may be there: of a kind that traces tell of, or a workload, or what belongs to one.
+        let told = self.known.iter().map(|(key, known)| (known.api_version.as_str(), key.kind.as_str()));
+        let workloads = WORKLOADS.iter().map(|(workload, _)| *workload).chain([POD]);
+        let is_wanted = |kind: &str| wanted.kind.as_deref().is_some_and(|wanted| is_kind(kind, wanted));
+        let found = told.chain(workloads).filter(|(version, kind)| !version.is_empty() && is_wanted(kind));
+        let mut kinds = BTreeSet::new();
+        for (version, kind) in found {
+            // Between a pod and its Deployment lies a ReplicaSet.
+            let between = (kind == POD.1).then_some(REPLICA_SET);
+            let beside = parts(kind).chain(between).map(|(version, kind)| (version.to_owned(), kind.to_owned()));
+            kinds.extend(beside.chain([(version.to_owned(), kind.to_owned())]));
+        }
+        kinds
+    }
+
+    /// Those for an object and what belongs to it.
+    fn kinds_below(&self, key: &Key, known: &Known) -> BTreeSet<(String, String)> {
         let mut kinds = BTreeSet::new();
         let mut open = vec![tree(self, key, known)];
         while let Some(node) = open.pop() {
             if !node.known.api_version.is_empty() {
                 kinds.insert((node.known.api_version.clone(), node.key.kind.clone()));
             }
-            let workload = WORKLOADS.iter().find(|(kind, _)| *kind == node.key.kind);
-            let parts = workload.into_iter().flat_map(|(_, parts)| *parts);
-            kinds.extend(parts.map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned())));
+            kinds.extend(parts(&node.key.kind).map(|(version, kind)| (version.to_owned(), kind.to_owned())));
             open.extend(node.children);
         }
         kinds
     }
 
-    /// Adds what is in the cluster: which of the objects are there, and what belongs to them.
-    pub fn add_live(&mut self, live: &Live) {
+    /// Adds what is in the cluster: which of the objects are there, what belongs to them, and the one that is wanted even if no trace tells of it.
+    pub fn add_live(&mut self, live: &Live, wanted: &ObjectFilter) {
         let by_key: BTreeMap<&Key, &LiveObject> = live.objects.iter().map(|object| (&object.key, object)).collect();
         for (key, known) in self.known.iter_mut().filter(|(key, _)| live.kinds.contains(&key.kind)) {
             known.live = Some(by_key.contains_key(key));
+        }
+        for object in live.objects.iter().filter(|object| wanted.matches_key(&object.key)) {
+            self.entry(object.key.clone());
         }
         // Owners first: what they own is only shown below them.
         let mut waiting: Vec<_> = live.objects.iter().filter(|object| object.key.kind != PASSED_OVER).collect();
@@ -66,7 +119,12 @@ impl Objects {
             let before = waiting.len();
             waiting.retain(|object| !self.add_owned(object, &by_key));
             if waiting.len() == before {
-                return;
+                break;
+            }
+        }
+        for object in &live.objects {
+            if let Some(known) = self.known.get_mut(&object.key) {
+                known.note_live(object);
             }
         }
     }
@@ -82,13 +140,40 @@ impl Objects {
             return false;
         }
         self.relate(owner, &object.key);
-        let known = self.entry(object.key.clone());
-        known.live = Some(true);
-        for (field, said) in [(&mut known.api_version, &object.api_version), (&mut known.uid, &object.uid)] {
+        true
+    }
+}
+
+impl Known {
+    fn note_live(&mut self, object: &LiveObject) {
+        self.live = Some(true);
+        for (field, said) in [(&mut self.api_version, &object.api_version), (&mut self.uid, &object.uid)] {
             if field.is_empty() {
                 field.clone_from(said);
             }
         }
-        true
+        let Some(stamp) = &object.stamp else { return };
+        if self.last.is_none() {
+            self.last = stamp.trace.map(|trace| (stamp.start, trace));
+        }
+        // Spans know it better, though not all of them say the uid.
+        let is_told =
+            |(uid, number): &(String, i64)| *number == stamp.generation && (uid.is_empty() || *uid == object.uid);
+        if !self.generations.keys().any(is_told) {
+            self.generations.insert((object.uid.clone(), stamp.generation), Generation::from(stamp));
+        }
     }
+}
+
+impl From<&Stamp> for Generation {
+    fn from(stamp: &Stamp) -> Self {
+        let Stamp { start, duration, state, trace, span, .. } = *stamp;
+        Self { start, duration, trace, span, cluster: Some(state), ..Self::default() }
+    }
+}
+
+/// The kinds that belong to a workload.
+fn parts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let workload = WORKLOADS.iter().find(|((_, workload), _)| *workload == kind);
+    workload.into_iter().flat_map(|(_, parts)| parts.iter().copied())
 }

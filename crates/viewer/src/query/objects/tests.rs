@@ -105,8 +105,8 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
             .at(11, 12),
         about(3, "apply Deployment", ("Deployment", "gone"), 1).below(1).at(11, 12),
     ]);
-    let (key, known) = find(&objects, "ChildA");
-    let kinds: Vec<_> = objects.kinds_below(key, known).into_iter().map(|(_, kind)| kind).collect();
+    let wanted = ObjectFilter { kind: Some("childas".into()), ..ObjectFilter::default() };
+    let kinds: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, ["Deployment", "ReplicaSet", "ChildA", "Pod"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
@@ -114,16 +114,20 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
         api_version: "v1".into(),
         uid: name.into(),
         owner,
+        stamp: None,
     };
-    objects.add_live(&Live {
-        kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
-        objects: vec![
-            live("Pod", "p", Some(key("ReplicaSet", "r"))),
-            live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
-            live("ReplicaSet", "r", Some(key("Deployment", "d"))),
-            live("Deployment", "d", Some(key("ChildA", "c"))),
-        ],
-    });
+    objects.add_live(
+        &Live {
+            kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
+            objects: vec![
+                live("Pod", "p", Some(key("ReplicaSet", "r"))),
+                live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
+                live("ReplicaSet", "r", Some(key("Deployment", "d"))),
+                live("Deployment", "d", Some(key("ChildA", "c"))),
+            ],
+        },
+        &wanted,
+    );
     let (key, known) = find(&objects, "ChildA");
     assert_eq!(known.live, None, "its kind was not asked for");
     let tree = tree(&objects, key, known);
@@ -131,4 +135,63 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
     assert_eq!((deployment.known.live, deployment.children[0].key.name.as_str()), (Some(true), "p"));
     assert_eq!(tree.children.iter().find(|child| child.key.name == "gone").unwrap().known.live, Some(false));
     assert!(objects.get(&Key { kind: "Pod".into(), namespace: "default".into(), name: "stranger".into() }).is_none());
+}
+
+#[test]
+fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
+    let mut objects = store(vec![
+        about(1, "reconcile ChildA", CHILD, 1).at(10, 20),
+        about(2, "apply Deployment", ("Deployment", "d"), 1)
+            .text("k8s.object.api_version", "apps/v1")
+            .below(1)
+            .at(11, 12),
+    ]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let stamp = |trace| Stamp {
+        generation: 1,
+        start: 13,
+        duration: Some(5),
+        state: State::Converged,
+        trace: Some(TraceId([trace; 16])),
+        span: Some(2),
+    };
+    let live = |key: Key, owner: Key, trace| {
+        let (api_version, uid) = ("v1".into(), format!("uid-of-{}", key.name));
+        LiveObject { key, api_version, uid, owner: Some(owner), stamp: Some(stamp(trace)) }
+    };
+    let wanted = ObjectFilter { kind: Some("pods".into()), namespace: Some("default".into()), name: Some("p".into()) };
+    let asked: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(asked, ["ReplicaSet", "Pod"]);
+    let mut cluster = Live {
+        kinds: BTreeSet::from(["Pod".to_owned()]),
+        objects: vec![
+            live(key("Pod", "p"), key("ReplicaSet", "r"), 1),
+            live(key("Pod", "old"), key("ReplicaSet", "r"), 9),
+            live(key("Pod", "stranger"), key("ReplicaSet", "other"), 1),
+            live(key("ReplicaSet", "r"), key("Deployment", "d"), 1),
+            live(key("ChildA", "c"), key("Head", "h"), 1),
+        ],
+    };
+    cluster.keep_traces(|id| id == TraceId([1; 16]));
+    objects.add_live(&cluster, &wanted);
+    let (found, pod) = objects.find(&wanted).unwrap();
+    assert_eq!((found, pod.state(), pod.last), (&key("Pod", "p"), State::Converged, Some((13, TraceId([1; 16])))));
+    let [(_, generation)] = pod.newest()[..] else { panic!("{pod:?}") };
+    assert_eq!((generation.duration, generation.span, generation.cluster), (Some(5), Some(2), Some(State::Converged)));
+    assert_eq!(pod.parents, BTreeSet::from([key("Deployment", "d")]));
+    let old = objects.get(&key("Pod", "old")).unwrap();
+    assert_eq!((old.newest()[0].1.trace, old.last), (None, None), "its trace is not in the store");
+    assert!(objects.get(&key("Pod", "stranger")).is_none(), "nobody asked for it");
+    // What spans tell is not told again.
+    assert_eq!(objects.get(&key("ChildA", "c")).unwrap().newest()[0].1.cluster, None);
+}
+
+#[test]
+fn a_write_that_failed_counts_more_than_what_the_cluster_has() {
+    let mut objects = store(vec![about(1, "apply ChildA", CHILD, 2).at(11, 12).error("refused")]);
+    let key = Key { kind: "ChildA".into(), namespace: "default".into(), name: "c".into() };
+    let stamp = Stamp { generation: 1, start: 5, duration: Some(1), state: State::Converged, trace: None, span: None };
+    let live = LiveObject { key, api_version: "v1".into(), uid: "u".into(), owner: None, stamp: Some(stamp) };
+    objects.add_live(&Live { objects: vec![live], ..Live::default() }, &ObjectFilter::default());
+    assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
 }

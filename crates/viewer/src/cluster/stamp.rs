@@ -1,0 +1,74 @@
+//! What an object of the cluster says of its last change: the trace in its annotations, and when it was ready.
+//!
+//! *Assumed.* The annotations are those that the trail library and the webhook write unless they are told otherwise. *Not done.* Times of the cluster are whole seconds, so
+//! what is measured between them is no more exact.
+
+use jiff::Timestamp;
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+use crate::{
+    query::objects::{Stamp, State},
+    store::TraceId,
+};
+
+const TRACEPARENT: &str = "tracing.k8s.io/traceparent";
+const GENERATION: &str = "trail.kubewake.io/generation";
+const CHANGED: &str = "trail.kubewake.io/changed";
+/// Kinds whose status says when they were ready. Of all others only the metadata is read.
+const TELLING: [(&str, &str); 2] = [("v1", "Pod"), ("apps/v1", "Deployment")];
+
+pub(super) fn has_status(api_version: &str, kind: &str) -> bool {
+    TELLING.contains(&(api_version, kind))
+}
+
+/// What an object says of the change that its annotations name the trace of.
+pub(super) fn stamp(kind: &str, meta: &ObjectMeta, status: Option<&Value>) -> Option<Stamp> {
+    let annotation = |key: &str| meta.annotations.as_ref()?.get(key).map(String::as_str);
+    let (trace, span) = context(annotation(TRACEPARENT)?)?;
+    let said = annotation(GENERATION).and_then(|text| text.parse().ok());
+    let generation: i64 = said.or(meta.generation).unwrap_or_default();
+    let changed = annotation(CHANGED).and_then(|text| text.parse().ok());
+    let start: Timestamp = changed.or_else(|| meta.creation_timestamp.as_ref().map(|time| time.0))?;
+    // A status that is about another change says nothing of this one.
+    let status = status.filter(|_| meta.generation.is_none_or(|now| now == generation));
+    let ready =
+        status.and_then(|status| ready(kind, generation, status)).filter(|end| end.as_second() >= start.as_second());
+    let state = match (ready, status) {
+        (Some(_), _) => State::Converged,
+        (None, Some(_)) => State::Converging,
+        (None, None) => State::Unknown,
+    };
+    let duration = ready.map(|end| nanos(end).saturating_sub(nanos(start)));
+    Some(Stamp { generation, start: nanos(start), duration, state, trace: Some(trace), span: Some(span) })
+}
+
+/// The ids of a `traceparent` of any version.
+fn context(text: &str) -> Option<(TraceId, u64)> {
+    let mut parts = text.trim().split('-');
+    let (_version, trace, span, _flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let trace = Some(trace).filter(|digits| digits.len() == 32)?.parse().ok()?;
+    let span = Some(span).filter(|digits| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let span = u64::from_str_radix(span, 16).ok()?;
+    (trace != TraceId([0; 16]) && span != 0).then_some((trace, span))
+}
+
+/// When it became what it should be.
+fn ready(kind: &str, generation: i64, status: &Value) -> Option<Timestamp> {
+    let condition = |name: &str| status["conditions"].as_array()?.iter().find(|condition| condition["type"] == name);
+    let time = |condition: &Value, key: &str| condition[key].as_str()?.parse().ok();
+    if kind == "Deployment" {
+        // It is available all the while it is rolled out; this one is renewed when that has ended.
+        let is_seen = status["observedGeneration"].as_i64().is_some_and(|seen| seen >= generation);
+        let done = condition("Progressing").filter(|it| is_seen && it["reason"] == "NewReplicaSetAvailable")?;
+        return time(done, "lastUpdateTime");
+    }
+    time(condition("Ready").filter(|ready| ready["status"] == "True")?, "lastTransitionTime")
+}
+
+fn nanos(time: Timestamp) -> u64 {
+    u64::try_from(time.as_nanosecond()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

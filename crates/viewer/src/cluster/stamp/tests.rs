@@ -1,0 +1,53 @@
+//! Annotations and conditions as clusters have them.
+
+use serde_json::json;
+
+use super::*;
+
+const CONTEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn meta(annotations: Value) -> ObjectMeta {
+    let made = "2026-11-16T12:00:00Z";
+    serde_json::from_value(json!({ "creationTimestamp": made, "generation": 2, "annotations": annotations })).unwrap()
+}
+
+#[test]
+fn a_pod_took_from_its_making_until_it_was_ready() {
+    let ready = |status| json!({"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": "2026-11-16T12:00:03Z"}]});
+    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
+    let found = stamp("Pod", &pod, Some(&ready("True"))).unwrap();
+    assert_eq!((found.duration, found.state, found.generation), (Some(3_000_000_000), State::Converged, 2));
+    assert_eq!(found.trace.unwrap().to_string(), "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(found.span, Some(0xb7ad_6b71_6920_3331));
+    let waiting = stamp("Pod", &pod, Some(&ready("False"))).unwrap();
+    assert_eq!((waiting.duration, waiting.state), (None, State::Converging));
+    assert_eq!(stamp("Pod", &pod, None).unwrap().state, State::Unknown, "nothing is known of how it fares");
+}
+
+#[test]
+fn a_deployment_took_from_its_change_until_it_was_rolled_out() {
+    let status = |seen: i64| {
+        json!({"observedGeneration": seen, "conditions": [
+            {"type": "Available", "status": "True", "lastTransitionTime": "2026-11-16T12:00:01Z"},
+            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": "2026-11-16T13:00:05Z"}]})
+    };
+    let changed = |generation: &str| {
+        meta(json!({ TRACEPARENT: CONTEXT, CHANGED: "2026-11-16T13:00:00.5Z", GENERATION: generation }))
+    };
+    assert_eq!(stamp("Deployment", &changed("2"), Some(&status(2))).unwrap().duration, Some(4_500_000_000));
+    let unseen = stamp("Deployment", &changed("2"), Some(&status(1))).unwrap();
+    assert_eq!((unseen.duration, unseen.state), (None, State::Converging));
+    let earlier = stamp("Deployment", &changed("1"), Some(&status(2))).unwrap();
+    assert_eq!((earlier.generation, earlier.duration, earlier.state), (1, None, State::Unknown));
+}
+
+#[test]
+fn what_is_no_context_names_no_trace() {
+    let zero = "00-00000000000000000000000000000000-b7ad6b7169203331-01";
+    for bad in
+        ["", "00", "00-0af7-b7ad6b7169203331-01", zero, "00-0af7651916cd43dd8448eb211c80319c-+7ad6b7169203331-01"]
+    {
+        assert_eq!(stamp("Pod", &meta(json!({ TRACEPARENT: bad })), None), None, "{bad}");
+    }
+    assert_eq!(stamp("Pod", &meta(json!({})), None), None);
+}
