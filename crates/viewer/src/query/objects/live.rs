@@ -56,16 +56,18 @@ impl Live {
     }
 }
 
+/// By `apiVersion` and kind.
+type Kind = (&'static str, &'static str);
 /// Workloads, whose pods no trace need tell of, with what lies between.
-const WORKLOADS: [((&str, &str), &[(&str, &str)]); 5] = [
+const WORKLOADS: [(Kind, &[Kind]); 5] = [
     (("apps/v1", "Deployment"), &[REPLICA_SET, POD]),
     (REPLICA_SET, &[POD]),
     (("apps/v1", "StatefulSet"), &[POD]),
     (("apps/v1", "DaemonSet"), &[POD]),
     (("batch/v1", "Job"), &[POD]),
 ];
-const REPLICA_SET: (&str, &str) = ("apps/v1", PASSED_OVER);
-const POD: (&str, &str) = ("v1", "Pod");
+const REPLICA_SET: Kind = ("apps/v1", PASSED_OVER);
+const POD: Kind = ("v1", "Pod");
 /// It comes and goes with each version of its Deployment, and says nothing that the Deployment does not.
 const PASSED_OVER: &str = "ReplicaSet";
 
@@ -173,7 +175,7 @@ impl From<&Stamp> for Generation {
 }
 
 /// The kinds that belong to a workload.
-fn parts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn parts(kind: &str) -> impl Iterator<Item = Kind> {
     let workload = WORKLOADS.iter().find(|((_, workload), _)| *workload == kind);
     workload.into_iter().flat_map(|(_, parts)| parts.iter().copied())
 }
