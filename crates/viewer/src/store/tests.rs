@@ -102,6 +102,18 @@ fn a_span_that_is_sent_again_is_kept_once() {
 }
 
 #[test]
+fn two_versions_of_a_span_are_each_kept_once() {
+    let store = Store::new(Limits::default());
+    let versions = |all: &str| all.chars().map(|version| span(1, 1).text("version", &version.to_string())).collect();
+    assert_eq!(add(&store, versions("ababa")).spans, 2);
+    for again in ["a", "b", "a", "ab", "ba"] {
+        assert_eq!(add(&store, versions(again)).spans, 0, "{again}");
+    }
+    assert_eq!(add(&store, versions("abc")).spans, 1);
+    assert_eq!(store.figures().spans, 3);
+}
+
+#[test]
 fn a_trace_without_end_is_cut_and_says_so() {
     let store = Store::new(Limits { trace_spans: 1000, ..Limits::default() });
     add(&store, vec![span(2, 1)]);
