@@ -86,6 +86,7 @@ impl Inner {
         let surplus = self.leave_out_surplus(id, &mut draft);
         self.figures.dropped_spans += surplus;
         if draft.entries.is_empty() && !self.traces.contains_key(&id) {
+            self.figures.dropped_traces += 1;
             return None;
         }
         let cost = Cost::of(&draft);
@@ -212,7 +213,8 @@ impl Inner {
 
     pub(super) fn figures(&self) -> Figures {
         let oldest = self.order.first_key_value().and_then(|(_, id)| self.traces.get(id));
-        let oldest = oldest.map(|slot| slot.trace.start());
+        // Whatever a sender's clock says, it did not begin after it came.
+        let oldest = oldest.map(|slot| slot.trace.start().min(slot.trace.received));
         Figures { traces: self.traces.len(), bytes: self.used(), limit: self.limits.bytes, oldest, ..self.figures }
     }
 }
