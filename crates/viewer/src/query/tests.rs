@@ -230,7 +230,7 @@ fn what_came_can_be_sent_on() {
 
 #[test]
 fn an_export_has_every_span_and_marks_the_values_that_it_cannot_hold() {
-    // The depths around the one where JSON ends, one far beyond, and an attribute that is no message; in a span, in an event of one, in a resource.
+    // The depths around the one where JSON ends, one far beyond, and an attribute that is no message; of spans, and of an event.
     let mut spans = vec![SpanBuilder::new(1, 999, "broken").at(1, 2).broken_attribute()];
     spans.extend((90..110).map(|depth| span(1, depth).at(1, 2).text("k", "kept").nested("deep", depth as usize)));
     spans.push(span(1, 500).at(1, 2).nested("deep", 500));
