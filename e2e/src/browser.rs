@@ -129,6 +129,22 @@ impl Browser {
         self.post("/url", &json!({"url": url}));
     }
 
+    /// Opens another tab, which is where everything happens from now on.
+    pub fn open_tab(&self) {
+        let tab = self.post("/window/new", &json!({"type": "tab"}));
+        self.post("/window", &json!({"handle": tab["handle"]}));
+    }
+
+    /// Closes all tabs but the one that is open.
+    pub fn close_others(&self) {
+        let current = self.get("/window");
+        for tab in self.get("/window/handles").as_array().into_iter().flatten().filter(|tab| **tab != current) {
+            self.post("/window", &json!({"handle": tab}));
+            let _ = self.ask("DELETE", &format!("/session/{}/window", self.session), &Value::Null);
+        }
+        self.post("/window", &json!({"handle": current}));
+    }
+
     /// Loads the page again.
     pub fn reload(&self) {
         self.post("/refresh", &json!({}));
