@@ -84,9 +84,10 @@ function section(title, size, body, open = true) {
 
 /** What is odd about it, in words. */
 function oddities(model, node) {
-  const said = model.warnings.filter((warning) => warning.spanId === node.id).map((warning) => warning.message);
-  const own = (node.span.warnings ?? []).map((warning) => warning.message ?? String(warning));
-  const all = [...new Set([...said, ...own])];
+  const said = model.warnings.filter((warning) => warning.spanId === node.id);
+  // Of a kind that many spans have, the trace tells of the first ones in words.
+  const rest = (node.span.warnings ?? []).filter((kind) => !said.some((warning) => warning.kind === kind));
+  const all = [...new Set(said.map((warning) => warning.message))];
   if (!all.length && node.orphan) all.push(`Its parent ${node.span.parent} is not here: it was not sent, was sampled away, or comes later.`);
   if (!all.length && node.circle) all.push('It is its own ancestor, so it is shown as a root.');
   if (node.span.skew) all.push(`Its clock differs: it is shown ${duration(Math.abs(node.span.skew))} ${node.span.skew < 0 ? 'earlier' : 'later'} than it said.`);
@@ -104,7 +105,7 @@ function events(node, all) {
 
 /** A link to a span of this trace selects it, any other opens its trace. */
 function outgoing(model, link, select) {
-  return linkItem(model, link, link.traceId === model.id ? 'In this trace' : 'Another trace', select, link.attributes?.length > 0 && attributeTable(link.attributes));
+  return linkItem(model, link, link.traceId === model.id ? 'In this trace' : 'Another trace', select, link.attributes?.length > 0 && attributeTable(link.attributes, { search: false }));
 }
 
 function referrer(model, link, select) {
