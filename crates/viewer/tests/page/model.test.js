@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { byNode, criticalPath } from '../../page/critical.js';
+import { oddities } from '../../page/details.js';
 import { find } from '../../page/find.js';
 import { build, oneLevel, subject, visibleRows } from '../../page/model.js';
 import { millis, operator, span, trace } from './build.js';
@@ -149,6 +150,15 @@ test('a span with attributes of its own is no wrapper', () => {
   assert.ok(!wraps([], [], { other: 1 }), 'another process');
   assert.ok(!wraps([], [], { kind: 'client' }));
   assert.ok(!wraps([], [], { status: 'error' }));
+});
+
+test('what is odd about a span is said once, in words', () => {
+  const [told, counted] = ['b', 'c'].map((digit) => digit.repeat(16));
+  const odd = [span('told', 0, 1, { id: told, warnings: ['future', 'clock_skew'], skew: 5e6 }), span('counted', 0, 1, { id: counted, warnings: ['future'] })];
+  const warnings = [{ kind: 'future', spanId: told, message: 'it begins in the future' }, { kind: 'clock_skew', spanId: told, message: 'its clock is 5000 µs behind' }];
+  const model = build(trace(odd, { warnings }));
+  assert.deepEqual(oddities(model, named(model, 'told')), ['it begins in the future', 'Its clock differs: it is shown 5 ms later than it said.']);
+  assert.deepEqual(oddities(model, named(model, 'counted')), ['In the future']);
 });
 
 test('words are found in names, services, values and events', () => {
