@@ -129,13 +129,22 @@ impl Browser {
         self.post("/url", &json!({"url": url}));
     }
 
-    /// Opens another tab, which is where everything happens from now on.
+    /// Opens another tab in front of this one, where everything happens from now on.
     pub fn open_tab(&self) {
-        let tab = self.post("/window/new", &json!({"type": "tab"}));
-        self.post("/window", &json!({"handle": tab["handle"]}));
+        self.open_another("tab");
     }
 
-    /// Closes all tabs but the one that is open.
+    /// Opens another window beside this one, where everything happens from now on.
+    pub fn open_beside(&self) {
+        self.open_another("window");
+    }
+
+    fn open_another(&self, kind: &str) {
+        let opened = self.post("/window/new", &json!({"type": kind}));
+        self.post("/window", &json!({"handle": opened["handle"]}));
+    }
+
+    /// Closes all tabs and windows but this one.
     pub fn close_others(&self) {
         let current = self.get("/window");
         for tab in self.get("/window/handles").as_array().into_iter().flatten().filter(|tab| **tab != current) {

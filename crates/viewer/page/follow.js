@@ -38,7 +38,7 @@ export function follow(path, listeners, state = () => {}) {
 /** Calls `use` when one of the few places is free, `full` when it has to wait for one. The place is kept until `signal` ends. */
 async function place(signal, use, full) {
   const { locks } = navigator;
-  // Browsers have locks where the address is safe, such as 127.0.0.1; elsewhere only one's own tabs in sight count.
+  // Browsers have locks where the address is safe, such as 127.0.0.1; elsewhere every page in sight has its stream.
   if (!locks) return use();
   const keep = () => new Promise((done) => {
     if (signal.aborted) return done();
@@ -50,8 +50,9 @@ async function place(signal, use, full) {
     if (had || signal.aborted) return;
   }
   full();
-  const any = Math.floor(Math.random() * FEW);
-  await locks.request(`stream ${any}`, { signal }, keep).catch(() => {});
+  let taken = false;
+  const first = () => !taken && ((taken = true), keep());
+  for (let at = 0; at < FEW; at += 1) locks.request(`stream ${at}`, { signal }, first).catch(() => {});
 }
 
 function listen(path, listeners, state, signal) {

@@ -1,33 +1,40 @@
-//! Somebody has many tabs of the page open, and goes back and forth.
-//!
-//! A browser has six connections to a host for all of them. The tabs of a headless Chromium are all in sight, as windows side by side are.
+//! Somebody has many tabs and windows of the page open, and goes back and forth. A browser has six connections to a host for all of them.
 
-use kubewake_e2e::{Viewer, viewer::Told};
+use kubewake_e2e::{Browser, Viewer, viewer::Told};
 
 use super::{no_complaints, open};
 
-#[test]
-fn every_one_of_many_tabs_works_and_the_one_in_sight_is_live() {
+/// More than a browser has connections.
+const MANY: usize = 8;
+
+/// A viewer with one trace.
+fn viewer() -> (Viewer, Told) {
     let viewer = Viewer::start();
     let mut told = Told::new(1);
     told.span("shop", "checkout", None, 0.0, 5.0);
     viewer.take(&told);
+    (viewer, told)
+}
+
+/// From the search to a trace, which stays open.
+fn look(browser: &Browser, viewer: &Viewer) {
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".result .title", "checkout");
+    browser.click(".result");
+    browser.await_text(".row .operation", "checkout");
+    no_complaints(browser);
+}
+
+#[test]
+fn the_tab_in_front_is_live_however_many_there_are() {
+    let (viewer, told) = viewer();
     let browser = open(&viewer, "/search");
-    let hide = "Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
-                window.away = arguments[0];
-                document.dispatchEvent(new Event('visibilitychange'));";
-    for tab in 0..8 {
-        if tab > 0 {
-            browser.open_tab();
-        }
-        browser.open(&viewer.url("/search"));
-        browser.await_text(".result .title", "checkout");
-        browser.click(".result");
-        browser.await_text(".row .operation", "checkout");
-        no_complaints(&browser);
+    for _ in 0..MANY {
+        look(&browser, &viewer);
+        browser.open_tab();
     }
-    // The last one has no stream of its own: the others have them all. Pages that were left do not keep theirs.
-    for _ in 0..8 {
+    // Pages that were left and can be gone back to hold nothing either.
+    for _ in 0..MANY {
         browser.open(&viewer.url("/objects"));
         browser.open(&viewer.url(&format!("/trace/{}", told.id())));
         browser.await_text(".row .operation", "checkout");
@@ -35,11 +42,13 @@ fn every_one_of_many_tabs_works_and_the_one_in_sight_is_live() {
     browser.back();
     browser.back();
     browser.await_text(".row .operation", "checkout");
-    browser.close_others();
     browser.open(&viewer.url("/search"));
     browser.await_text(".live.on", "Live");
 
-    // Nobody looks: what comes meanwhile is there when somebody does again.
+    // What comes while nobody looks is there when somebody does again.
+    let hide = "Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
+                window.away = arguments[0];
+                document.dispatchEvent(new Event('visibilitychange'));";
     browser.script(hide, &[true.into()]);
     let mut later = Told::new(2);
     later.span("shop", "refund", None, 0.0, 5.0);
@@ -47,5 +56,21 @@ fn every_one_of_many_tabs_works_and_the_one_in_sight_is_live() {
     assert_eq!(browser.count(".result"), 1);
     browser.script(hide, &[false.into()]);
     browser.await_text(".result .title", "refund");
+    no_complaints(&browser);
+}
+
+#[test]
+fn windows_side_by_side_all_work_and_follow_in_turn() {
+    let (viewer, _) = viewer();
+    let browser = open(&viewer, "/search");
+    for _ in 0..MANY {
+        look(&browser, &viewer);
+        browser.open_beside();
+    }
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".result .title", "checkout");
+    browser.await_text(".live", "Connecting");
+    browser.close_others();
+    browser.await_text(".live.on", "Live");
     no_complaints(&browser);
 }
