@@ -3,15 +3,20 @@
 //! *Guaranteed*: whoever loses it ends. *Not needed* for anything to be right: locks and documents are safe with two that work at once, which happens when one was paused. It keeps
 //! them from doing everything twice.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::names;
+
+/// How long it may take to give the Lease back. Without that another one waits until it expires, which is no harm.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// How the Lease is held.
 #[derive(Clone, Debug)]
@@ -72,13 +77,17 @@ impl Candidate {
         }
     }
 
-    /// Gives the Lease back, so that another one takes over at once.
-    pub async fn resign(self) {
+    /// Gives the Lease back, so that another one takes over at once; as far as the API server answers soon.
+    pub async fn resign(mut self) {
         drop(self.state);
-        match self.task.await {
-            Ok(Ok(_)) => {}
+        match timeout(FAREWELL, &mut self.task).await {
+            Ok(Ok(Ok(_))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "the Lease is not given back"),
             Ok(Err(error)) => tracing::warn!(%error, "the Lease is not given back"),
-            Err(error) => tracing::warn!(%error, "the Lease is not given back"),
+            Err(_) => {
+                self.task.abort();
+                tracing::warn!("the Lease is not given back: the API server does not answer");
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::{
     written::Written,
 };
 
-/// How long what is under way may take when the operator is to end: a pod has 30 s.
+/// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the operator ended.
@@ -81,9 +81,12 @@ impl Operator {
     /// If it cannot stand for election, or does not lead any more.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
         let namespace = self.options.namespace.clone();
-        let candidate = Candidate::stand(&self.leases, &namespace, &self.terms).await;
-        let mut candidate = candidate.map_err(|source| Error::Lease { namespace, source })?;
         let stop = stop.shared();
+        let candidate = tokio::select! {
+            candidate = Candidate::stand(&self.leases, &namespace, &self.terms) => candidate,
+            () = stop.clone() => return Ok(()),
+        };
+        let mut candidate = candidate.map_err(|source| Error::Lease { namespace, source })?;
         tokio::select! {
             () = candidate.elected() => {}
             () = stop.clone() => {

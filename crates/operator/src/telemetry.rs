@@ -57,14 +57,15 @@ async fn report(world: &World, events: &Events) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
-    let settings = Settings::of(&telemetry.spec, &world.options.namespace);
+    let problems = Settings::of(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
     let is_there = world.has_pipelines() && world.live.get(Kind::Deployment, names::GATEWAY).is_some();
     let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
     let layer = Layer {
         collectors: is_there.then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
         failure: world.failure.borrow().clone(),
+        settings: world.settings(),
     };
-    let status = status(&telemetry, &settings, &layer, Timestamp::now());
+    let status = status(&telemetry, &problems, &layer, Timestamp::now());
     if telemetry.status.as_ref() == Some(&status) {
         return;
     }
@@ -86,26 +87,23 @@ async fn report(world: &World, events: &Events) {
 }
 
 /// What there is of the layer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Layer {
     /// The collectors; none where no pipeline needs them.
     collectors: Option<Collectors>,
     /// Why it is not as it should be.
     failure: Option<String>,
+    /// What it goes by.
+    settings: Settings,
 }
 
 /// A condition without its times.
 type Said = (bool, Reason, String);
 
 /// The status. Without pipelines there are no collectors, and nowhere to send to.
-fn status(
-    telemetry: &Telemetry,
-    settings: &Result<Settings, Vec<Problem>>,
-    layer: &Layer,
-    now: Timestamp,
-) -> TelemetryStatus {
-    let accepted = accepted(settings);
-    let (configured, ready) = (configured(layer), ready(layer));
+fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Timestamp) -> TelemetryStatus {
+    let accepted = accepted(problems);
+    let (configured, ready) = (configured(accepted.0, layer), ready(layer));
     let works = layer.collectors.as_ref().is_some_and(Collectors::work);
     let (state, reason) = match (accepted.0, configured.1, ready.1) {
         (false, ..) => (State::Invalid, accepted.1),
@@ -114,12 +112,7 @@ fn status(
         (true, _, Reason::CollectorNotReady) => (State::Pending, Reason::CollectorNotReady),
         (true, ..) => (State::Ready, ready.1),
     };
-    let before = telemetry.status.as_ref();
-    let endpoints = layer.collectors.as_ref().and_then(|_| match settings {
-        Ok(settings) => Some(endpoints(settings)),
-        // What senders were told stays while something is wrong with the rest.
-        Err(_) => before?.endpoints.clone(),
-    });
+    let endpoints = layer.collectors.as_ref().map(|_| endpoints(&layer.settings));
     let said = [
         (ConditionType::Accepted, accepted),
         (ConditionType::Configured, configured),
@@ -134,20 +127,20 @@ fn status(
     }
 }
 
-fn accepted(settings: &Result<Settings, Vec<Problem>>) -> Said {
-    match settings {
-        Ok(_) => (true, Reason::Valid, "everything is right".to_owned()),
-        Err(problems) => {
-            let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            (false, Reason::SettingInvalid, format!("{}; what it said before holds", words.join("; ")))
-        }
+fn accepted(problems: &[Problem]) -> Said {
+    if problems.is_empty() {
+        return (true, Reason::Valid, "everything is right".to_owned());
     }
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let until = "what was valid before holds, and where nothing is known of that, the rest of it";
+    (false, Reason::SettingInvalid, format!("{}; {until}", words.join("; ")))
 }
 
-fn configured(layer: &Layer) -> Said {
+fn configured(is_accepted: bool, layer: &Layer) -> Said {
     match (&layer.failure, &layer.collectors) {
         (Some(failure), _) => (false, Reason::ApplyFailed, failure.clone()),
         (None, None) => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
+        (None, Some(_)) if !is_accepted => (false, Reason::NotAccepted, "the collectors go on as they are".to_owned()),
         (None, Some(_)) => (true, Reason::Configured, "the collectors are what is asked for".to_owned()),
     }
 }

@@ -82,7 +82,10 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let leases = Trail::off().client(client::quiet(config.clone())).context("the cluster cannot be reached")?;
     let client = trail.client(config).context("the cluster cannot be reached")?;
     // Before anybody is told that it is ready: a Service leads API servers here then.
-    let mut admission = args.admission(&client).await?;
+    let mut admission = tokio::select! {
+        admission = args.admission(&client) => admission?,
+        () = stop.clone() => return Ok(()),
+    };
     let (listener, metrics) = (bind(args.listen).await?, Arc::new(Metrics::default()));
     let (address, page) = (listener.local_addr()?, page(&metrics, admission.as_ref()));
     let (done, over) = oneshot::channel::<()>();

@@ -10,11 +10,12 @@ fn telemetry(spec: serde_json::Value) -> Telemetry {
 }
 
 fn said(telemetry: &Telemetry, collectors: Option<&Collectors>) -> TelemetryStatus {
-    said_after(telemetry, Layer { collectors: collectors.cloned(), failure: None })
+    said_after(telemetry, collectors, None)
 }
 
-fn said_after(telemetry: &Telemetry, layer: Layer) -> TelemetryStatus {
-    status(telemetry, &Settings::of(&telemetry.spec, "kubewake-system"), &layer, NOW)
+fn said_after(telemetry: &Telemetry, collectors: Option<&Collectors>, failure: Option<String>) -> TelemetryStatus {
+    let (settings, problems) = Settings::as_far_as_possible(&telemetry.spec, "kubewake-system");
+    status(telemetry, &problems, &Layer { collectors: collectors.cloned(), failure, settings }, NOW)
 }
 
 #[test]
@@ -34,11 +35,11 @@ fn senders_are_told_where_to_send_while_there_are_collectors() {
 fn nonsense_is_said_and_takes_nothing_away() {
     let one = Collectors::example(1, 2);
     let mut telemetry = telemetry(json!({}));
-    telemetry.status = Some(said(&telemetry, Some(&one)));
     telemetry.spec = serde_json::from_value(json!({"defaults": {"timeout": "soon"}})).unwrap();
     let status = said(&telemetry, Some(&one));
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Invalid), Some("SettingInvalid")));
-    assert!(status.endpoints.is_some());
+    assert!(status.endpoints.is_some(), "collectors listen");
+    assert!(status.conditions.iter().any(|it| it.type_ == "Configured" && it.reason == "NotAccepted"));
     assert!(status.conditions.iter().any(|it| it.reason == "SettingInvalid" && it.message.contains("timeout")));
     assert_eq!(said(&telemetry, None).endpoints, None, "nobody listens there any more");
 }
@@ -46,8 +47,7 @@ fn nonsense_is_said_and_takes_nothing_away() {
 #[test]
 fn what_an_api_server_refuses_is_said() {
     let failure = Some("Deployment kubewake-gateway cannot be applied: the API server says 422 Invalid: no".to_owned());
-    let layer = Layer { collectors: Some(Collectors::example(1, 2)), failure };
-    let status = said_after(&telemetry(json!({})), layer);
+    let status = said_after(&telemetry(json!({})), Some(&Collectors::example(1, 2)), failure);
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Degraded), Some("ApplyFailed")));
     assert!(status.conditions.iter().any(|it| it.reason == "ApplyFailed" && it.message.contains("422 Invalid: no")));
 }
