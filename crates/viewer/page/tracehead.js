@@ -110,7 +110,7 @@ function legend(model, search) {
 
 /** Kinds of warnings, in words. */
 export const WARNINGS = {
-  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time',
+  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time', bad_time: 'Odd times',
 };
 
 function warnings(model, jump) {
