@@ -51,13 +51,13 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address of the page is not to be had.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// An address for OTLP is not to be had.
     #[error("{0}")]
     Otlp(String),
     /// The folder for traces cannot be used.
-    #[error("cannot keep traces: {0}")]
+    #[error("cannot keep traces")]
     Disk(#[from] DiskError),
     /// What was kept could not be read.
     #[error("cannot read what was kept")]
