@@ -8,7 +8,7 @@ import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
 import { since } from './since.js';
 import { failed, loading } from './states.js';
-import { extent, flatten, stretch, took } from './timeline.js';
+import { extent, flatten, stretch, took, within } from './timeline.js';
 
 export function object(element, route) {
   const asked = route.parts;
@@ -67,11 +67,12 @@ function hierarchy(rows, trace) {
   const marks = ticks(0, (time.to - time.zero) * 1e6, 6).filter((at) => place(at) < 96);
   const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${place(at)}%` }, text: duration(at) }));
   const first = rows[0].node;
+  const belongs = within(first.generations, trace);
   const body = rows.map(({ node, depth }) => h('div', { class: 'object-row', role: 'row', 'aria-level': depth + 1 },
     h('div', { class: 'name', role: 'rowheader', css: { '--depth': String(Math.min(depth, 12)) } }, h('span', { class: 'indent' }),
       h('span', { class: `state-dot ${STATES[node.state]?.[0] ?? 'none'}`, title: STATES[node.state]?.[1] }),
       node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
-    h('div', { class: 'track', role: 'gridcell' }, node.generations.filter((each) => !trace || each.traceId === trace).map((each) => bar(node, each, time, now)))));
+    h('div', { class: 'track', role: 'gridcell' }, node.generations.filter(belongs).map((each) => bar(node, each, time, now)))));
   const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${place(at)}% 0 / 1px 100% no-repeat`).join(', ');
   return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
     h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);

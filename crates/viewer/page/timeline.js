@@ -38,9 +38,22 @@ export function took({ duration: length, source }) {
   return source === 'cluster' ? `≈ ${duration(Math.max(Math.round(length / 1e9), 1) * 1e9)}` : duration(length);
 }
 
+/**
+ * Whether a generation belongs to a change of the object that is looked at: it is of the same trace. What is known from the cluster alone
+ * may have a trace of its own, as a pod that a controller made which passes none on; it belongs to the change after which it began.
+ */
+export function within(changes, traceId) {
+  if (!traceId) return () => true;
+  const at = changes.findIndex((each) => each.traceId === traceId);
+  const [from, to] = [changes[at], changes[at - 1]].map((each) => each && BigInt(each.start));
+  const after = (start) => from !== undefined && start >= from && (to === undefined || start < to);
+  return (each) => each.traceId === traceId || (each.source === 'cluster' && after(BigInt(each.start)));
+}
+
 /** The time to look at, of all traces or of one: `{from, to, zero}`, with a margin around it. `zero` is where the first begins. */
 export function extent(rows, traceId, now) {
-  const all = rows.flatMap(({ node }) => node.generations.filter((each) => !traceId || each.traceId === traceId).map((each) => stretch(each, now)));
+  const belongs = within(rows[0].node.generations, traceId);
+  const all = rows.flatMap(({ node }) => node.generations.filter(belongs).map((each) => stretch(each, now)));
   if (!all.length) return null;
   const from = Math.min(...all.map((each) => each[0]));
   const to = Math.max(...all.map((each) => each[1]));

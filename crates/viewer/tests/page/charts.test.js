@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { paths, placed } from '../../page/charts.js';
 import { gapsOf, merge } from '../../page/intervals.js';
 import { labels, sift } from '../../page/scatter.js';
-import { extent, flatten, settle, stretch, took } from '../../page/timeline.js';
+import { extent, flatten, settle, stretch, took, within } from '../../page/timeline.js';
 
 test('stretches of time are merged, and what they leave is found', () => {
   assert.deepEqual(merge([[5, 7], [1, 3], [2, 4], [4, 5]]), [[1, 7]]);
@@ -66,4 +66,12 @@ test('an axis has dates unless all of it is today', () => {
   assert.deepEqual(labels(at(16, 10), at(16, 12), at(16, 13)), ['10:00:00', '11:00:00', '12:00:00']);
   assert.deepEqual(labels(at(14, 10), at(16, 12), at(16, 13)), ['2026-11-14 10:00', '2026-11-15 11:00', '2026-11-16 12:00']);
   assert.deepEqual(labels(at(15, 10), at(15, 10, 2), at(16, 13)), ['2026-11-15 10:00:00', '2026-11-15 10:01:00', '2026-11-15 10:02:00']);
+});
+
+test('what the cluster alone knows belongs to the change after which it began', () => {
+  const changes = [{ traceId: 'b', start: '500' }, { traceId: 'a', start: '100' }];
+  const pod = (start) => ({ traceId: 'own', start, source: 'cluster' });
+  assert.deepEqual(['50', '100', '499', '500'].map((start) => within(changes, 'a')(pod(start))), [false, true, true, false]);
+  assert.ok(within(changes, 'b')(pod('900')) && within(changes, null)(pod('1')));
+  assert.ok(!within(changes, 'b')({ traceId: 'a', start: '900' }), 'spans say where they belong');
 });
