@@ -35,6 +35,7 @@ export function stretch(generation, now) {
 /** How long a generation took, in words, if that is known. A cluster tells the time in whole seconds. */
 export function took({ duration: length, source }) {
   if (length === undefined || length === null) return null;
+  if (source === 'cluster' && !length) return '< 1 s';
   return source === 'cluster' ? `≈ ${duration(Math.max(Math.round(length / 1e9), 1) * 1e9)}` : duration(length);
 }
 
