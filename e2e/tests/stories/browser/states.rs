@@ -71,6 +71,12 @@ fn the_keyboard_is_enough() {
     browser.await_gone("dialog[open]");
     browser.press("jj");
     browser.await_text(".details h2", "load cart");
+    // The sheet gets the key, not what lies behind it.
+    browser.press("?");
+    browser.await_seen("dialog[open]");
+    browser.press("\u{e00c}");
+    browser.await_gone("dialog[open]");
+    browser.await_text(".details:not([hidden]) h2", "load cart");
     browser.press("p");
     eventually("a level is closed", || browser.count(".row:not(.head)") == 3);
     browser.press("[");
