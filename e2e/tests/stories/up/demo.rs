@@ -55,9 +55,9 @@ fn without_an_up_it_says_what_to_do() {
     assert!(said.contains("no running `kubewake up` is found: start one"), "{said}");
 
     // One that ended without a word has left its note.
-    fs::create_dir_all(home.path().join(".local/state/kubewake")).unwrap();
+    fs::create_dir_all(home.path().join(".local/state/kubewake/running")).unwrap();
     let gone =
         r#"{"version":1,"pid":1,"page":"http://127.0.0.1:1","kubeconfig":"/nowhere","otlp":{"grpc":"","http":""}}"#;
-    fs::write(home.path().join(".local/state/kubewake/up.json"), gone).unwrap();
+    fs::write(home.path().join(".local/state/kubewake/running/1.json"), gone).unwrap();
     assert_eq!(home.command(&["demo", "head"]).output().unwrap().status.code(), Some(1));
 }
