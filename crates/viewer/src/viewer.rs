@@ -51,7 +51,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address of the page is not to be had.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// An address for OTLP is not to be had.
     #[error("{0}")]
