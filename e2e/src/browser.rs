@@ -129,6 +129,31 @@ impl Browser {
         self.post("/url", &json!({"url": url}));
     }
 
+    /// Opens another tab in front of this one, where everything happens from now on.
+    pub fn open_tab(&self) {
+        self.open_another("tab");
+    }
+
+    /// Opens another window beside this one, where everything happens from now on.
+    pub fn open_beside(&self) {
+        self.open_another("window");
+    }
+
+    fn open_another(&self, kind: &str) {
+        let opened = self.post("/window/new", &json!({"type": kind}));
+        self.post("/window", &json!({"handle": opened["handle"]}));
+    }
+
+    /// Closes all tabs and windows but this one.
+    pub fn close_others(&self) {
+        let current = self.get("/window");
+        for tab in self.get("/window/handles").as_array().into_iter().flatten().filter(|tab| **tab != current) {
+            self.post("/window", &json!({"handle": tab}));
+            let _ = self.ask("DELETE", &format!("/session/{}/window", self.session), &Value::Null);
+        }
+        self.post("/window", &json!({"handle": current}));
+    }
+
     /// Loads the page again.
     pub fn reload(&self) {
         self.post("/refresh", &json!({}));

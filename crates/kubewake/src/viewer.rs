@@ -47,6 +47,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     // One that is there already is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    if let Some(file) = args.kubeconfig.as_ref().filter(|file| !file.exists()) {
+        eprintln!("warning: {} is not there: the cluster is shown once it is", file.display());
+    }
     let options = Options {
         listen: args.listen,
         otlp_grpc: Some(args.otlp),

@@ -1,5 +1,7 @@
 // What the server is asked.
 
+import { follow } from './follow.js';
+
 /** An answer that is none: its `status`, words for a person, and which parameters are at fault. */
 export class Failure extends Error {
   constructor(status, message, problems = []) {
@@ -52,23 +54,6 @@ export const pipelines = (signal) => json('/api/v1/pipelines', { signal });
 /** Hands a document of OTLP JSON to the store. */
 export const importOtlp = (body) =>
   json('/api/v1/import', { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-
-/** Follows a stream of events; gives what ends it. The browser connects again by itself when it breaks. */
-export function follow(path, listeners, state = () => {}) {
-  const source = new EventSource(path);
-  source.addEventListener('open', () => state(true));
-  source.addEventListener('error', () => state(false));
-  for (const [name, listener] of Object.entries(listeners)) {
-    source.addEventListener(name, (event) => {
-      try {
-        listener(JSON.parse(event.data));
-      } catch (error) {
-        console.warn('an event that cannot be read', error);
-      }
-    });
-  }
-  return () => source.close();
-}
 
 /** Follows traces that match a search. */
 export const live = (params, listeners, state) => follow(`/api/v1/live?${params}`, listeners, state);

@@ -3,7 +3,7 @@
 import { copy } from './clipboard.js';
 import { button, fill, h, icon } from './dom.js';
 import { bytes, valueText, visible } from './format.js';
-import { attributesToText } from './query.js';
+import { attributesToText, sameValue } from './query.js';
 import { searchUrl } from './router.js';
 
 /** What is shown of a long value before the reader asks for more. */
@@ -11,20 +11,21 @@ const SHORT = 400;
 /** Beyond this even a value that was asked for is only for the clipboard: no browser lays out a megabyte gladly. */
 const LONG = 100_000;
 
-/** A table of attributes. `whole(key)` fetches a value that the server cut. */
-export function attributeTable(attributes, { whole, find } = {}) {
+/** A table of attributes. `whole(key)` fetches a value that the server cut, `find` looks for one in the trace; `search` where a search looks at them. */
+export function attributeTable(attributes, { whole, find, search = true } = {}) {
   const sorted = [...attributes].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-  return h('dl', { class: 'attributes' }, sorted.map((attribute) => pair(attribute, whole, find)));
+  return h('dl', { class: 'attributes' }, sorted.map((attribute) => pair(attribute, whole, find, search)));
 }
 
-function pair(attribute, whole, find) {
+function pair(attribute, whole, find, search) {
   const text = valueText(attribute.value);
   const value = h('div', { class: `value type-${attribute.type}` });
   show(value, attribute, text, text.length <= SHORT, whole);
   const short = text.length <= 200 && !attribute.cut;
+  const same = search && short && sameValue(attribute);
   const tools = h('div', { class: 'pair-tools' },
     find && short && button('search', 'Find in this trace', () => find(attributesToText([`${attribute.key}=${text}`])), { quiet: true }),
-    short && text && h('a', { class: 'button quiet', href: searchUrl({ attr: `${attribute.key}=${text}` }), title: 'Traces with the same value', 'aria-label': 'Traces with the same value' }, icon('filter')),
+    same && h('a', { class: 'button quiet', href: searchUrl({ attr: same }), title: 'Traces with the same value', 'aria-label': 'Traces with the same value' }, icon('filter')),
     button('copy', 'Copy the value', () => copy(async () => (attribute.cut && whole ? valueText(await whole(attribute.key)) : text), 'Value'), { quiet: true }));
   return h('div', { class: 'attribute' }, h('dt', { text: visible(attribute.key) }), h('dd', {}, value, tools));
 }

@@ -9,6 +9,7 @@ import { clock, count, dateTime, duration, line, plural, visible } from './forma
 import { menu } from './menu.js';
 import { objectOf } from './objectref.js';
 import { objectUrl, traceUrl } from './router.js';
+import { WARNINGS } from './tracehead.js';
 
 /** More events and links than this are counted, not shown. */
 const MOST = 200;
@@ -65,7 +66,7 @@ function sections(model, node, select, find) {
   const object = objectOf(span.attributes ?? []);
   const incoming = model.linkedFrom.get(node.id) ?? [];
   return [
-    oddities(model, node),
+    oddities(model, node).map((text) => h('p', { class: 'status warn', text: line(text, 1000) })),
     object && h('a', { class: 'object-card', href: objectUrl(object) }, icon('box'), h('span', {}, h('strong', { text: line(object.kind, 60) }), ' ', line(object.namespace ? `${object.namespace}/${object.name}` : object.name, 200)),
       object.generation !== undefined && h('span', { class: 'dim', text: `generation ${line(String(object.generation), 20)}` }), h('span', { class: 'spread' }), h('span', { class: 'go', text: 'Object view' })),
     section('Attributes', span.attributes?.length, attributeTable(span.attributes ?? [], { whole, find })),
@@ -82,15 +83,15 @@ function section(title, size, body, open = true) {
   return h('details', { class: 'section', open }, h('summary', {}, icon('chevron'), h('span', { text: title }), size > 1 && h('span', { class: 'dim', text: count(size) })), body);
 }
 
-/** What is odd about it, in words. */
-function oddities(model, node) {
-  const said = model.warnings.filter((warning) => warning.spanId === node.id).map((warning) => warning.message);
-  const own = (node.span.warnings ?? []).map((warning) => warning.message ?? String(warning));
-  const all = [...new Set([...said, ...own])];
+/** What is odd about a span, in words, each once. Of a kind that many spans have, the server tells of the first ones only. */
+export function oddities(model, node) {
+  const said = model.warnings.filter((warning) => warning.spanId === node.id && warning.kind !== 'clock_skew');
+  const all = said.map((warning) => warning.message);
+  for (const kind of node.span.warnings ?? []) if (kind !== 'clock_skew' && !said.some((warning) => warning.kind === kind)) all.push(WARNINGS[kind] ?? kind);
   if (!all.length && node.orphan) all.push(`Its parent ${node.span.parent} is not here: it was not sent, was sampled away, or comes later.`);
   if (!all.length && node.circle) all.push('It is its own ancestor, so it is shown as a root.');
   if (node.span.skew) all.push(`Its clock differs: it is shown ${duration(Math.abs(node.span.skew))} ${node.span.skew < 0 ? 'earlier' : 'later'} than it said.`);
-  return all.map((text) => h('p', { class: 'status warn', text: line(text, 1000) }));
+  return [...new Set(all)];
 }
 
 function events(node, all) {
@@ -104,7 +105,7 @@ function events(node, all) {
 
 /** A link to a span of this trace selects it, any other opens its trace. */
 function outgoing(model, link, select) {
-  return linkItem(model, link, link.traceId === model.id ? 'In this trace' : 'Another trace', select, link.attributes?.length > 0 && attributeTable(link.attributes));
+  return linkItem(model, link, link.traceId === model.id ? 'In this trace' : 'Another trace', select, link.attributes?.length > 0 && attributeTable(link.attributes, { search: false }));
 }
 
 function referrer(model, link, select) {

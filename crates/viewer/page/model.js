@@ -116,7 +116,7 @@ function preorder(roots) {
 function measure(order) {
   for (let at = order.length - 1; at >= 0; at -= 1) {
     const each = order[at];
-    each.wraps = isWrapper(each);
+    each.wraps = wrapped(each);
     each.measures = each.children.length === 0 && each.parent !== null && MEASURES.test(each.name);
     each.below = 0;
     each.errorsBelow = 0;
@@ -204,28 +204,42 @@ export function visibleRows(model, collapsed, fold = false, keep = new Set()) {
   return rows;
 }
 
-/** A wrapper's child takes at least this share of its time. */
-const NEARLY_ALL = 0.9;
+/** What may be hidden of a wrapper's time: a hundredth, or this many nanoseconds where that is no more than a tenth. */
+const HIDDEN = 1e6;
+
+const inner = (span) => span.kind === 'internal' || span.kind === 'unspecified';
 
 /**
- * Whether a span says nothing that its only child does not: inner work of the same service, which takes as long, without anything of
- * its own to tell. Such are the filters of a Kubernetes API server around each request.
+ * The node that says all that a wrapper says, or null if it is none: the first below it that is no wrapper itself. So what is left out of a
+ * chain is judged as a whole. A wrapper is inner work of the same process with one child, and has nothing of its own to tell, neither time
+ * nor attributes. Such are the filters of a Kubernetes API server around each request. A root names its trace, and is one only around a request.
  */
-function isWrapper(node) {
+function wrapped(node) {
   const { span } = node;
   const [child] = node.children;
-  if (node.children.length !== 1 || child.service !== node.service || child.measures) return false;
-  if (child.start < node.start || child.end > node.end || child.length < node.length * NEARLY_ALL) return false;
-  const tells = node.error || node.orphan || node.circle || span.skew || span.warnings?.length || span.events?.length || span.links?.length;
-  return !tells && (span.kind === 'internal' || span.kind === 'unspecified') && !objectOf(span.attributes ?? []);
+  if (node.children.length !== 1 || child.span.resource !== span.resource || !inner(span) || child.measures) return null;
+  const core = child.wraps ?? child;
+  if (core.start < node.start || core.end > node.end) return null;
+  if (node.length - core.length > Math.max(node.length / 100, Math.min(HIDDEN, node.length / 10))) return null;
+  if (!node.parent && core.span.kind !== 'server') return null;
+  return tells(node, core) ? null : core;
 }
+
+/** Whether a node says what another does not. */
+function tells(node, other) {
+  const { span } = node;
+  if (node.error || node.orphan || node.circle || span.skew || span.warnings?.length || span.events?.length || span.links?.length) return true;
+  const own = span.attributes ?? [];
+  return objectOf(own) !== null || own.some((attribute) => !has(other.span.attributes ?? [], attribute));
+}
+
+const has = (attributes, { key, value }) => attributes.some((each) => each.key === key && JSON.stringify(each.value) === JSON.stringify(value));
 
 /** The span that says what a trace is about: the root, or the request that it only wraps. */
 export function subject(model) {
   const [root] = model.roots;
   const [child] = root.children;
-  const inside = root.span.kind === 'internal' || root.span.kind === 'unspecified';
-  return inside && child?.service === root.service && child.span.kind === 'server' ? child : root;
+  return inner(root.span) && child?.service === root.service && child.span.kind === 'server' ? child : root;
 }
 
 /** What one more level is: the deepest level that is open, and the nodes that it would close; and the reverse. */

@@ -26,6 +26,32 @@ export function textToAttributes(text) {
   return { pairs, problem: null };
 }
 
+/**
+ * An attribute as a search for the same value has it, `key=value`, or null where none would find it: values that are absent or no number,
+ * and what the server could not read as text and shows with U+FFFD.
+ */
+export function sameValue({ key, value, type, cut }) {
+  const text = typeof value === 'string' ? value : written(value);
+  const number = type !== 'double' || typeof value === 'number';
+  if (cut || !number || !text || value === null || key !== key.trim() || !/^[^=\ufffd]+$/.test(key) || text.includes('\ufffd')) return null;
+  return `${key}=${/^[\s\u0085]|[\s\u0085]$|^".*"$/s.test(text) ? `"${text}"` : text}`;
+}
+
+/** A value as the search compares it, or null where this cannot be known: within others, strings may stand for numbers. */
+function written(value) {
+  if (Object.is(value, -0)) return '-0';
+  if (typeof value === 'string') return /^(NaN|-?inf|-?\d{16,})$/.test(value) ? null : escaped(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const list = Array.isArray(value);
+  const names = list ? [] : Object.keys(value).sort();
+  const inner = (list ? value : names.map((name) => value[name])).map(written);
+  if (inner.includes(null)) return null;
+  return list ? `[${inner}]` : `{${names.map((name, at) => `${escaped(name)}:${inner[at]}`)}}`;
+}
+
+/** As Go writes strings in JSON. */
+const escaped = (text) => JSON.stringify(text).replace(/[<>&\u2028\u2029]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 /** How results can be ordered. */
 export const SORTS = {
   newest: ['Newest first', (a, b) => compare(b.start, a.start)],

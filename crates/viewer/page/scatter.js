@@ -2,15 +2,20 @@
 
 import { h } from './dom.js';
 import { dragStretch } from './drag.js';
-import { clock, duration, line, plural, toMillis } from './format.js';
+import { count, dateTime, duration, line, plural, toMillis } from './format.js';
 import { navigate, traceUrl } from './router.js';
 
 const [WIDTH, HEIGHT] = [1000, 132];
 const EDGE = { left: 8, right: 8, top: 10, bottom: 8 };
 
+/** Clocks may differ by this many milliseconds before a trace is one of the future, as for the server. */
+const AHEAD = 300_000;
+
 /** The plot of these traces. `choose(from, to)` gets a stretch that was drawn, as strings of nanoseconds. */
-export function scatter(traces, choose) {
-  const x = scale(traces.map((trace) => toMillis(trace.start)), EDGE.left, WIDTH - EDGE.right);
+export function scatter(traces, choose, now = Date.now()) {
+  const times = traces.map((trace) => toMillis(trace.start));
+  const { within, before, after } = sift(times, now);
+  const x = scale(within, EDGE.left, WIDTH - EDGE.right);
   const y = scale(traces.map((trace) => Math.log10(Math.max(trace.duration, 1))), HEIGHT - EDGE.bottom, EDGE.top, 1.2);
   const tip = h('div', { class: 'tip', hidden: true });
   const points = h('div', { class: 'points' });
@@ -21,27 +26,45 @@ export function scatter(traces, choose) {
     if (power < y.from || power > y.to || y(power) > HEIGHT - 18) continue;
     lines.push(h('div', { class: 'line', css: { top: `${(y(power) / HEIGHT) * 100}%` } }, h('span', { text: duration(10 ** power) })));
   }
-  const text = (millis) => clock(String(BigInt(Math.round(millis)) * 1000000n), false);
-  const area = h('div', { class: 'area', title: 'Drag to search a stretch of time' }, lines, points, tip);
+  const beyond = [before > 0 && h('span', { class: 'beyond', text: `‹ ${count(before)} without a time` }), after > 0 && h('span', { class: 'beyond after', text: `${count(after)} in the future ›` })];
+  const area = h('div', { class: 'area', title: 'Drag to search a stretch of time' }, lines, beyond, points, tip);
   const at = (share) => String(BigInt(Math.round(x.from + ((share * WIDTH - EDGE.left) / (WIDTH - EDGE.left - EDGE.right)) * (x.to - x.from))) * 1000000n);
   dragStretch(area, (from, to) => choose(at(from), at(to)));
   return h('figure', { class: 'scatter', role: 'img', 'aria-label': `Durations of ${plural(traces.length, 'trace')} over time` },
     area,
-    h('div', { class: 'axis' }, h('span', { text: text(x.from) }), h('span', { text: text((x.from + x.to) / 2) }), h('span', { text: text(x.to) })));
+    h('div', { class: 'axis' }, labels(x.from, x.to, now).map((text) => h('span', { text }))));
+}
+
+/** Times that span the plot, and how many lie beyond: a clock that is years ahead, or none at all, would squeeze all others. Pure. */
+export function sift(times, now) {
+  const within = times.filter((time) => time > 0 && time <= now + AHEAD);
+  if (!within.length) return { within: times, before: 0, after: 0 };
+  const after = times.filter((time) => time > now + AHEAD).length;
+  return { within, before: times.length - within.length - after, after };
+}
+
+/** What an axis has at its begin, middle and end: the time of day, with its date unless all of it is today. Pure. */
+export function labels(from, to, now) {
+  const texts = [from, (from + to) / 2, to].map((millis) => dateTime(String(BigInt(Math.round(millis)) * 1000000n)).slice(0, -4));
+  const today = dateTime(String(BigInt(Math.round(now)) * 1000000n)).slice(0, 10);
+  if (texts.every((text) => text.startsWith(today))) return texts.map((text) => text.slice(11));
+  return to - from > 600_000 ? texts.map((text) => text.slice(0, -3)) : texts;
 }
 
 function point(trace, x, y, tip) {
   const size = Math.min(5 + Math.log2(trace.spans + 1) * 1.4, 20);
-  const [left, top] = [(x(toMillis(trace.start)) / WIDTH) * 100, (y(Math.log10(Math.max(trace.duration, 1))) / HEIGHT) * 100];
+  const time = toMillis(trace.start);
+  const beyond = time < x.from || time > x.to;
+  const [left, top] = [(x(Math.min(Math.max(time, x.from), x.to)) / WIDTH) * 100, (y(Math.log10(Math.max(trace.duration, 1))) / HEIGHT) * 100];
   const show = () => {
-    tip.textContent = `${line(trace.rootService, 40)} ${line(trace.rootName, 60)} · ${duration(trace.duration)} · ${plural(trace.spans, 'span')}`;
+    tip.textContent = `${line(trace.rootService, 40)} ${line(trace.rootName, 60)} · ${duration(trace.duration)} · ${plural(trace.spans, 'span')}${beyond ? ` · ${dateTime(trace.start)}` : ''}`;
     tip.style.setProperty('left', `${Math.min(Math.max(left, 12), 88)}%`);
     tip.style.setProperty('top', `${top}%`);
     tip.classList.toggle('below', top < 35);
     tip.hidden = false;
   };
   return h('span', {
-    class: trace.errors ? 'point bad' : 'point', 'aria-hidden': 'true', css: { left: `${left}%`, top: `${top}%`, width: `${size}px`, height: `${size}px` },
+    class: `point ${trace.errors ? 'bad' : ''} ${beyond ? 'edge' : ''}`, 'aria-hidden': 'true', css: { left: `${left}%`, top: `${top}%`, width: `${size}px`, height: `${size}px` },
     on: { click: () => navigate(traceUrl(trace.traceId)), mouseenter: show, mouseleave: () => (tip.hidden = true) },
   });
 }

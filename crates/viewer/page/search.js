@@ -15,7 +15,7 @@ const LIMIT = 20;
 
 export function search(element, route) {
   document.title = 'Traces · Kubewake';
-  const state = { params: route.params, traces: [], matched: 0, waiting: new Map(), paused: false, connected: false, store: null };
+  const state = { params: route.params, traces: [], matched: 0, waiting: new Map(), paused: false, missed: false, connected: false, store: null };
   const form = searchForm(state.params, (params) => {
     navigate(searchUrl(params));
     place();
@@ -40,6 +40,7 @@ export function search(element, route) {
     asking = new AbortController();
     plotted = false;
     state.waiting.clear();
+    state.missed = false;
     if (!state.traces.length) fill(list, loading('Searching…'));
     const params = toServer(state.params);
     const signal = asking.signal;
@@ -79,7 +80,9 @@ export function search(element, route) {
     let asked = false;
     return api.live(params, { trace, store }, (connected) => {
       state.connected = connected;
-      if (connected || !asked) ready();
+      // Who has paused looks at something: what came while nobody listened is fetched when they go on.
+      if (connected && asked && state.paused) state.missed = true;
+      else if (connected || !asked) ready();
       asked = true;
       drawHead();
     });
@@ -100,6 +103,7 @@ export function search(element, route) {
   function pause() {
     state.paused = !state.paused;
     if (state.paused) drawHead();
+    else if (state.missed) load();
     else arrive();
   }
 

@@ -108,15 +108,16 @@ function legend(model, search) {
   return h('div', { class: 'legend', 'aria-label': 'Services' }, model.services.slice(0, 30).map(chip), model.services.length > 30 && h('span', { class: 'dim', text: `+${model.services.length - 30}` }));
 }
 
-const KINDS = {
-  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time',
+/** Kinds of warnings, in words. */
+export const WARNINGS = {
+  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time', bad_time: 'Odd times',
 };
 
 function warnings(model, jump) {
   if (!model.warnings.length) return null;
   const item = (warning) => {
     const node = model.byId.get(warning.spanId);
-    return h('li', {}, h('strong', { text: KINDS[warning.kind] ?? line(warning.kind) }), ' ', line(warning.message, 400), ' ',
+    return h('li', {}, h('strong', { text: WARNINGS[warning.kind] ?? line(warning.kind) }), ' ', line(warning.message, 400), ' ',
       node && h('button', { type: 'button', class: 'text', text: line(node.name, 60), on: { click: () => jump(node) } }));
   };
   const more = model.warnings.length - MOST_WARNINGS;
@@ -125,5 +126,5 @@ function warnings(model, jump) {
 }
 
 function summary(all) {
-  return [...new Set(all.map((warning) => KINDS[warning.kind] ?? line(warning.kind, 40)))].join(', ').toLowerCase();
+  return [...new Set(all.map((warning) => WARNINGS[warning.kind] ?? line(warning.kind, 40)))].join(', ').toLowerCase();
 }

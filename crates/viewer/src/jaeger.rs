@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{self, Path, Query},
+    extract::{self, Path, Query, rejection::PathRejection},
     response::Response,
     routing::get,
 };
@@ -24,6 +24,9 @@ use crate::{
     serve::State,
     store::{Trace, TraceId},
 };
+
+/// The answer to an address whose parts are no UTF-8.
+const NO_TEXT: &str = "the address holds something that is not UTF-8";
 
 /// The routes below `/api`.
 pub(crate) fn routes() -> Router<State> {
@@ -66,7 +69,11 @@ async fn services(extract::State(state): extract::State<State>) -> Response {
     aside(move || answer(query::services(&state.store.snapshot()).into_keys().collect())).await
 }
 
-async fn operations_of(extract::State(state): extract::State<State>, Path(service): Path<String>) -> Response {
+async fn operations_of(
+    extract::State(state): extract::State<State>,
+    service: Result<Path<String>, PathRejection>,
+) -> Response {
+    let Ok(Path(service)) = service else { return refuse(StatusCode::BAD_REQUEST, NO_TEXT) };
     aside(move || {
         let mut services = query::services(&state.store.snapshot());
         let operations = services.remove(&service).unwrap_or_default().operations;
@@ -142,9 +149,10 @@ async fn traces(extract::State(state): extract::State<State>, Query(pairs): Quer
 
 async fn trace(
     extract::State(state): extract::State<State>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
+    let Ok(Path(id)) = id else { return refuse(StatusCode::BAD_REQUEST, NO_TEXT) };
     let id: TraceId = match id.parse() {
         Ok(id) => id,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("{error}")),

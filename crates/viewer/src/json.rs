@@ -11,8 +11,9 @@ use serde::{
     ser::{SerializeMap as _, SerializeSeq as _},
 };
 
-/// Values may lie in each other this deep; what is deeper is `null`. A stranger chooses the depth, and each level takes stack.
+/// Lists and maps may lie in each other this deep; in the place of a deeper one stands [`TOO_DEEP`]. A stranger chooses the depth, and each level takes stack.
 const MAX_DEPTH: usize = 32;
+const TOO_DEEP: &[u8] = "… (not shown: more than 32 levels deep)".as_bytes();
 /// The largest integers that JavaScript holds exactly.
 const SAFE: i64 = (1 << 53) - 1;
 
@@ -73,7 +74,8 @@ impl<'a> Value<'a> {
     }
 
     fn inner(&self, value: AnyValue<'a>) -> Self {
-        let value = if self.depth < MAX_DEPTH { value } else { AnyValue::None };
+        let is_nested = matches!(value, AnyValue::Array(_) | AnyValue::KeyValueList(_));
+        let value = if is_nested && self.depth >= MAX_DEPTH { AnyValue::String(TOO_DEEP) } else { value };
         Self { value, depth: self.depth + 1 }
     }
 }
@@ -257,7 +259,9 @@ mod tests {
             nested = value;
         }
         let shown = attribute(true, |out| out.extend_from_slice(&nested));
-        assert_eq!(shown["value"].to_string().matches('[').count(), MAX_DEPTH + 1);
+        let text = shown["value"].to_string();
+        assert_eq!(text.matches('[').count(), MAX_DEPTH + 1);
+        assert!(text.contains("[\"… (not shown: more than 32 levels deep)\"]"), "{text}");
         assert!(attribute(false, |out| out.extend_from_slice(&nested))["cut"].as_bool().unwrap());
     }
 

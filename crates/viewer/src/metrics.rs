@@ -19,7 +19,7 @@ fn all(figures: &Figures) -> [Metric; 8] {
         (
             "kubewake_viewer_dropped_traces_total",
             "counter",
-            "Traces that made room for others.",
+            "Traces that made room for others, or of which nothing fits.",
             figures.dropped_traces,
         ),
         (

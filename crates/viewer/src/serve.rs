@@ -4,6 +4,8 @@
 //! read traces either: its requests carry its own name as the host (that is how a name that suddenly points here, DNS rebinding, is seen), or are not
 //! allowed by the browser, as no answer permits another origin.
 
+mod connections;
+
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 use axum::{
@@ -19,6 +21,7 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
+use self::connections::Bounds;
 use crate::{
     Addresses, Options, api,
     cluster::Cluster,
@@ -61,15 +64,8 @@ impl State {
 }
 
 /// Serves until it is told to stop.
-pub(crate) async fn run(listener: TcpListener, state: State, mut stopping: watch::Receiver<bool>) {
-    let stopped = async move {
-        // An error means that the viewer is gone, which is stopping too.
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-    };
-    let served = axum::serve(listener, routes(state)).with_graceful_shutdown(stopped).await;
-    if let Err(error) = served {
-        tracing::error!(%error, "the page is served no more");
-    }
+pub(crate) async fn run(listener: TcpListener, state: State, stopping: watch::Receiver<bool>) {
+    connections::serve(listener, routes(state), Bounds::default(), stopping).await;
 }
 
 fn routes(state: State) -> Router {

@@ -64,7 +64,7 @@ pub struct Figures {
     pub bytes: usize,
     /// What they may take.
     pub limit: usize,
-    /// Traces that had to make room for others.
+    /// Traces that had to make room for others, or of which nothing fits.
     pub dropped_traces: u64,
     /// Their spans, and those that one trace had too many.
     pub dropped_spans: u64,

@@ -63,6 +63,22 @@ impl SpanBuilder {
         self
     }
 
+    /// An attribute of lists in lists, with a text in the innermost.
+    pub(crate) fn nested(self, key: &str, depth: usize) -> Self {
+        let value = lists(depth);
+        self.attribute(key, |out| out.extend_from_slice(&value))
+    }
+
+    /// An event with such an attribute.
+    pub(crate) fn event_with_nested(mut self, key: &str, depth: usize) -> Self {
+        let value = lists(depth);
+        let event = open(&mut self.bytes, 11);
+        put_bytes(&mut self.bytes, 2, b"event");
+        put_pair(&mut self.bytes, 3, key.as_bytes(), |out| out.extend_from_slice(&value));
+        close(&mut self.bytes, event);
+        self
+    }
+
     fn attribute(self, key: &str, value: impl FnOnce(&mut Vec<u8>)) -> Self {
         self.pair(key.as_bytes(), value)
     }
@@ -71,6 +87,19 @@ impl SpanBuilder {
         put_pair(&mut self.bytes, 9, key, value);
         self
     }
+}
+
+/// A value: lists in lists.
+fn lists(depth: usize) -> Vec<u8> {
+    let mut value = Vec::new();
+    put_bytes(&mut value, 1, b"leaf");
+    for _ in 0..depth {
+        let (mut list, mut outer) = (Vec::new(), Vec::new());
+        put_bytes(&mut list, 1, &value);
+        put_bytes(&mut outer, 5, &list);
+        value = outer;
+    }
+    value
 }
 
 fn put_pair(out: &mut Vec<u8>, number: u32, key: &[u8], value: impl FnOnce(&mut Vec<u8>)) {

@@ -57,7 +57,7 @@ pub enum Error {
     #[error("{0}")]
     Otlp(String),
     /// The folder for traces cannot be used.
-    #[error("cannot keep traces: {0}")]
+    #[error("cannot keep traces")]
     Disk(#[from] DiskError),
     /// What was kept could not be read.
     #[error("cannot read what was kept")]

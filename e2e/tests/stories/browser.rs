@@ -8,6 +8,7 @@ mod hostile;
 mod large;
 mod newcomer;
 mod states;
+mod tabs;
 
 use kubewake_e2e::{Browser, Viewer, browser::DESKTOP};
 

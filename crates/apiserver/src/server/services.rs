@@ -7,10 +7,14 @@ use serde_json::Value;
 use crate::{
     api::{GroupResource, ObjectKey},
     client::{Address, Services},
-    store::Store,
+    store::{ListQuery, Store},
 };
 
-/// Services are at their `clusterIP`.
+/// Ports below it are root's.
+const UNPRIVILEGED: u16 = 1024;
+
+/// Services are at their `clusterIP`. A port that only root could forward is reached at a ready endpoint, as by a kube-apiserver that routes to endpoints: webhooks are
+/// behind 443 everywhere, and a cluster on one machine is seldom root's.
 impl Services for Store {
     fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String> {
         let key = ObjectKey::new(GroupResource::new("", "services"), namespace, name);
@@ -21,11 +25,57 @@ impl Services for Store {
             (_, "" | "None") => return Err("cannot route to service with ClusterIP \"None\"".to_owned()),
             (_, address) => address.parse::<IpAddr>().map_err(|error| format!("{address:?}: {error}"))?,
         };
-        let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-        let mut numbers = ports.filter_map(|port| port.get("port").and_then(Value::as_u64));
-        match numbers.any(|known| known == u64::from(port)) {
-            true => Ok(Address::Tcp(address.to_string(), port)),
-            false => Err(format!("no service port {port} found for service {name:?}")),
-        }
+        let mut ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        let number = |port: &Value| port.get("port").and_then(Value::as_u64);
+        let Some(known) = ports.find(|known| number(known) == Some(u64::from(port))) else {
+            return Err(format!("no service port {port} found for service {name:?}"));
+        };
+        let endpoint = (port < UNPRIVILEGED).then(|| endpoint(self, namespace, name, known.get("name"))).flatten();
+        Ok(endpoint.unwrap_or_else(|| Address::Tcp(address.to_string(), port)))
+    }
+}
+
+/// A ready endpoint of a Service's port. None where nobody keeps EndpointSlices, or nothing is ready.
+fn endpoint(store: &Store, namespace: &str, service: &str, port: Option<&Value>) -> Option<Address> {
+    let slices = GroupResource::new("discovery.k8s.io", "endpointslices");
+    let query = ListQuery { namespace: Some(namespace.into()), ..ListQuery::default() };
+    let slices = store.list(&slices, &query).ok()?.items;
+    slices.iter().find_map(|slice| ready_in(&slice.value(), service, port))
+}
+
+fn ready_in(slice: &Value, service: &str, port: Option<&Value>) -> Option<Address> {
+    let owner = slice.pointer("/metadata/labels/kubernetes.io~1service-name");
+    if owner.and_then(Value::as_str) != Some(service) {
+        return None;
+    }
+    let name = |port: Option<&Value>| port.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut ports = slice.get("ports").and_then(Value::as_array).into_iter().flatten();
+    let number = ports.find(|known| name(known.get("name")) == name(port))?.get("port")?.as_u64()?;
+    let mut endpoints = slice.get("endpoints").and_then(Value::as_array).into_iter().flatten();
+    // Where nothing is said of it, an endpoint is ready.
+    let is_ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready").and_then(Value::as_bool).unwrap_or(true);
+    let address = endpoints.find(is_ready)?.pointer("/addresses/0")?.as_str()?;
+    Some(Address::Tcp(address.to_owned(), u16::try_from(number).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_one_that_is_ready_at_the_port_of_that_name() {
+        let slice = json!({
+            "metadata": { "labels": { "kubernetes.io/service-name": "hook" } },
+            "ports": [{ "name": "metrics", "port": 8888 }, { "name": "webhook", "port": 9443 }],
+            "endpoints": [
+                { "addresses": ["127.1.0.1"], "conditions": { "ready": false } },
+                { "addresses": ["127.1.0.2"], "conditions": { "ready": true } }
+            ]
+        });
+        let found = |service, port: &str| ready_in(&slice, service, Some(&json!(port)));
+        assert_eq!(found("hook", "webhook"), Some(Address::Tcp("127.1.0.2".into(), 9443)));
+        assert_eq!((found("other", "webhook"), found("hook", "none")), (None, None));
     }
 }

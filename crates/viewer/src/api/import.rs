@@ -1,7 +1,9 @@
 //! Traces from a file.
 
+use std::time::Duration;
+
 use axum::{
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract,
     response::Response,
 };
@@ -9,6 +11,7 @@ use http::{HeaderMap, StatusCode, header};
 use kubewake_otlp::{Signal, json::decode, scan};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::{aside, json, refuse};
 use crate::{
@@ -18,6 +21,8 @@ use crate::{
 
 /// The largest file. What it holds takes its place in the store's memory besides.
 const LARGEST: usize = 64 << 20;
+/// How long a file may take to come. Others wait for their turn meanwhile.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct Imported {
@@ -31,11 +36,9 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send OTLP as JSON, with Content-Type: application/json");
     }
     let _turn = state.importing.clone().acquire_owned().await;
-    let Ok(body) = to_bytes(body, LARGEST).await else {
-        return refuse(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the file broke off, or is larger than 64 MiB: import it in parts",
-        );
+    let body = match received(body, PATIENCE).await {
+        Ok(body) => body,
+        Err((status, message)) => return refuse(status, message),
     };
     aside(move || match requests(&body) {
         Ok(requests) => {
@@ -52,6 +55,18 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
         Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
     })
     .await
+}
+
+/// A file, if it comes in time.
+async fn received(body: Body, patience: Duration) -> Result<Bytes, (StatusCode, &'static str)> {
+    match timeout(patience, to_bytes(body, LARGEST)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => {
+            let message = "the file broke off, or is larger than 64 MiB: import it in parts";
+            Err((StatusCode::PAYLOAD_TOO_LARGE, message))
+        }
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the file did not come within a minute: import it in parts")),
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -104,5 +119,14 @@ mod tests {
         assert!(refusal(r#"{"data":[]}"#).contains("document 1 holds no spans"));
         assert!(refusal(&format!("{ONE}\n{{\"resourceSpans\":7}}")).starts_with("document 2:"));
         assert!(requests(b"\xff\xfe").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_never_ends_is_not_waited_for() {
+        let endless = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
+        let (status, message) = received(endless, Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
+        assert!(message.contains("a minute"), "{message}");
+        assert_eq!(received(Body::from(ONE), PATIENCE).await.unwrap(), ONE.as_bytes());
     }
 }

@@ -13,6 +13,26 @@ use crate::{
 /// How many traces are shown unless more are wanted, and how many can be.
 const LIMIT: (usize, usize) = (20, 1500);
 
+/// Unknown parameters that are told one by one.
+const PROBLEMS: usize = 10;
+/// What can be asked for.
+const KNOWN: [&str; 14] = [
+    "service",
+    "operation",
+    "attr",
+    "kind",
+    "namespace",
+    "name",
+    "minDuration",
+    "maxDuration",
+    "start",
+    "end",
+    "lookback",
+    "errors",
+    "q",
+    "limit",
+];
+
 /// What is wrong with a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
@@ -105,6 +125,7 @@ impl Params {
 
     /// Which traces are wanted.
     pub(crate) fn filter(&mut self, now: u64) -> Filter {
+        self.check_names();
         let durations = (self.duration("minDuration"), self.duration("maxDuration"));
         let duration = self.between(("minDuration", "maxDuration"), durations.0, durations.1);
         let times = (self.number("start"), self.number("end"));
@@ -121,6 +142,19 @@ impl Params {
             start,
             errors: self.flag("errors"),
             id: self.read("q", trace_id_start),
+        }
+    }
+
+    /// A question that is not understood in full must not be answered as if it were.
+    fn check_names(&mut self) {
+        let mut unknown: Vec<_> = self.pairs.iter().map(|(name, _)| cut(name, NAME).to_owned()).collect();
+        unknown.retain(|name| !KNOWN.contains(&name.as_str()));
+        unknown.sort_unstable();
+        unknown.dedup();
+        let message = format!("it is not known; these are: {}", KNOWN.join(", "));
+        unknown.iter().take(PROBLEMS).for_each(|name| self.problem(name, message.clone()));
+        if self.text("lookback").is_some() && self.text("start").is_some() {
+            self.problem("lookback", "start says the same already: give one of them");
         }
     }
 

@@ -144,6 +144,7 @@ fn warning(kind: WarningKind) -> &'static str {
         WarningKind::DuplicateSpan => "another span of this trace has the same id",
         WarningKind::Future => "the span begins in the future",
         WarningKind::NoTime => "the span has no time",
+        WarningKind::BadTime => "the span ends before it starts, or says only one of the two; it is shown as a moment",
         WarningKind::Truncated => "spans are missing",
     }
 }

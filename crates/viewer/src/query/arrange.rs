@@ -61,6 +61,8 @@ pub enum WarningKind {
     Future,
     /// It does not say when it was.
     NoTime,
+    /// It ends before it starts, or says only one of the two.
+    BadTime,
     /// Spans are missing because there were too many.
     Truncated,
 }
@@ -99,8 +101,14 @@ fn place(trace: &Trace, now: u64) -> Vec<Placed<'_>> {
         }
         if !entry.has_time() {
             warnings.push(WarningKind::NoTime);
-        } else if entry.start > now.saturating_add(AHEAD) {
-            warnings.push(WarningKind::Future);
+        } else {
+            let (start, end) = (span.view().start(), span.view().end());
+            if start == 0 || end < start {
+                warnings.push(WarningKind::BadTime);
+            }
+            if entry.start > now.saturating_add(AHEAD) {
+                warnings.push(WarningKind::Future);
+            }
         }
         let start = if entry.has_time() { entry.start } else { trace.start() };
         let parent = Some(entry.parent).filter(|parent| *parent != 0);
@@ -235,6 +243,18 @@ fn message(kind: WarningKind, placed: &Placed<'_>) -> String {
         WarningKind::DuplicateSpan => "another span of this trace has the same id".to_owned(),
         WarningKind::Future => "it begins in the future".to_owned(),
         WarningKind::NoTime => "it has no time; it is shown at the begin of the trace".to_owned(),
+        WarningKind::BadTime => bad_time(placed.span.view().start(), placed.span.view().end()),
         WarningKind::Truncated => String::new(),
+    }
+}
+
+fn bad_time(start: u64, end: u64) -> String {
+    match (start, end) {
+        (0, _) => "it does not say when it started; it is shown as a moment, at its end".to_owned(),
+        (_, 0) => "it does not say when it ended; it is shown as a moment, at its start".to_owned(),
+        (start, end) => {
+            let micros = start.saturating_sub(end) / 1000;
+            format!("it ends {micros} µs before it starts; it is shown as a moment, at its start")
+        }
     }
 }

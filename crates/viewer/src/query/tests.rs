@@ -196,6 +196,27 @@ fn links_can_be_followed_back() {
 }
 
 #[test]
+fn times_that_contradict_each_other_are_told_in_words() {
+    let timed = |id, start, end| SpanBuilder::new(1, id, "s").at(start, end);
+    let trace = trace(vec![(
+        "a",
+        vec![timed(1, 0, 90_000), timed(2, 91_000, 0), timed(3, 92_000, 90_000), timed(4, 93_000, 93_000)],
+    )]);
+    let arranged = arrange(&trace, 100_000);
+    let told: Vec<_> =
+        arranged.warnings.iter().map(|warning| (warning.span.unwrap(), warning.message.as_str())).collect();
+    assert!(arranged.warnings.iter().all(|warning| warning.kind == WarningKind::BadTime));
+    assert_eq!(
+        told,
+        [
+            (1, "it does not say when it started; it is shown as a moment, at its end"),
+            (2, "it does not say when it ended; it is shown as a moment, at its start"),
+            (3, "it ends 2 µs before it starts; it is shown as a moment, at its start"),
+        ]
+    );
+}
+
+#[test]
 fn what_came_can_be_sent_on() {
     let sent = request("a", vec![span(1, 1).text("k", "v").at(1, 2), span(1, 2).below(1).at(1, 2)]);
     let first = Store::new(Limits::default());
@@ -208,13 +229,22 @@ fn what_came_can_be_sent_on() {
 }
 
 #[test]
-fn a_span_that_cannot_be_written_does_not_take_the_others_along() {
-    // An attribute whose value is no message.
-    let mut broken = SpanBuilder::new(1, 2, "broken").at(1, 2);
-    broken = broken.broken_attribute();
-    let trace = trace(vec![("a", vec![span(1, 1).at(1, 2), broken])]);
-    let json = String::from_utf8(otlp_json(&[trace])).unwrap();
-    assert!(json.contains("\"0000000000000001\"") && json.contains("\"name\":\"work\""), "{json}");
+fn an_export_has_every_span_and_marks_the_values_that_it_cannot_hold() {
+    // The depths around the one where JSON ends, one far beyond, and an attribute that is no message; of spans, and of an event.
+    let mut spans = vec![SpanBuilder::new(1, 999, "broken").at(1, 2).broken_attribute()];
+    spans.extend((90..110).map(|depth| span(1, depth).at(1, 2).text("k", "kept").nested("deep", depth as usize)));
+    spans.push(span(1, 500).at(1, 2).nested("deep", 500));
+    spans.push(span(1, 501).at(1, 2).event_with_nested("deep", 500));
+    let sent = spans.len();
+    let trace = trace(vec![("a", spans)]);
+    let json = otlp_json(&[trace]);
+    let again = kubewake_otlp::json::decode(kubewake_otlp::Signal::Traces, &json).unwrap();
+    assert_eq!(Arrival::read(&again).spans(), sent);
+    let text = String::from_utf8(json).unwrap();
+    assert_eq!(text.matches("\"kept\"").count(), 20, "what can be written is");
+    let (whole, cut) = (text.matches("\"leaf\"").count(), text.matches("(left out by the viewer").count());
+    assert!(whole > 0 && cut > 2, "{whole} {cut}");
+    assert_eq!(whole + cut, sent, "{text}");
 }
 
 #[test]

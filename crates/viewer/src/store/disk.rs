@@ -28,7 +28,7 @@ pub enum DiskError {
     #[error("{0} is in use by another viewer")]
     InUse(PathBuf),
     /// The system says no.
-    #[error("{0}: {1}")]
+    #[error("cannot use {0}")]
     Io(PathBuf, #[source] io::Error),
 }
 
@@ -163,7 +163,7 @@ fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// Reads a segment; says how large it is.
+/// Reads a segment; says how large it is. A damaged end is cut off, so that it is told of once.
 fn read(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
     let mut content = Vec::new();
     File::open(path)?.read_to_end(&mut content)?;
@@ -175,7 +175,12 @@ fn read(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
         rest = behind;
     }
     if !rest.is_empty() {
-        tracing::warn!(path = %path.display(), bytes = rest.len(), "the end of a segment of traces is damaged, and is passed over");
+        tracing::warn!(path = %path.display(), bytes = rest.len(), "the end of a segment of traces is damaged, and is cut off");
+        let whole = (content.len() - rest.len()) as u64;
+        match OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole)) {
+            Ok(()) => return Ok(whole),
+            Err(error) => tracing::warn!(%error, path = %path.display(), "the damaged end cannot be cut off"),
+        }
     }
     Ok(content.len() as u64)
 }
@@ -242,6 +247,7 @@ mod tests {
         for cut in [whole.len() - 1, whole.len() - 110, 12, 8] {
             fs::write(&path, &whole[..cut]).unwrap();
             assert_eq!(open(folder.path(), 1 << 20).1.len(), (cut - 8) / 120);
+            assert_eq!(fs::metadata(&path).unwrap().len() as usize, 8 + (cut - 8) / 120 * 120, "it is told of once");
         }
         let mut changed = whole.clone();
         changed[8 + 5 * 120 + 50] ^= 1;

@@ -1,7 +1,7 @@
 //! What is behind the lock of a store.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -41,8 +41,8 @@ pub(super) struct Inner {
 #[derive(Debug)]
 struct Slot {
     trace: Arc<Trace>,
-    /// The spans that are here, with a hash of their bytes.
-    seen: HashMap<u64, u64>,
+    /// The spans that are here, each with a hash of what it says: an id that was given twice has several.
+    seen: HashSet<(u64, u64)>,
 }
 
 impl Inner {
@@ -86,6 +86,7 @@ impl Inner {
         let surplus = self.leave_out_surplus(id, &mut draft);
         self.figures.dropped_spans += surplus;
         if draft.entries.is_empty() && !self.traces.contains_key(&id) {
+            self.figures.dropped_traces += 1;
             return None;
         }
         let cost = Cost::of(&draft);
@@ -108,11 +109,10 @@ impl Inner {
     /// Senders repeat what they are not sure of.
     fn leave_out_known(&self, id: TraceId, draft: &mut Draft) {
         let slot = self.traces.get(&id);
-        let mut here = HashMap::new();
+        let mut here = HashSet::new();
         let mut is_new = |entry: &Entry, span: &[u8]| {
-            let print = fingerprint(span);
-            let known = slot.and_then(|slot| slot.seen.get(&entry.id)) == Some(&print);
-            !known && here.insert(entry.id, print) != Some(print)
+            let print = (entry.id, fingerprint(span));
+            !slot.is_some_and(|slot| slot.seen.contains(&print)) && here.insert(print)
         };
         let new = draft.entries.iter().map(|entry| is_new(entry, draft.span(entry))).collect::<Vec<_>>();
         if new.contains(&false) {
@@ -150,7 +150,7 @@ impl Inner {
             let trace = Trace::new(id, now);
             self.make_room(trace.bytes + SLOT);
             self.bytes += trace.bytes + SLOT;
-            self.traces.insert(id, Slot { trace: Arc::new(trace), seen: HashMap::new() });
+            self.traces.insert(id, Slot { trace: Arc::new(trace), seen: HashSet::new() });
         }
         if let Some(slot) = self.traces.get_mut(&id) {
             let trace = Arc::make_mut(&mut slot.trace);
@@ -213,7 +213,8 @@ impl Inner {
 
     pub(super) fn figures(&self) -> Figures {
         let oldest = self.order.first_key_value().and_then(|(_, id)| self.traces.get(id));
-        let oldest = oldest.map(|slot| slot.trace.start());
+        // Whatever a sender's clock says, it did not begin after it came.
+        let oldest = oldest.map(|slot| slot.trace.start().min(slot.trace.received));
         Figures { traces: self.traces.len(), bytes: self.used(), limit: self.limits.bytes, oldest, ..self.figures }
     }
 }

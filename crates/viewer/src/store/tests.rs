@@ -102,6 +102,18 @@ fn a_span_that_is_sent_again_is_kept_once() {
 }
 
 #[test]
+fn two_versions_of_a_span_are_each_kept_once() {
+    let store = Store::new(Limits::default());
+    let versions = |all: &str| all.chars().map(|version| span(1, 1).text("version", &version.to_string())).collect();
+    assert_eq!(add(&store, versions("ababa")).spans, 2);
+    for again in ["a", "b", "a", "ab", "ba"] {
+        assert_eq!(add(&store, versions(again)).spans, 0, "{again}");
+    }
+    assert_eq!(add(&store, versions("abc")).spans, 1);
+    assert_eq!(store.figures().spans, 3);
+}
+
+#[test]
 fn a_trace_without_end_is_cut_and_says_so() {
     let store = Store::new(Limits { trace_spans: 1000, ..Limits::default() });
     add(&store, vec![span(2, 1)]);
@@ -133,7 +145,8 @@ fn one_trace_takes_a_quarter_at_most() {
 fn what_is_larger_than_the_store_is_counted_and_not_kept() {
     let store = Store::new(limits(10_000));
     assert_eq!(add(&store, vec![span(1, 1).text("k", &"x".repeat(100_000))]), Added { traces: vec![id(1)], spans: 0 });
-    assert_eq!((store.figures().traces, store.figures().dropped_spans), (0, 1));
+    let figures = store.figures();
+    assert_eq!((figures.traces, figures.dropped_traces, figures.dropped_spans), (0, 1, 1));
 }
 
 #[test]
@@ -154,6 +167,9 @@ fn times_that_make_no_sense_are_made_good() {
     assert_eq!((trace.start(), trace.duration()), (50, 20));
     add(&store, vec![SpanBuilder::new(2, 1, "timeless")]);
     assert_eq!(store.trace(id(2)).unwrap().start(), 1, "it came then");
+    let store = Store::new(Limits::default());
+    store.add(Arrival::read(&request("s", vec![timed(1, 5000, 6000)])), 99);
+    assert_eq!(store.figures().oldest, Some(99), "not in the future");
 }
 
 #[test]
@@ -177,4 +193,30 @@ fn who_reads_slowly_can_count_what_was_missed() {
     assert!(matches!(tail.try_recv(), Err(broadcast::error::TryRecvError::Lagged(_))));
     let first = tail.try_recv().unwrap();
     assert_eq!(first.before + TAIL as u64, total);
+}
+
+#[test]
+fn what_a_smaller_memory_leaves_no_room_for_is_counted_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |memory: usize| {
+        let store = Arc::new(Store::new(limits(memory)));
+        let keeper = Keeper::on_disk(store.clone(), || 1, folder.path(), memory as u64).unwrap();
+        (store, keeper)
+    };
+    let (store, keeper) = start(4 << 20);
+    for trace in 1..=100 {
+        keeper.keep(&request("service", vec![span(trace, 1).text("k", &"x".repeat(20_000))]));
+    }
+    // Larger than a quarter of what there is to be.
+    keeper.keep(&request("service", vec![span(101, 1).text("k", &"x".repeat(300_000))]));
+    assert_eq!((store.figures().traces, store.figures().dropped_traces), (101, 0));
+    drop((store, keeper));
+    let (store, _keeper) = start(1 << 20);
+    let figures = store.figures();
+    assert!(figures.traces > 40, "{figures:?}");
+    assert_eq!(
+        (figures.traces as u64 + figures.dropped_traces, figures.dropped_traces),
+        (101, figures.dropped_spans),
+        "{figures:?}"
+    );
 }

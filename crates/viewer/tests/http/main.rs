@@ -54,6 +54,16 @@ async fn questions_that_make_no_sense_are_answered_with_all_that_is_wrong() {
             answer["problems"].as_array().unwrap().iter().map(|problem| problem["parameter"].clone()).collect();
         assert_eq!(status, 400);
         assert_eq!(wrong, ["minDuration", "start", "attr", "q", "limit"]);
+        for path in ["search", "live", "tail"] {
+            let (status, answer) = client.ask(&format!("/api/v1/{path}?unknown=1&lookback=1h&start=5")).await;
+            let problems = answer["problems"].as_array().unwrap();
+            assert_eq!((status, problems.len()), (400, 2), "{path}: {answer}");
+            assert_eq!((&problems[0]["parameter"], &problems[1]["parameter"]), (&json!("unknown"), &json!("lookback")));
+        }
+        for path in ["/api/services/%ff/operations", "/api/traces/%ff"] {
+            let (status, answer) = client.ask(path).await;
+            assert_eq!((status, &answer["errors"][0]["code"]), (400, &json!(400)), "{path}");
+        }
         for (path, expected) in [
             ("/api/v1/traces/nothex", 400),
             ("/api/v1/traces/00000000000000000000000000000001", 404),
@@ -180,14 +190,31 @@ async fn an_address_in_use_is_said_so() {
     viewer.stop().await;
 }
 
+/// An error with its causes, as a program prints it.
+fn told(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[tokio::test]
+async fn why_it_does_not_start_is_said_once() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let told = told(&Viewer::start(Options { data_dir: Some(file.path().join("x")), ..options() }).await.unwrap_err());
+    let reason = std::io::Error::from(std::io::ErrorKind::NotADirectory).to_string();
+    assert_eq!(told.to_lowercase().matches(&reason).count(), 1, "{told}");
+    assert_eq!(told.matches(&*file.path().to_string_lossy()).count(), 1, "{told}");
+}
+
 #[tokio::test]
 async fn traces_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kept = || Options { data_dir: Some(folder.path().join("traces")), ..options() };
     let viewer = Viewer::start(kept()).await.unwrap();
     Client::new(viewer.addresses()).send(&sample()).await;
-    let error = Viewer::start(kept()).await.unwrap_err();
-    assert!(error.to_string().contains("in use by another viewer"), "{error}");
+    let told = told(&Viewer::start(kept()).await.unwrap_err());
+    assert!(
+        told.starts_with("cannot keep traces: /") && told.ends_with("traces is in use by another viewer"),
+        "{told}"
+    );
     viewer.stop().await;
     let viewer = Viewer::start(kept()).await.unwrap();
     let client = Client::new(viewer.addresses());

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { traceparent } from '../../page/clipboard.js';
 import { build } from '../../page/model.js';
 import { objectOf } from '../../page/objectref.js';
-import { attributesToText, textToAttributes, toServer, traceIdIn, upsert } from '../../page/query.js';
+import { attributesToText, sameValue, textToAttributes, toServer, traceIdIn, upsert } from '../../page/query.js';
 import { clamp, isWhole, pan, zoom } from '../../page/range.js';
 import { objectUrl, parse, searchUrl, traceUrl } from '../../page/router.js';
 import { fromParams, toUrl } from '../../page/tracestate.js';
@@ -70,6 +70,21 @@ test('attributes are typed as pairs, with quotes where there are spaces', () => 
   assert.deepEqual(textToAttributes('').pairs, []);
   const hard = ['a=say "hi" \\ there', 'b=', 'c=x=y'];
   assert.deepEqual(textToAttributes(attributesToText(hard)).pairs, hard);
+});
+
+test('a search for the same value is written as the server compares it, and not at all where it would find nothing', () => {
+  const same = (value, type = 'string', key = 'k') => sameValue({ key, value, type });
+  assert.equal(same('a=b'), 'k=a=b');
+  assert.equal(same(' a '), 'k=" a "', 'blanks are kept by quotes');
+  assert.equal(same('"a"'), 'k=""a""');
+  assert.equal(same(3, 'int'), 'k=3');
+  assert.equal(same('9007199254740993', 'int'), 'k=9007199254740993');
+  assert.equal(same(-0, 'double'), 'k=-0');
+  assert.equal(same(false, 'bool'), 'k=false');
+  assert.equal(same({ b: ['<', 1], a: null }, 'map'), 'k={"a":null,"b":["\\u003c",1]}');
+  for (const none of [null, '', 'a\ufffdb', { a: '\ufffd' }, ['NaN'], { a: '9007199254740993' }]) assert.equal(same(none), null, JSON.stringify(none));
+  for (const none of ['NaN', 'inf', '-inf']) assert.equal(same(none, 'double'), null);
+  for (const key of ['a=b', ' a', '', '\ufffd']) assert.equal(same('v', 'string', key), null);
 });
 
 test('only what the server knows is sent to it', () => {

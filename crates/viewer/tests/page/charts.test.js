@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import { paths } from '../../page/charts.js';
 import { gapsOf, merge } from '../../page/intervals.js';
+import { labels, sift } from '../../page/scatter.js';
 import { extent, flatten, settle, stretch } from '../../page/timeline.js';
 
 test('stretches of time are merged, and what they leave is found', () => {
@@ -36,4 +37,19 @@ test('charts are drawn of whatever figures there are', () => {
   assert.equal(paths([0, 1]).line, 'M0.0 42.0L240.0 4.0');
   assert.ok(!paths([NaN, null, -1, 5]).line.includes('NaN'));
   assert.equal(paths([0, 0.5], 1).line, 'M0.0 42.0L240.0 23.0');
+});
+
+test('a trace from the far future or without a time does not squeeze the others', () => {
+  const now = Date.UTC(2026, 10, 16);
+  const far = Date.UTC(2554, 0, 1);
+  assert.deepEqual(sift([now - 5, far, now, 0], now), { within: [now - 5, now], before: 1, after: 1 });
+  assert.deepEqual(sift([now + 1000], now), { within: [now + 1000], before: 0, after: 0 }, 'clocks differ a little');
+  assert.deepEqual(sift([far], now), { within: [far], before: 0, after: 0 }, 'there is no other');
+});
+
+test('an axis has dates unless all of it is today', () => {
+  const at = (...parts) => new Date(2026, 10, ...parts).getTime();
+  assert.deepEqual(labels(at(16, 10), at(16, 12), at(16, 13)), ['10:00:00', '11:00:00', '12:00:00']);
+  assert.deepEqual(labels(at(14, 10), at(16, 12), at(16, 13)), ['2026-11-14 10:00', '2026-11-15 11:00', '2026-11-16 12:00']);
+  assert.deepEqual(labels(at(15, 10), at(15, 10, 2), at(16, 13)), ['2026-11-15 10:00:00', '2026-11-15 10:01:00', '2026-11-15 10:02:00']);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { byNode, criticalPath } from '../../page/critical.js';
+import { oddities } from '../../page/details.js';
 import { find } from '../../page/find.js';
 import { build, oneLevel, subject, visibleRows } from '../../page/model.js';
 import { millis, operator, span, trace } from './build.js';
@@ -120,6 +121,44 @@ test('spans that only wrap another are folded, unless they have something to tel
   assert.deepEqual(shown(false), ['0 authentication', '1 POST', '2 audit', '3 told', '4 work']);
   assert.equal(model.wrappers, 2);
   assert.equal(subject(model).name, 'POST');
+});
+
+test('what is left out of a chain is judged as a whole', () => {
+  const spans = [span('x', 0, 200)];
+  for (let at = 1; at <= 30; at += 1) spans.push(span(`level ${at}`, at * 1.5, 200 - at * 1.5, { parent: spans[at - 1] }));
+  const model = build(trace(spans));
+  for (const [at, row] of visibleRows(model, new Set(), true).entries()) {
+    const above = row.above ?? { start: 0 };
+    assert.ok(row.start - above.start <= 4e6, `${at}: ${row.name} begins ${row.start - above.start} ns after ${above.name}`);
+  }
+  assert.equal(model.roots[0].wraps, null, 'a root names its trace');
+  const lost = span('authentication', 0, 100, { parent: 'f'.repeat(16) });
+  assert.equal(build(trace([lost, span('audit', 0.1, 99.9, { parent: lost, kind: 'server' })])).wrappers, 0, 'what has no parent here says so');
+});
+
+test('a span with attributes of its own is no wrapper', () => {
+  const pair = (key, value) => ({ key, value, type: 'string' });
+  const wraps = (outer, core, props = {}) => {
+    const root = span('root', 0, 200);
+    const run = span('run', 1, 100, { parent: root, attributes: outer, ...props });
+    return build(trace([root, span('beside', 150, 10, { parent: root }), run, span('work', 1, 100, { parent: run, attributes: core, service: props.other })])).wrappers === 1;
+  };
+  assert.ok(wraps([], []));
+  assert.ok(wraps([pair('a', 'b')], [pair('c', 'd'), pair('a', 'b')]));
+  assert.ok(!wraps([pair('customer', 'acme')], [pair('rows', '3')]));
+  assert.ok(!wraps([pair('a', 'b')], [pair('a', 'c')]));
+  assert.ok(!wraps([], [], { other: 1 }), 'another process');
+  assert.ok(!wraps([], [], { kind: 'client' }));
+  assert.ok(!wraps([], [], { status: 'error' }));
+});
+
+test('what is odd about a span is said once, in words', () => {
+  const [told, counted] = ['b', 'c'].map((digit) => digit.repeat(16));
+  const odd = [span('told', 0, 1, { id: told, warnings: ['future', 'clock_skew'], skew: 5e6 }), span('counted', 0, 1, { id: counted, warnings: ['future'] })];
+  const warnings = [{ kind: 'future', spanId: told, message: 'it begins in the future' }, { kind: 'clock_skew', spanId: told, message: 'its clock is 5000 µs behind' }];
+  const model = build(trace(odd, { warnings }));
+  assert.deepEqual(oddities(model, named(model, 'told')), ['it begins in the future', 'Its clock differs: it is shown 5 ms later than it said.']);
+  assert.deepEqual(oddities(model, named(model, 'counted')), ['In the future']);
 });
 
 test('words are found in names, services, values and events', () => {

@@ -3,7 +3,7 @@
 use kubewake_e2e::{Viewer, viewer::Told};
 use serde_json::json;
 
-use super::open;
+use super::{no_complaints, open};
 
 const MARKUP: &str = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
 const YEARS: f64 = 3.2e12;
@@ -102,4 +102,63 @@ fn search_and_other_traces_are_as_good_as_before() {
     browser.await_text(".empty", "No trace matches");
     let complaints = browser.complaints();
     assert!(complaints.iter().all(|complaint| complaint.contains("400")), "{complaints:?}");
+}
+
+#[test]
+fn a_clock_that_is_centuries_ahead_does_not_squeeze_the_plot() {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    told.span("clock", "far", None, 1.6e13, 1.0);
+    viewer.take(&told);
+    for number in 2..5 {
+        let mut told = Told::new(number);
+        told.span("shop", "buy", None, 0.0, 5.0);
+        viewer.take(&told);
+    }
+    let browser = open(&viewer, "/search");
+    browser.await_text(".scatter .beyond", "1 in the future");
+    let left = "return [...document.querySelectorAll('.point:not(.edge)')].map(point => parseFloat(point.style.left))";
+    let left: Vec<f64> = serde_json::from_value(browser.script(left, &[])).unwrap();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(left.iter().any(|place| (10.0..90.0).contains(place)), "{left:?}");
+    browser.screenshot("far-future");
+    browser.click(".point.edge");
+    browser.await_url(told.id());
+    browser.click(".row:not(.head)");
+    browser.await_text(".details .status.warn", "future");
+    assert_eq!(browser.count(".details .status.warn"), 1);
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_search_for_the_same_value_finds_it_or_is_not_offered() {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    told.span("shop", "buy", None, 0.0, 5.0);
+    let value = |key: &str, value: serde_json::Value| json!({"key": key, "value": value});
+    told.with(json!({"attributes": [
+        value("blanks", json!({"stringValue": "  a \"b\" "})),
+        value("quotes", json!({"stringValue": "\"a\""})),
+        value("list", json!({"arrayValue": {"values": [{"stringValue": "<a>&"}, {"doubleValue": 1.0}, {"intValue": "7"}]}})),
+        value("map", json!({"kvlistValue": {"values": [value("z", json!({"boolValue": true})), value("a", json!({"doubleValue": 1e-7}))]}})),
+        value("large", json!({"intValue": "9007199254740993"})),
+        value("nan", json!({"doubleValue": "NaN"})),
+        value("infinite", json!({"doubleValue": "-Infinity"})),
+        value("none", json!({})),
+        value("odd=key", json!({"stringValue": "a"})),
+    ]}));
+    viewer.take(&told);
+    let browser = open(&viewer, &format!("/trace/{}", told.id()));
+    browser.click(".row:not(.head)");
+    browser.await_text(".details .attributes", "quotes");
+    let links = "return [...document.querySelectorAll('.details .section:first-of-type .attribute')]
+        .filter(e => e.querySelector('a')).map(e => [e.querySelector('dt').textContent, e.querySelector('a').getAttribute('href')])";
+    let links: Vec<(String, String)> = serde_json::from_value(browser.script(links, &[])).unwrap();
+    let keys: Vec<_> = links.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["blanks", "large", "list", "map", "quotes"]);
+    for (_, link) in &links {
+        browser.open(&viewer.url(link));
+        browser.await_text(".result .title", "buy");
+    }
+    no_complaints(&browser);
 }

@@ -1,0 +1,76 @@
+//! Somebody has many tabs and windows of the page open, and goes back and forth. A browser has six connections to a host for all of them.
+
+use kubewake_e2e::{Browser, Viewer, viewer::Told};
+
+use super::{no_complaints, open};
+
+/// More than a browser has connections.
+const MANY: usize = 8;
+
+/// A viewer with one trace.
+fn viewer() -> (Viewer, Told) {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    told.span("shop", "checkout", None, 0.0, 5.0);
+    viewer.take(&told);
+    (viewer, told)
+}
+
+/// From the search to a trace, which stays open.
+fn look(browser: &Browser, viewer: &Viewer) {
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".result .title", "checkout");
+    browser.click(".result");
+    browser.await_text(".row .operation", "checkout");
+    no_complaints(browser);
+}
+
+#[test]
+fn the_tab_in_front_is_live_however_many_there_are() {
+    let (viewer, told) = viewer();
+    let browser = open(&viewer, "/search");
+    for _ in 0..MANY {
+        look(&browser, &viewer);
+        browser.open_tab();
+    }
+    // Pages that were left and can be gone back to hold nothing either.
+    for _ in 0..MANY {
+        browser.open(&viewer.url("/objects"));
+        browser.open(&viewer.url(&format!("/trace/{}", told.id())));
+        browser.await_text(".row .operation", "checkout");
+    }
+    browser.back();
+    browser.back();
+    browser.await_text(".row .operation", "checkout");
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".live.on", "Live");
+
+    // What comes while nobody looks is there when somebody does again.
+    let hide = "Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
+                window.away = arguments[0];
+                document.dispatchEvent(new Event('visibilitychange'));";
+    browser.script(hide, &[true.into()]);
+    let mut later = Told::new(2);
+    later.span("shop", "refund", None, 0.0, 5.0);
+    viewer.take(&later);
+    assert_eq!(browser.count(".result"), 1);
+    browser.script(hide, &[false.into()]);
+    browser.await_text(".result .title", "refund");
+    no_complaints(&browser);
+}
+
+#[test]
+fn windows_side_by_side_all_work_and_follow_in_turn() {
+    let (viewer, _) = viewer();
+    let browser = open(&viewer, "/search");
+    for _ in 0..MANY {
+        look(&browser, &viewer);
+        browser.open_beside();
+    }
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".result .title", "checkout");
+    browser.await_text(".live", "Connecting");
+    browser.close_others();
+    browser.await_text(".live.on", "Live");
+    no_complaints(&browser);
+}
