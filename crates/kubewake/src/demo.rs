@@ -17,7 +17,7 @@ use kube::{
 use kubewake_config::model::LogLevel;
 
 pub(crate) use self::{
-    apply::{Clients, current, install, ready, run as show},
+    apply::{Clients, current, install, is_ready, ready, run as show},
     sample::Sample,
     trace::{Followed, follow, known},
 };
@@ -51,14 +51,19 @@ pub(crate) struct Args {
 struct Found {
     config: Config,
     page: String,
+    /// Where it takes OTLP over gRPC.
+    otlp: String,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&logging::only(LogLevel::Warn));
     let found = find(args.kubeconfig).await?;
     let clients = Clients::new(found.config)?;
+    apply::has_pipeline(&clients, &found.otlp).await?;
     let step = Progress::new().begin(args.sample.operator().1);
-    if !apply::is_installed(&clients, args.sample).await? {
+    if apply::is_installed(&clients, args.sample).await? {
+        apply::define(&clients, args.sample).await?;
+    } else {
         install(&clients, args.sample).await?;
     }
     ready(&clients, args.sample).await?;
@@ -66,7 +71,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     drop(step);
     println!("{} {}", args.sample.title(), applied.what);
     let step = Progress::new().begin("until its trace is whole");
-    let followed = follow(&found.page, &applied.trace, args.sample.converge()).await?;
+    let is_ready = is_ready(&clients, args.sample);
+    let followed = follow(&found.page, &applied.trace, args.sample.converge(), is_ready).await;
+    let followed = followed.with_context(|| args.sample.title())?;
     drop(step);
     println!("  {}\n  {}", followed.facts, followed.link);
     Ok(())
@@ -75,27 +82,30 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
     if let Some(path) = kubeconfig {
         let config = client::config(Some(&path)).await?;
-        let page = page(&config).await.with_context(|| format!("the cluster of {}", path.display()))?;
-        return Ok(Found { config, page });
+        return viewer(config).await.with_context(|| format!("the cluster of {}", path.display()));
     }
     // Whatever is wrong with another cluster is no business of ours.
     let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
     let last = Notice::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
     for file in own.into_iter().chain(last) {
         let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
-        if let Ok(page) = page(&config).await {
-            return Ok(Found { config, page });
+        if let Ok(found) = viewer(config).await {
+            return Ok(found);
         }
     }
     bail!("no running `kubewake up` is found: start one in another terminal, or name its kubeconfig by --kubeconfig")
 }
 
 /// Where the viewer of this cluster is.
-async fn page(config: &Config) -> anyhow::Result<String> {
-    let mut config = config.clone();
-    config.connect_timeout = Some(CONNECT);
-    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, notice::NAMESPACE);
+async fn viewer(config: Config) -> anyhow::Result<Found> {
+    let mut brief = config.clone();
+    brief.connect_timeout = Some(CONNECT);
+    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(brief)?, notice::NAMESPACE);
     let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
-    let page = map.and_then(|map| map.data?.remove("page"));
-    page.context("it is none of `kubewake up`: there is no viewer")
+    let said = map.and_then(|map| {
+        let mut data = map.data?;
+        Some((data.remove("page")?, data.remove("otlp-grpc")?))
+    });
+    let (page, otlp) = said.context("it is none of `kubewake up`: there is no viewer")?;
+    Ok(Found { config, page, otlp })
 }

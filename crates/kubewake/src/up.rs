@@ -17,6 +17,7 @@ mod folder;
 pub(crate) mod install;
 pub(crate) mod notice;
 mod parts;
+mod pipelines;
 mod ports;
 pub(crate) mod progress;
 mod restarts;
@@ -27,7 +28,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::bail;
 use kubewake_config::model::LogLevel;
-use kubewake_node::addresses;
+use kubewake_node::{
+    addresses,
+    images::{ImageError, Images},
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
@@ -59,22 +63,22 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
     /// Where the page is [default: 127.0.0.1:16686]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
     listen: Option<SocketAddr>,
     /// Where OTLP over gRPC is taken [default: 127.0.0.1:4317]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
     otlp: Option<SocketAddr>,
     /// Where OTLP over HTTP is taken [default: 127.0.0.1:4318]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
     otlp_http: Option<SocketAddr>,
     /// Where the API server listens [default: 127.0.0.1:6443]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
     api: Option<SocketAddr>,
     /// How many nodes, 15 at most
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
-    #[arg(long = "image", value_name = "NAME=PATH")]
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     images: Vec<String>,
 }
 
@@ -91,6 +95,11 @@ impl Args {
             otlp_http: self.otlp_http.unwrap_or(before.otlp_http),
         }
     }
+}
+
+/// An entry that the table of images takes.
+fn image(entry: &str) -> Result<String, ImageError> {
+    Images::default().add(entry).map(|()| entry.to_owned())
 }
 
 /// The signals that tell it to end.
@@ -134,6 +143,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         failed = start::run(&args, &folder, &mut parts, progress, &level) => failed,
     };
     level.send_replace(logging::only(LogLevel::Error));
+    if parts.is_empty() {
+        return ended;
+    }
     let step = progress.begin("stopping");
     tokio::select! {
         stopped = parts.stop() => stopped?,

@@ -20,6 +20,8 @@ use crate::error::{Error, Result};
 
 /// The first pause after a failure; each further one doubles it.
 const PAUSE: Duration = Duration::from_millis(5);
+/// What is mended by the next try is nothing to tell people of; after about ten tries it is.
+const TOLD: Duration = Duration::from_secs(2);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -130,8 +132,10 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             }
             Err(error) => {
                 let pause = state.failed(&key);
-                if !error.is_conflict() {
+                if pause >= TOLD && !error.is_conflict() {
                     tracing::warn!(controller = name, object = %key, %error, ?pause, "it is tried again");
+                } else {
+                    tracing::debug!(controller = name, object = %key, %error, ?pause, "it is tried again");
                 }
                 state.put(key, Instant::now() + pause);
             }

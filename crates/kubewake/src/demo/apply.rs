@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, Client, Config, ResourceExt as _, api::DynamicObject};
-use serde_json::Value;
+use kube::{
+    Api, Client, Config, ResourceExt as _,
+    api::{DynamicObject, ListParams},
+};
+use kubewake_api::v1alpha1::TracePipeline;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Sample;
@@ -55,6 +59,34 @@ pub(super) async fn is_installed(clients: &Clients, sample: Sample) -> anyhow::R
     Ok(found.is_some())
 }
 
+/// Without a pipeline nobody learns of what happens.
+pub(super) async fn has_pipeline(clients: &Clients, viewer: &str) -> anyhow::Result<()> {
+    let pipelines: Api<TracePipeline> = Api::all(clients.quiet.clone());
+    let found = pipelines.list(&ListParams::default()).await.context("TracePipelines cannot be listed")?;
+    if found.items.is_empty() {
+        bail!(
+            "there is no TracePipeline, so that no trace would come to the viewer. This makes the one of `kubewake up` again:\n  \
+             echo '{}' | kubectl apply -f -",
+            install::pipeline(viewer)
+        )
+    }
+    if let Some(first) = found.items.first().filter(|_| found.items.iter().all(|it| it.spec.paused)) {
+        let name = first.name_any();
+        bail!(
+            "TracePipeline {name} is paused, so that no trace would come to the viewer. This resumes it:\n  \
+             kubectl patch tracepipeline {name} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'"
+        )
+    }
+    Ok(())
+}
+
+/// Applies the sample's kinds, which somebody may have deleted since its operator came.
+pub(super) async fn define(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+    let mut manifests = sample.manifests()?;
+    manifests.retain(|object| object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition"));
+    Objects::new(clients.quiet.clone(), MANAGER).apply_all(&manifests).await
+}
+
 /// Applies the sample's kinds and its operator, whose spans go to the pipelines.
 pub(crate) async fn install(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
     let otlp = timeout(PATIENCE, install::otlp(&clients.quiet)).await.context("there is no pipeline")??;
@@ -87,6 +119,19 @@ pub(crate) async fn run(clients: &Clients, sample: Sample) -> anyhow::Result<App
 pub(crate) async fn current(clients: &Clients, sample: Sample) -> anyhow::Result<Option<String>> {
     let found = Objects::new(clients.quiet.clone(), MANAGER).get(&sample.object()?).await?;
     Ok(found.as_ref().and_then(trace_of))
+}
+
+/// Waits until the sample says that it is ready as it is specified now.
+pub(crate) async fn is_ready(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+    let api = Objects::new(clients.quiet.clone(), MANAGER).api_of(&sample.object()?).await?;
+    let is_ready = |object: &DynamicObject| {
+        let Some(status) = object.data.get("status") else { return false };
+        let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+        let mut conditions = conditions.map(|it| (it.get("type"), it.get("status")));
+        status.get("observedGeneration").and_then(Value::as_i64) == object.metadata.generation
+            && conditions.any(|it| it == (Some(&json!("Ready")), Some(&json!("True"))))
+    };
+    objects::becomes(api, sample.place().1, is_ready).await.map(drop)
 }
 
 /// A registration is in force a moment after it was made: waits until the webhook would be called.

@@ -1,6 +1,6 @@
 //! A trace as the viewer has it, followed until it is whole.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, future::Future, pin::pin, time::Duration};
 
 use anyhow::{Context, bail};
 use http::StatusCode;
@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const SETTLE: Duration = Duration::from_secs(2);
 /// Longest time that it is waited for it to be whole, when it is ready.
 const LAST: Duration = Duration::from_secs(15);
+/// What something says of itself comes to the viewer within seconds: after this it does not come.
+const LATE: Duration = Duration::from_secs(20);
 /// How often the viewer is asked.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A machine that is busy may take a while to answer.
@@ -52,13 +54,19 @@ pub(crate) struct Followed {
     pub(crate) link: String,
 }
 
-/// Waits until the span is there that says that something is ready, and everything that led to it.
-pub(crate) async fn follow(page: &str, id: &str, converge: &str) -> anyhow::Result<Followed> {
+/// Waits until the span is there that says that something is ready, and everything that led to it. `ready` ends when the object itself says so.
+pub(crate) async fn follow(
+    page: &str,
+    id: &str,
+    converge: &str,
+    ready: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<Followed> {
     let web = Web::new(ANSWER);
     let link = format!("{page}/trace/{id}");
     let mut deadline = Instant::now() + PATIENCE;
     let (mut last, mut since) = (0, Instant::now());
-    let mut is_ready = false;
+    let (mut is_ready, mut is_told) = (None, false);
+    let mut ready = pin!(ready);
     loop {
         let trace = read(&web, page, id).await?;
         if let Some(trace) = trace {
@@ -66,8 +74,8 @@ pub(crate) async fn follow(page: &str, id: &str, converge: &str) -> anyhow::Resu
                 (last, since) = (trace.spans.len(), Instant::now());
             }
             if let Some(found) = trace.span(converge) {
-                if !is_ready {
-                    (is_ready, deadline) = (true, Instant::now() + LAST);
+                if !is_told {
+                    (is_told, deadline) = (true, Instant::now() + LAST);
                 }
                 let is_whole = trace.is_whole() && since.elapsed() > SETTLE;
                 if is_whole || Instant::now() > deadline {
@@ -76,9 +84,33 @@ pub(crate) async fn follow(page: &str, id: &str, converge: &str) -> anyhow::Resu
             }
         }
         if Instant::now() > deadline {
-            bail!("it is not ready after {} s; what is there of its trace is at {link}", PATIENCE.as_secs())
+            bail!("{}", missing(is_ready == Some(true), (last > 0).then_some(&link)))
         }
-        sleep(PAUSE).await;
+        tokio::select! {
+            ended = &mut ready, if is_ready.is_none() => {
+                is_ready = Some(ended.is_ok());
+                if ended.is_ok() && !is_told {
+                    deadline = deadline.min(Instant::now() + LATE);
+                }
+            }
+            () = sleep(PAUSE) => {}
+        }
+    }
+}
+
+/// What did not come, and where to look.
+fn missing(is_ready: bool, link: Option<&String>) -> String {
+    let what = if is_ready {
+        format!("it is ready, but after {} s the viewer has", LATE.as_secs())
+    } else {
+        format!("it is not ready after {} s, and the viewer has", PATIENCE.as_secs())
+    };
+    match link {
+        Some(link) if is_ready => {
+            format!("{what} only a part of its trace, which is at {link}; `kubewake check` says why")
+        }
+        Some(link) => format!("{what} a part of its trace, which is at {link}"),
+        None => format!("{what} nothing of its trace: `kubewake check` says where spans stay"),
     }
 }
 
@@ -142,5 +174,20 @@ mod tests {
     #[test]
     fn a_trace_whose_beginning_is_not_there_is_not_whole() {
         assert!(!trace(r#"[{"id": "2", "parent": "1", "name": "x", "duration": 1}]"#).is_whole());
+    }
+
+    #[test]
+    fn what_is_missing_is_said_without_a_link_to_nothing() {
+        let link = "http://127.0.0.1:1/trace/a".to_owned();
+        for (is_ready, link, said) in [
+            (true, None, "it is ready, but after 20 s the viewer has nothing of its trace"),
+            (false, None, "it is not ready after 90 s, and the viewer has nothing of its trace"),
+            (true, Some(&link), "the viewer has only a part of its trace, which is at http://127.0.0.1:1/trace/a"),
+            (false, Some(&link), "it is not ready after 90 s, and the viewer has a part of its trace"),
+        ] {
+            let text = missing(is_ready, link);
+            assert!(text.contains(said), "{text}");
+            assert_eq!(text.contains("http"), link.is_some(), "{text}");
+        }
     }
 }

@@ -31,11 +31,11 @@ pub(crate) const SYSTEM: &str = "kubewake-system";
 const OTLP: &str = "kubewake-otlp";
 const OTLP_PORT: u16 = 4317;
 
-/// The TracePipeline that ends at the viewer.
-pub(crate) fn pipeline(viewer: SocketAddr) -> Value {
+/// The TracePipeline that ends at the viewer, which takes OTLP over gRPC there.
+pub(crate) fn pipeline(viewer: &str) -> Value {
     json!({
         "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline", "metadata": {"name": "default"},
-        "spec": {"output": {"otlp": {"endpoint": {"value": format!("http://{viewer}")}}}},
+        "spec": {"output": {"otlp": {"endpoint": {"value": viewer}}}},
     })
 }
 

@@ -1,19 +1,22 @@
 //! What the other commands know of a running `up`: a file in the user's state for those on the same machine, and a ConfigMap in its cluster for
-//! those who have its kubeconfig. Where several run, the file is the last one's.
+//! those who have its kubeconfig.
+//!
+//! Each has a file of its own, which it holds locked while it runs. *Guarantees.* A file is read whole or not at all, and one whose process is gone,
+//! however it went, is nobody's. Where several run, the one that was started last is found; when it ends, the one before it.
 
 use std::{
-    fs,
+    fs::{self, File, TryLockError},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    folder::{state, write},
-    ports::Ports,
-};
+use super::{folder::state, ports::Ports};
 
 /// The ConfigMap.
 pub(crate) const NAME: &str = "kubewake-viewer";
@@ -47,9 +50,13 @@ pub(crate) struct Otlp {
     pub(crate) http: String,
 }
 
-/// The file, which is removed when this is dropped, unless another has written it since.
+/// The file, which is removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Posted(PathBuf);
+pub(super) struct Posted {
+    path: PathBuf,
+    /// Locked, as long as we run.
+    _file: File,
+}
 
 impl Notice {
     pub(super) fn new(ports: &Ports, kubeconfig: &Path) -> Self {
@@ -64,11 +71,20 @@ impl Notice {
 
     /// Writes the file.
     pub(super) fn post(&self) -> anyhow::Result<Posted> {
-        let path = path();
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let written = fs::create_dir_all(folder).and_then(|()| write(&path, &serde_json::to_string_pretty(self)?));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Posted(path))
+        let path = running().join(format!("{}.json", self.pid));
+        let file = self.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Posted { path, _file: file })
+    }
+
+    /// It is locked before it has its name: whoever finds it finds it so.
+    fn write(&self, path: &Path) -> io::Result<File> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(Path::new(".")))?;
+        let part = path.with_extension("part");
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        file.lock()?;
+        file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
+        fs::rename(&part, path)?;
+        Ok(file)
     }
 
     /// The ConfigMap.
@@ -80,27 +96,42 @@ impl Notice {
         })
     }
 
-    /// Of the last one that runs, or that did not end in good order.
+    /// Of the one that was started last among those that run.
     pub(crate) fn find() -> Option<Self> {
-        read(&path())
+        newest(&running())
     }
 }
 
 impl Drop for Posted {
     fn drop(&mut self) {
-        if read(&self.0).is_some_and(|notice| notice.pid == std::process::id()) {
-            // Whoever reads it finds nobody there.
-            let _ = fs::remove_file(&self.0);
-        }
+        // What stays is not locked any more.
+        let _ = fs::remove_file(&self.path);
     }
 }
 
-fn path() -> PathBuf {
-    state().join("up.json")
+/// Where each that runs has a file.
+fn running() -> PathBuf {
+    state().join("running")
 }
 
-fn read(path: &Path) -> Option<Notice> {
-    let is_short = fs::metadata(path).ok()?.len() <= LONGEST;
-    let text = is_short.then(|| fs::read(path).ok()).flatten()?;
-    serde_json::from_slice(&text).ok().filter(|notice: &Notice| notice.version == VERSION)
+fn newest(folder: &Path) -> Option<Notice> {
+    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let notices = files.filter(|path| path.extension().is_some_and(|end| end == "json")).filter_map(|path| read(&path));
+    notices.max_by_key(|(since, _)| *since).map(|(_, notice)| notice)
 }
+
+/// What is written there and since when, if somebody holds it.
+fn read(path: &Path) -> Option<(SystemTime, Notice)> {
+    let file = File::open(path).ok()?;
+    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        return None;
+    }
+    let since = file.metadata().ok()?.modified().ok()?;
+    let mut text = Vec::new();
+    file.take(LONGEST).read_to_end(&mut text).ok()?;
+    let notice: Notice = serde_json::from_slice(&text).ok()?;
+    (notice.version == VERSION).then_some((since, notice))
+}
+
+#[cfg(test)]
+mod tests;

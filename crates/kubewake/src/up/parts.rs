@@ -24,6 +24,11 @@ impl Parts {
         Ok(self.cluster.insert(started??))
     }
 
+    /// Whether there is nothing to end.
+    pub(super) fn is_empty(&self) -> bool {
+        self.starting.is_none() && self.cluster.is_none() && self.viewer.is_none()
+    }
+
     /// Ends everything: pods, then the API server, then the viewer.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
         if let Some(starting) = self.starting.take() {

@@ -75,6 +75,15 @@ impl Ports {
     }
 }
 
+/// An address of this machine, as somebody typed it. A port that is busy is no mistake.
+pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse().map_err(|_| "it has to be an address and a port, such as 127.0.0.1:16686".to_owned())?;
+    match TcpListener::bind(address) {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(format!("nobody can listen there: {error}")),
+        _ => Ok(address),
+    }
+}
+
 /// Whether somebody could listen there now.
 pub(crate) fn is_free(address: SocketAddr) -> bool {
     // Whatever else is wrong with it is said by whoever listens there.

@@ -24,6 +24,7 @@ use super::{
     install,
     notice::Notice,
     parts::Parts,
+    pipelines,
     ports::{Ports, is_free},
     progress::Progress,
     restarts,
@@ -74,7 +75,10 @@ pub(super) async fn run(
     if args.open {
         open(&notice.page, progress);
     }
-    restarts::tell(clients.quiet.clone(), |text| progress.note(text)).await;
+    tokio::select! {
+        () = restarts::tell(clients.quiet.clone(), |text| progress.note(text)) => {}
+        () = pipelines::tell(clients.quiet.clone(), |text| progress.note(text)) => {}
+    }
     bail!("the cluster cannot be watched any more")
 }
 
@@ -155,7 +159,7 @@ impl Starting<'_> {
         if objects.get(&install::telemetry()).await?.is_none() {
             objects.apply(&install::telemetry()).await?;
         }
-        let pipeline = install::pipeline(ports.otlp);
+        let pipeline = install::pipeline(&notice.otlp.grpc);
         objects.apply(&pipeline).await?;
         within(install::otlp(client), "the operator makes no Service of the pipeline").await?;
         within(objects::available(client, install::SYSTEM, "kubewake-operator"), "the operator is not ready").await?;
@@ -191,7 +195,8 @@ impl Starting<'_> {
             None => {
                 let applied = demo::show(clients, Sample::Head).await?;
                 step.at("until its trace is whole");
-                Some(demo::follow(&notice.page, &applied.trace, Sample::Head.converge()).await?)
+                let ready = demo::is_ready(clients, Sample::Head);
+                Some(demo::follow(&notice.page, &applied.trace, Sample::Head.converge(), ready).await?)
             }
         };
         step.done(found.as_ref().map_or("", |found| &found.facts));
@@ -200,7 +205,7 @@ impl Starting<'_> {
 
     fn options(&self, ports: &Ports) -> anyhow::Result<Options> {
         let mut images = images()?;
-        self.args.images.iter().try_for_each(|entry| images.add(entry)).context("--image")?;
+        self.args.images.iter().try_for_each(|entry| images.add(entry))?;
         let api = server::Options {
             listen: ports.api,
             data_dir: self.folder.cluster(),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use kubewake_otlp::view::{Attributes, ResourceEntry, ScopeEntry, Span, View, lossy, resources};
+use kubewake_otlp::view::{AnyValue, Attributes, ResourceEntry, ScopeEntry, Span, View, lossy, resources};
 
 use super::{
     Entry, Object, Origin, TraceId,
@@ -194,6 +194,10 @@ fn object(attributes: Attributes<'_>) -> Option<Object> {
     let mut object = Object::default();
     let mut other = None;
     for attribute in attributes {
+        // What was only tried is no object.
+        if attribute.key() == b"trail.dry_run" && matches!(attribute.value(), AnyValue::Bool(true)) {
+            return None;
+        }
         let Some(text) = attribute.value().as_text() else { continue };
         let field = match attribute.key() {
             b"k8s.object.kind" => &mut object.kind,

@@ -59,12 +59,15 @@ fn it_shows_what_runs_and_what_flows() {
     assert!(status("yaml").stdout.contains("\npipelines:\n"));
 
     // What `up` wrote down is found by itself, also if its viewer is not there.
-    let state = home.join(".local/state/kubewake");
+    let state = home.join(".local/state/kubewake/running");
     std::fs::create_dir_all(&state).unwrap();
     let (kubeconfig, page) = (operated.kubectl.cluster().kubeconfig(), format!("http://{}", free_address()));
     let otlp = serde_json::json!({"grpc": "http://127.0.0.1:1", "http": "http://127.0.0.1:1"});
     let up = serde_json::json!({"version": 1, "pid": 1, "page": page, "kubeconfig": kubeconfig, "otlp": otlp});
-    std::fs::write(state.join("up.json"), up.to_string()).unwrap();
+    std::fs::write(state.join("1.json"), up.to_string()).unwrap();
+    // As long as it holds its file, it runs.
+    let held = std::fs::File::open(state.join("1.json")).unwrap();
+    held.lock().unwrap();
     let said = run(home, "status");
     assert!(said.code == 0 && said.stdout.contains("(kubewake up)"), "{said:?}");
     assert!(said.stdout.contains(&format!("VIEWER     Absent   not at {page}")), "{}", said.stdout);

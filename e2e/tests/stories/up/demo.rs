@@ -3,6 +3,7 @@
 use std::fs;
 
 use kubewake_e2e::{
+    eventually,
     traces::{Callers, Tree},
     up::{Home, link_in, trace_in},
 };
@@ -47,6 +48,50 @@ fn samples_come_when_they_are_wanted() {
 }
 
 #[test]
+fn what_somebody_deleted_is_brought_back_or_told_of() {
+    let home = Home::default();
+    let mut up = home.up(&[]);
+    // What a check only tries is no object.
+    up.types(&home, &["check"]);
+    let objects = up.get("/api/v1/objects").to_string();
+    assert!(objects.contains("sample") && !objects.contains("kubewake-check"), "{objects}");
+
+    let Some(_) = up.kubectl(&["delete", "crd", "heads.demo.kubewake.io"]) else { return up.end("TERM") };
+    let told = up.types(&home, &["demo", "head"]);
+    assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
+
+    up.kubectl(&["delete", "tracepipeline", "default"]);
+    eventually("it is told of", || up.process().stderr().contains("TracePipeline default is gone: "));
+    let output = home.command(&["demo", "head"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");
+    // The line that it proposes makes it again.
+    let proposed = said.split('\'').nth(1).expect("a pipeline in quotes");
+    let file = home.path().join("pipeline.json");
+    fs::write(&file, proposed).unwrap();
+    up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    up.kubectl(&["wait", "--for=jsonpath={.status.state}=Ready", "tracepipeline/default", "--timeout=60s"]);
+    let told = up.types(&home, &["demo", "head"]);
+    assert!(told.contains("  ready after "), "{told}");
+    up.end("TERM");
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_start_nothing() {
+    let home = Home::default();
+    for (args, why) in [
+        (["up", "--listen", "192.0.2.1:16686"], "nobody can listen there"),
+        (["up", "--otlp", "4317"], "such as 127.0.0.1:16686"),
+        (["up", "--image", "web"], "is not NAME=PATH"),
+    ] {
+        let output = home.command(&args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why) && !said.contains("stopping"), "{said}");
+    }
+}
+
+#[test]
 fn without_an_up_it_says_what_to_do() {
     let home = Home::default();
     let output = home.command(&["demo", "head"]).output().unwrap();
@@ -55,9 +100,9 @@ fn without_an_up_it_says_what_to_do() {
     assert!(said.contains("no running `kubewake up` is found: start one"), "{said}");
 
     // One that ended without a word has left its note.
-    fs::create_dir_all(home.path().join(".local/state/kubewake")).unwrap();
+    fs::create_dir_all(home.path().join(".local/state/kubewake/running")).unwrap();
     let gone =
         r#"{"version":1,"pid":1,"page":"http://127.0.0.1:1","kubeconfig":"/nowhere","otlp":{"grpc":"","http":""}}"#;
-    fs::write(home.path().join(".local/state/kubewake/up.json"), gone).unwrap();
+    fs::write(home.path().join(".local/state/kubewake/running/1.json"), gone).unwrap();
     assert_eq!(home.command(&["demo", "head"]).output().unwrap().status.code(), Some(1));
 }

@@ -37,7 +37,11 @@ fn two_run_side_by_side_though_they_want_the_same_ports() {
     let said = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(!third.status.success() && said.contains("is in use by process"), "{said}");
     drop(busy);
+
+    // Commands find the one that was started last, and when it ends the one before it.
+    assert!(second.types(&home, &["status"]).contains(&second.page().to_string()));
     second.end("INT");
+    assert!(first.types(&home, &["status"]).contains(&first.page().to_string()));
     first.end("TERM");
     home.until_nothing_is_left();
 }

@@ -112,7 +112,13 @@ impl Upkeep {
             let error = cause.of(&volume.name);
             again |= error.needs().is_none_or(|needed| needed.kind == Kind::ServiceAccount);
             let told = self.wrong.insert(volume.name.clone(), error.to_string());
-            if told != Some(error.to_string()) {
+            if told == Some(error.to_string()) {
+                continue;
+            }
+            // Somebody deleted what it shows: nothing is wrong with the node, and the pod is often about to follow.
+            if error.needs().is_some() {
+                tracing::info!(pod = %self.key, %error, "a volume keeps the files that it has");
+            } else {
                 tracing::warn!(pod = %self.key, %error, "a volume keeps the files that it has");
             }
         }
