@@ -40,6 +40,8 @@ const FOREGROUND: &str = "foregroundDeletion";
 const DOUBT: Duration = Duration::from_millis(500);
 /// Changes that wait for the collector; watches wait with the rest.
 const WAITING: usize = 256;
+/// How often an object that changes under our hands is looked at in a row.
+const ATTEMPTS: usize = 16;
 
 /// A change in one of the collections.
 type News = (GroupResource, Change);
@@ -178,28 +180,38 @@ impl Collector {
         held
     }
 
-    /// Decides about an object that has owners.
+    /// Decides about an object that has owners, again if it became another one meanwhile: somebody may have become its owner.
     async fn check(&self, key: &ObjectKey) {
-        let Some(object) = self.core.store.get(key) else { return };
+        let mut outcome = self.decide(key).await;
+        for _ in 1..ATTEMPTS {
+            match &outcome {
+                Err(status) if status.code == 409 => outcome = self.decide(key).await,
+                _ => break,
+            }
+        }
+        self.log(key, outcome);
+    }
+
+    async fn decide(&self, key: &ObjectKey) -> Result<(), Status> {
+        let Some(object) = self.core.store.get(key) else { return Ok(()) };
         let value = object.value();
         let owners = Owners::of(&self.core, &object, &value);
-        let outcome = match owners {
-            Owners { unknown: true, .. } => return,
+        match owners {
+            Owners { unknown: true, .. } => Ok(()),
             Owners { ref solid, ref dangling, ref waiting, .. } if *solid > 0 => {
                 let gone: Vec<String> = dangling.iter().chain(waiting).cloned().collect();
-                if gone.is_empty() {
-                    return;
+                match gone.is_empty() {
+                    true => Ok(()),
+                    false => self.release(key, &gone).await,
                 }
-                self.release(key, &gone).await
             }
-            Owners { ref dangling, ref waiting, .. } if dangling.is_empty() && waiting.is_empty() => return,
+            Owners { ref dangling, ref waiting, .. } if dangling.is_empty() && waiting.is_empty() => Ok(()),
             Owners { ref waiting, .. } => {
                 // Owners that wait want their dependents' dependents gone first, too.
                 let deep = !waiting.is_empty() && !self.index.dependents(&object.uid).is_empty();
                 self.delete(key, &object, &value, deep).await
             }
-        };
-        self.log(key, outcome);
+        }
     }
 
     async fn delete(&self, key: &ObjectKey, object: &Stored, value: &Value, deep: bool) -> Result<(), Status> {
@@ -212,8 +224,10 @@ impl Collector {
             (_, true) => Propagation::Orphan,
             _ => Propagation::Background,
         };
-        let uid = Some(object.uid.to_string());
-        let options = DeleteOptions { propagation_policy: Some(policy), uid, ..DeleteOptions::default() };
+        // Exactly what was looked at.
+        let (uid, resource_version) = (Some(object.uid.to_string()), Some(object.revision.to_string()));
+        let propagation_policy = Some(policy);
+        let options = DeleteOptions { propagation_policy, uid, resource_version, ..DeleteOptions::default() };
         let Some(target) = self.target(key) else { return Ok(()) };
         self.internal.delete(&target, &options).await
     }
