@@ -18,7 +18,15 @@ use crate::{
 const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
 const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
-const REACHED: [&str; 2] = ["stories::webhook::rules::", "stories::head_operator::whole::one_apply"];
+const REACHED: [&str; 7] = [
+    "stories::webhook::rules::",
+    "stories::head_operator::whole::one_apply",
+    "stories::head_operator::again::",
+    "stories::head_operator::distrust::",
+    "stories::head_operator::links::",
+    "stories::head_operator::rapid::two_changes",
+    "stories::head_operator::removed::",
+];
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]

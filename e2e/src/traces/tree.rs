@@ -56,6 +56,12 @@ impl Tree {
         }
         tree
     }
+
+    /// The labels of its roots, orphans among them.
+    pub fn roots(&self) -> impl Iterator<Item = &str> {
+        let first = |path: &Path| path.len() == 1;
+        self.0.keys().filter(move |path| first(path)).filter_map(|path| path.first()).map(String::as_str)
+    }
 }
 
 impl fmt::Display for Tree {

@@ -1,24 +1,16 @@
 //! Somebody changes their mind.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{
+    TRUSTED, anywhere, cluster, end, head, is, is_real, operator,
+    parts::{self, CONVERGENCE},
+    stop, tell_only, wait_ready, webhook,
+};
 
-/// What came of the first change until the second.
-const FIRST: &str = "
-POST DEMO/heads [apiserver] server x1
-  stamp Head [kubewake-webhook] server x1
-    reconcile Head [head-operator] consumer
-      apply ChildA [head-operator] producer
-        PATCH DEMO/childas/{:name} [head-operator] client
-          PATCH DEMO/childas/{:name} [apiserver] server
-            stamp ChildA [kubewake-webhook] server
-        reconcile ChildA [head-operator] consumer
-          <deployment>
-          <status of ChildA>
-          <events>
-      <list>
-      <status of Head>
-      <events>
-";
+/// What came of the first change until the second: all but that it ever was ready.
+fn first() -> String {
+    let ready = CONVERGENCE.lines().filter(|line| line.contains("converge"));
+    parts::with(CONVERGENCE, &ready.map(|line| (line, "")).collect::<Vec<_>>())
+}
 
 /// What came of the second. Whatever takes over from the first trace links to it.
 const SECOND: &str = "
@@ -64,24 +56,24 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
     kubectl.ok("cordon node-1");
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
-    let first = traced.traces.span("stamp Head", is_real);
-    traced.traces.becomes(&first.id.trace, &parts::whole(FIRST));
+    let change = traced.traces.span("stamp Head", is_real);
+    traced.traces.becomes(&change.id.trace, &parts::whole(traced.traces.callers(), &first()));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
     kubectl.ok("uncordon node-1");
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    traces.is(&first.id.trace, &parts::whole(FIRST));
-    traces.is(&second.id.trace, &parts::whole(SECOND));
-    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+    let traces = end(traced);
+    let second = traces.span("stamp Head", |span| span.links.contains(&change.id));
+    is(&traces, &change.id.trace, &first());
+    is(&traces, &second.id.trace, SECOND);
+    tell_only(&traces, &[&change.id.trace, &second.id.trace]);
 }
 
 #[test]
 fn two_changes_at_once_are_two_traces_that_know_each_other() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
     kubectl.ok_with("apply -f -", &head("one", "first"));
@@ -90,20 +82,19 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
     // Nobody saw the first, so that nobody has anything to take over from it: the second is as if it were the only one.
-    let instead = [
-        ("POST DEMO/heads [apiserver]", "PATCH DEMO/heads/{:name} [apiserver]"),
-        ("stamp Head [kubewake-webhook] server", "stamp Head [kubewake-webhook] server ~> stamp Head"),
-        ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
-    ];
-    let second_alone = instead.iter().fold(CONVERGENCE.to_owned(), |text, (from, to)| text.replace(from, to));
-    traces.is(&second.id.trace, &parts::whole(&second_alone));
-    traces.is(
-        &first.id.trace,
-        &parts::whole("POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1"),
+    let second_alone = parts::with(
+        CONVERGENCE,
+        &[
+            ("POST DEMO/heads [apiserver]", "PATCH DEMO/heads/{:name} [apiserver]"),
+            ("stamp Head [kubewake-webhook] server", "stamp Head [kubewake-webhook] server ~> stamp Head"),
+            ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
+        ],
     );
-    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+    is(&traces, &second.id.trace, &second_alone);
+    is(&traces, &first.id.trace, "POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1");
+    tell_only(&traces, &[&first.id.trace, &second.id.trace]);
 }

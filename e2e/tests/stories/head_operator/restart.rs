@@ -1,6 +1,8 @@
 //! The operator ends in the middle of its work.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{
+    TRUSTED, cluster, end, head, is, is_real, operator, parts::CONVERGENCE, stop, tell_only, wait_ready, webhook,
+};
 
 #[test]
 fn a_new_operator_goes_on_with_the_trace() {
@@ -20,8 +22,8 @@ fn a_new_operator_goes_on_with_the_trace() {
     wait_ready(&traced, "one");
     stop(second);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let trace = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&trace, &parts::whole(CONVERGENCE));
-    traces.tell_only(&OURS, &[&trace]);
+    is(&traces, &trace, CONVERGENCE);
+    tell_only(&traces, &[&trace]);
 }
