@@ -181,11 +181,12 @@ impl Traces {
     pub fn are_among(&self, service: &str, except: &[&str], expected: &str) -> usize {
         self.with_spans(|spans| {
             // What is in a trace of its own is told by itself.
-            let expected = Expected::read(expected, Callers::Trusted);
+            let callers = if self.callers == Callers::Dark { Callers::Dark } else { Callers::Trusted };
+            let expected = Expected::read(expected, callers);
             let mut others = spans.traces_of(&[service]);
             others.retain(|trace| !except.contains(&trace.as_str()));
             for trace in &others {
-                let tree = Tree::of(spans, trace, Callers::Trusted);
+                let tree = Tree::of(spans, trace, callers);
                 assert_eq!(tree.roots().count(), 1, "trace {trace} has not one root\n{tree}");
                 let unexpected = expected.unexpected(&tree).unwrap_or_default();
                 assert!(unexpected.is_empty(), "trace {trace} has more than is expected\n{unexpected}");
