@@ -75,5 +75,5 @@ fn an_operator_whom_the_api_server_does_not_trust_is_followed_by_links_where_its
     let path = folder.path().join("tracing.yaml");
     fs::write(&path, config).unwrap();
     let Some(kubectl) = with_nodes(&["--tracing-config-file", path.to_str().unwrap()]) else { return };
-    tell(&[WHOLE], &kubectl, &[(OTLP, &otlp)]);
+    tell(&OPERATOR, &kubectl, &[(OTLP, &otlp)]);
 }
