@@ -14,13 +14,16 @@ const STORIES: [&str; 5] = [
 ];
 
 /// Those that need nodes.
-const OPERATOR: [&str; 7] = [
+const OPERATOR: [&str; 10] = [
     WHOLE,
     "stories::head_operator::again::a_restart_and_a_hundred_resyncs_add_no_span",
     "stories::head_operator::distrust::a_context_of_a_namespace_that_is_not_trusted_is_not_followed",
     "stories::head_operator::distrust::garbage_in_the_place_of_a_context_is_as_if_there_were_none",
     "stories::head_operator::links::with_links_each_run_is_a_trace_that_leads_back_to_the_change",
+    "stories::head_operator::rapid::a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first",
     "stories::head_operator::rapid::two_changes_at_once_are_two_traces_that_know_each_other",
+    "stories::head_operator::refused::a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken",
+    "stories::head_operator::restart::a_new_operator_goes_on_with_the_trace",
     "stories::head_operator::removed::a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change",
 ];
 const WHOLE: &str = "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready";
@@ -32,7 +35,8 @@ fn with_nodes(args: &[&str]) -> Option<Kubectl> {
 
 /// Tells stories on this cluster, with these variables, and sees that they leave nothing behind.
 fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
-    let all = || kubectl.ok("get namespaces,customresourcedefinitions,mutatingwebhookconfigurations -o name");
+    let kinds = "namespaces,customresourcedefinitions,mutatingwebhookconfigurations,validatingadmissionpolicies";
+    let all = || kubectl.ok(&format!("get {kinds},validatingadmissionpolicybindings -o name"));
     let before = all();
     let mut tell = Command::new(std::env::current_exe().unwrap());
     tell.args(stories).env(KUBECONFIG, kubectl.cluster().kubeconfig()).envs(variables.iter().copied());

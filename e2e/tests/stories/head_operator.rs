@@ -9,6 +9,7 @@ mod readme;
 mod refused;
 mod removed;
 mod restart;
+mod rule;
 mod whole;
 
 use std::{fs, process::Command};

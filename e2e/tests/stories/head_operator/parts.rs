@@ -88,19 +88,37 @@ const PARTS: [(&str, &str); 10] = [
 const PATHS: [(&str, &str); 3] =
     [("DEMO/", "demo.kubewake.io/v1alpha1"), ("APPS/", "apps/v1"), ("EVENTS/", "events.k8s.io/v1")];
 
-/// How a child that the operator applies is stamped: inside of the API server's request, and beside it.
+/// How a child that the operator applies is stamped, and how when that changes it: inside of the API server's request, and beside it.
 ///
 /// The webhook believes the writer's own context more than a trace that the API server began for it, and links that; where the same is applied again there is nothing
 /// to stamp, and no link. An API server that tells nobody may also not pass contexts on; then the webhook has only that of the writer.
-fn stamps(callers: Callers) -> [(&'static str, &'static str); 2] {
-    const STAMP: &str = "stamp ChildA [kubewake-webhook] server";
-    const PERHAPS: &str = "? stamp ChildA [kubewake-webhook] server";
-    let (inside, beside) = match callers {
-        Callers::Trusted => (STAMP, ""),
-        Callers::Linked => (PERHAPS, "stamp ChildA [kubewake-webhook] server ~> HTTP POST"),
-        Callers::Dark => (PERHAPS, PERHAPS),
+fn stamps(callers: Callers) -> [(&'static str, &'static str); 4] {
+    let [inside, beside, inside_again, beside_again] = match callers {
+        Callers::Trusted => [
+            "stamp ChildA [kubewake-webhook] server",
+            "",
+            "stamp ChildA [kubewake-webhook] server ~> apply ChildA x1",
+            "",
+        ],
+        Callers::Linked => [
+            "? stamp ChildA [kubewake-webhook] server",
+            "stamp ChildA [kubewake-webhook] server ~> HTTP POST",
+            "? stamp ChildA [kubewake-webhook] server",
+            "stamp ChildA [kubewake-webhook] server ~> HTTP POST ~> apply ChildA x1",
+        ],
+        Callers::Dark => [
+            "? stamp ChildA [kubewake-webhook] server",
+            "? stamp ChildA [kubewake-webhook] server",
+            "? stamp ChildA [kubewake-webhook] server ~> apply ChildA x1",
+            "? stamp ChildA [kubewake-webhook] server ~> apply ChildA x1",
+        ],
     };
-    [("stamp inside", inside), ("stamp beside", beside)]
+    [
+        ("stamp inside", inside),
+        ("stamp beside", beside),
+        ("changed stamp inside", inside_again),
+        ("changed stamp beside", beside_again),
+    ]
 }
 
 /// The whole text, as it is with an API server that treats its callers like this.

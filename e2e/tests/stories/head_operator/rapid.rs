@@ -1,8 +1,9 @@
 //! Somebody changes their mind.
 
 use super::{
-    TRUSTED, anywhere, cluster, end, head, is, is_real, operator,
+    anywhere, end, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
+    rule::Rule,
     stop, tell_only, wait_ready, webhook,
 };
 
@@ -21,7 +22,8 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       apply ChildA [head-operator] producer x1
         PATCH DEMO/childas/{:name} [head-operator] client x1
           PATCH DEMO/childas/{:name} [apiserver] server x1
-            stamp ChildA [kubewake-webhook] server ~> apply ChildA x1
+            <changed stamp inside>
+        <changed stamp beside>
         converge ChildA [head-operator] internal ~> apply ChildA x1
         reconcile ChildA [head-operator] consumer ~> apply ChildA x1
           <deployment>
@@ -40,6 +42,8 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       # An answer that is newer than anything seen counts as a change, whoever made it.
       ? apply ChildA [head-operator] producer
         ? PATCH DEMO/childas/{:name} [head-operator] client
+          ? PATCH DEMO/childas/{:name} [apiserver] server
+            ? stamp ChildA [kubewake-webhook] server
       # The API server records what it is asked by a run that has changed something already.
       GET DEMO/childas [head-operator] client
         ? GET DEMO/childas [apiserver] server
@@ -49,18 +53,18 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
 
 #[test]
 fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
-    // No pod can start, so that the first is never ready.
-    kubectl.ok("cordon node-1");
+    // The first is never ready.
+    let rule = Rule::no_pods(&traced);
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
     let change = traced.traces.span("stamp Head", is_real);
     traced.traces.becomes(&change.id.trace, &parts::whole(traced.traces.callers(), &first()));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
-    kubectl.ok("uncordon node-1");
+    rule.lift();
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);

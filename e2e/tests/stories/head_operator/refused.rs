@@ -1,30 +1,14 @@
 //! A Deployment is refused, and later it is not.
 
 use super::{
-    TRUSTED, cluster, end, head, is, is_real, operator,
+    anywhere, end, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
+    rule::Rule,
     stop, tell_only, wait_ready, webhook,
 };
 
-/// The rules of a cluster that take no such Deployment.
-const POLICY: &str = r#"
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: no-words}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules:
-    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
-  validations:
-  - expression: "object.spec.template.spec.containers.all(c, !has(c.command) || !('unwanted' in c.command))"
-    message: this word is unwanted here
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: no-words}
-spec: {policyName: no-words, validationActions: [Deny]}
-"#;
+/// What a namespace takes.
+const NO_SUCH_WORD: &str = "object.spec.template.spec.containers.all(c, !has(c.command) || !('unwanted' in c.command))";
 
 /// The runs in which it is refused.
 const REFUSED: &str = "        reconcile ChildA [head-operator] consumer error
@@ -43,13 +27,11 @@ const TAKEN: &str = "          apply Deployment [head-operator] producer
 
 #[test]
 fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
-    kubectl.ok_with("apply -f -", POLICY);
-    kubewake_e2e::eventually("the policy is in force", || {
-        kubectl.run("create deployment x --image busybox --dry-run=server -- unwanted", "").code != 0
-    });
+    let tries = "create deployment x --image busybox --dry-run=server -- unwanted";
+    let rule = Rule::of(&traced, ("apps", "deployments"), NO_SUCH_WORD, "this word is unwanted here", tries);
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "unwanted"));
     kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=ChildRefused head/one --timeout=60s");
@@ -57,7 +39,7 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     assert!(message.contains("this word is unwanted here"), "{message}");
     let warned = kubectl.field("events", ".items[?(@.reason==\"DeploymentRefused\")].type");
     assert_eq!(warned, "Warning");
-    kubectl.ok("delete validatingadmissionpolicybinding no-words");
+    rule.lift();
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
