@@ -18,8 +18,10 @@ use kubewake_trail::events::Events;
 use tokio::time::sleep;
 
 use crate::{
+    cause::Cause,
     context::World,
     kind::Kind,
+    metrics::Step,
     names, news,
     ready::Collectors,
     status::MAX_MESSAGE,
@@ -80,6 +82,7 @@ async fn report(world: &World, events: &Events) {
             }
         }
         Err(error) => {
+            world.metrics.failed(Step::Status, Cause::from(&error));
             let error = words(&error, Discretion::Open);
             tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
         }

@@ -3,6 +3,7 @@
 
 mod broken;
 mod layer;
+mod leader;
 mod many;
 mod slots;
 mod telemetry;
