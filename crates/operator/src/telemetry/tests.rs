@@ -34,7 +34,8 @@ fn senders_are_told_where_to_send_while_there_are_collectors() {
 
 #[test]
 fn senders_keep_their_address_while_everything_is_paused() {
-    let layer = Layer { collectors: None, has_address: true, failure: None, settings: Settings::new("kubewake-system") };
+    let layer =
+        Layer { collectors: None, has_address: true, failure: None, settings: Settings::new("kubewake-system") };
     let status = status(&telemetry(json!({})), &[], &layer, NOW);
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Ready), Some("CollectorNotNeeded")));
     assert!(status.endpoints.is_some());

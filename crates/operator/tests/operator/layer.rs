@@ -49,7 +49,10 @@ async fn what_others_change_or_delete_is_mended() {
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "collector", "image": "evil"}]}}}});
     deployments.patch("kubewake-gateway", &PatchParams::default(), &Patch::Strategic(&patch)).await.unwrap();
     until("the image is ours again", async || (image(&world).await? == "kubewake/collector").then_some(())).await;
-    assert!(operator.figure("kubewake_operator_queue_wait_seconds_count{") > 0.0, "something waited, if only for a moment");
+    assert!(
+        operator.figure("kubewake_operator_queue_wait_seconds_count{") > 0.0,
+        "something waited, if only for a moment"
+    );
     until("nobody waits", async || (operator.figure("kubewake_operator_queue_depth{") == 0.0).then_some(())).await;
     operator.stop().await;
 }

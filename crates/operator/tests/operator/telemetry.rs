@@ -127,7 +127,8 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
     assert_eq!(status.state, Some(State::Pending), "it does not run yet");
     assert!(configured.message.contains("422 Invalid") && configured.message.contains("selector"), "{configured:?}");
     world.until_telemetry("it says so, too", |status| status.state == Some(State::Degraded)).await;
-    assert!(operator.figure("kubewake_operator_errors_total{step=\"layer\",reason=\"invalid\"}") >= 1.0);
+    let errors = "kubewake_operator_errors_total{step=\"layer\",reason=\"invalid\"}";
+    until("it is counted", async || (operator.figure(errors) >= 1.0).then_some(())).await;
     deployments.delete("kubewake-gateway", &DeleteParams::default()).await.unwrap();
     // A change is looked at at once, whenever it would have been tried again.
     world.apply("backend", to("other.example.com:4317")).await;
