@@ -143,7 +143,7 @@ impl From<&layer::Error> for Cause {
 
 /// Whether it took too long.
 fn is_late(error: &(dyn StdError + 'static)) -> bool {
-    let mut causes = iter::successors(Some(error), |error| error.source()).take(MAX_DEPTH);
+    let mut causes = iter::successors(Some(error), |&error| error.source()).take(MAX_DEPTH);
     causes.any(|cause| {
         let of_io = cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
         of_io || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout)

@@ -309,7 +309,7 @@ impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S
         self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if request.method() != http::Method::GET && !request.uri().path().contains("/leases") {
             self.1.writes.fetch_add(1, Ordering::SeqCst);
         }
