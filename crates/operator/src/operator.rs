@@ -198,7 +198,7 @@ impl Operator {
         // On its own, since all pipelines are looked at at once: inside of what wraps it it would be there several times.
         let reconcile = |object, context| reconcile(object, context).boxed();
         let runs = controller.run(self.trail.clone(), reconcile, again, Arc::clone(context));
-        runs.for_each(|result| future::ready(self.report(result))).await;
+        runs.for_each(async |result| self.report(result)).await;
     }
 
     /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
