@@ -45,6 +45,9 @@ use crate::{
     written::Written,
 };
 
+/// How often it is asked whether Prometheus' operator has come or gone; nobody waits for it.
+const GLANCE: Duration = Duration::from_secs(30);
+
 /// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -80,6 +83,13 @@ pub struct Operator {
     pub metrics: Arc<Metrics>,
 }
 
+/// What is to be done when it does not lead on as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    End,
+    Anew,
+}
+
 impl Operator {
     /// Works until `stop`: waits until it leads, and leads. What is under way then is finished.
     ///
@@ -103,7 +113,7 @@ impl Operator {
         tracing::info!(identity = self.terms.identity, "this operator leads");
         self.metrics.leads(true);
         let ended = tokio::select! {
-            () = self.lead(stop.clone()) => Ok(()),
+            () = self.lead_on(stop.clone()) => Ok(()),
             // Who is about to end anyway need not complain.
             () = candidate.deposed() => stop.now_or_never().ok_or(Error::Deposed),
         };
@@ -112,7 +122,14 @@ impl Operator {
         ended
     }
 
-    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+    /// Leads, and begins anew when there are other kinds in the cluster. Nothing is lost by it, as by no restart.
+    async fn lead_on(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+        while self.lead(stop.clone()).await == Next::Anew {
+            tracing::info!("PodMonitors have come or gone, and everything is looked at anew");
+        }
+    }
+
+    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) -> Next {
         let (bell, all) = (Bell::default(), watcher::Config::default());
         let client = &self.client;
         let traces = Controller::new(Api::<TracePipeline>::all(client.clone()), all.clone());
@@ -156,15 +173,29 @@ impl Operator {
         );
         let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), sweep);
         tokio::select! {
-            _ = work => {}
-            _ = watches => {}
-            _ = duties => {}
-            () = late => tracing::warn!("what is under way is not finished"),
+            _ = work => Next::End,
+            _ = watches => Next::End,
+            _ = duties => Next::End,
+            () = self.until_other_kinds(world.has_pod_monitors) => Next::Anew,
+            () = late => {
+                tracing::warn!("what is under way is not finished");
+                Next::End
+            }
+        }
+    }
+
+    /// Waits until PodMonitors have come, if there are none, or gone.
+    async fn until_other_kinds(&self, has_pod_monitors: bool) {
+        loop {
+            tokio::time::sleep(GLANCE.min(self.options.resync)).await;
+            if find_pod_monitors(&self.client).await.is_some_and(|found| found != has_pod_monitors) {
+                return;
+            }
         }
     }
 
     async fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
-        let has_pod_monitors = has_pod_monitors(&self.client).await;
+        let has_pod_monitors = find_pod_monitors(&self.client).await.unwrap_or_default();
         let kinds = Kind::ALWAYS.into_iter().chain(has_pod_monitors.then_some(Kind::PodMonitor));
         World {
             client: self.client.clone(),
@@ -238,7 +269,13 @@ impl Operator {
     }
 }
 
-async fn has_pod_monitors(client: &Client) -> bool {
+/// Whether the cluster has PodMonitors, if it says.
+async fn find_pod_monitors(client: &Client) -> Option<bool> {
     let kind = GroupVersionKind::gvk("monitoring.coreos.com", "v1", "PodMonitor");
-    discovery::pinned_kind(client, &kind).await.is_ok()
+    match discovery::pinned_kind(client, &kind).await {
+        Ok(_) => Some(true),
+        Err(kube::Error::Discovery(_)) => Some(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Some(false),
+        Err(_) => None,
+    }
 }

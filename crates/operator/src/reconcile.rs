@@ -40,6 +40,9 @@ use crate::{
     written::{self, Written},
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The first pause after a failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest: whoever has mended something waits no longer.

@@ -5,6 +5,7 @@ mod broken;
 mod layer;
 mod leader;
 mod many;
+mod monitors;
 mod slots;
 mod telemetry;
 mod world;

@@ -3,7 +3,7 @@
 use std::{
     fmt::Debug,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -52,6 +52,7 @@ pub struct Running {
     task: JoinHandle<Result<(), Error>>,
     stop: oneshot::Sender<()>,
     is_cut: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
     pub metrics: Arc<Metrics>,
     /// Requests that could have changed something, but for those about the Lease.
     pub writes: Arc<AtomicU64>,
@@ -94,7 +95,7 @@ impl World {
 
     pub fn operator_on(&self, change: impl Fn(&mut Options), terms: Terms) -> Running {
         let line = Line::default();
-        let (writes, is_cut) = (Arc::clone(&line.writes), Arc::clone(&line.is_cut));
+        let (writes, is_cut, asked) = (Arc::clone(&line.writes), Arc::clone(&line.is_cut), Arc::clone(&line.asked));
         let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
         let client = builder.with_layer(&line).build();
         let mut options = Options {
@@ -114,7 +115,7 @@ impl World {
         };
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(operator.run(async { drop(stopped.await) }));
-        Running { task, stop, is_cut, metrics, writes }
+        Running { task, stop, is_cut, asked, metrics, writes }
     }
 
     pub fn of<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
@@ -229,6 +230,11 @@ impl Running {
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
+    /// What it read, as URIs.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
     /// How it ends by itself.
     pub async fn ends(&mut self) -> Result<(), Error> {
         timeout(PATIENCE, &mut self.task).await.expect("it ends").unwrap()
@@ -288,6 +294,7 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
 struct Line {
     writes: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Clone)]
@@ -312,6 +319,9 @@ impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if request.method() != http::Method::GET && !request.uri().path().contains("/leases") {
             self.1.writes.fetch_add(1, Ordering::SeqCst);
+        }
+        if request.method() == http::Method::GET {
+            self.1.asked.lock().unwrap().push(request.uri().to_string());
         }
         match self.1.is_cut.load(Ordering::SeqCst) {
             true => Either::Right(pending()),
