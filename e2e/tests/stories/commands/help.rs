@@ -73,8 +73,8 @@ fn documents() -> Vec<PathBuf> {
 fn ours(text: &str) -> Vec<Vec<&str>> {
     let typed = text.lines().filter(|line| line.starts_with("kubewake "));
     let named = text.split('`').skip(1).step_by(2).filter(|code| code.starts_with("kubewake "));
-    let ends = |word: &&str| !["|", "\\|", ">", "#", "·"].contains(word);
-    typed.chain(named).map(|it| it.split_whitespace().skip(1).take_while(ends).collect()).collect()
+    let goes_on = |word: &&str| !["|", "\\|", ">", "#"].contains(word) && !word.contains("$(");
+    typed.chain(named).map(|it| it.split_whitespace().skip(1).take_while(goes_on).collect()).collect()
 }
 
 #[test]
