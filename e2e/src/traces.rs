@@ -73,7 +73,8 @@ impl Traces {
         Self { collector, read: Mutex::default(), callers: Callers::Trusted, alone: None }
     }
 
-    /// Begins to receive for a story on another cluster, which is alone there until this is dropped. Its API server, as any kube-apiserver, begins a trace for whoever it does not trust, if its spans come here ([`OTLP`]).
+    /// Begins to receive for a story on another cluster, which is alone there until this is dropped. If the spans of its API server come here ([`OTLP`]), that one begins a trace for
+    /// whoever it does not trust, as any kube-apiserver does.
     pub fn elsewhere() -> Self {
         let alone = Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         let (traces, callers) = match std::env::var(OTLP) {
@@ -177,7 +178,7 @@ impl Traces {
         });
     }
 
-    /// Whether every other trace of this service has one root, and nothing that the text does not have, in which each may have another root; gives how many there are.
+    /// Whether every other trace of this service has one root, and nothing that the text does not have, which has a root for each sort of trace; gives how many there are. What of the text a trace has not is no matter.
     pub fn are_among(&self, service: &str, except: &[&str], expected: &str) -> usize {
         self.with_spans(|spans| {
             // What is in a trace of its own is told by itself.

@@ -59,8 +59,7 @@ impl Tree {
 
     /// The labels of its roots, orphans among them.
     pub fn roots(&self) -> impl Iterator<Item = &str> {
-        let first = |path: &Path| path.len() == 1;
-        self.0.keys().filter(move |path| first(path)).filter_map(|path| path.first()).map(String::as_str)
+        self.0.keys().filter(|path| path.len() == 1).flatten().map(String::as_str)
     }
 }
 

@@ -15,7 +15,7 @@ const STORIES: [&str; 5] = [
 
 /// Those that need nodes.
 const OPERATOR: [&str; 10] = [
-    WHOLE,
+    "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready",
     "stories::head_operator::again::a_restart_and_a_hundred_resyncs_add_no_span",
     "stories::head_operator::distrust::a_context_of_a_namespace_that_is_not_trusted_is_not_followed",
     "stories::head_operator::distrust::garbage_in_the_place_of_a_context_is_as_if_there_were_none",
@@ -26,7 +26,6 @@ const OPERATOR: [&str; 10] = [
     "stories::head_operator::restart::a_new_operator_goes_on_with_the_trace",
     "stories::head_operator::removed::a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change",
 ];
-const WHOLE: &str = "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready";
 
 /// A cluster with nodes, with these arguments.
 fn with_nodes(args: &[&str]) -> Option<Kubectl> {
