@@ -18,7 +18,7 @@ use super::{
     arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
     id::{IdHash, TraceId},
-    policy::{Policies, Stamp, Times, Verdict},
+    policy::{Policies, Seen, Stamp, Times, Verdict},
     store::{Place, Store},
 };
 use crate::core::{Charge, EarlyDecision, TailStats};
@@ -211,7 +211,7 @@ impl State {
     /// Spans of one trace and one scope that stand side by side.
     fn run(&mut self, adding: &mut Adding<'_>, first: usize, run: &[Record]) {
         let Some(Record { seen, hash, .. }) = run.first() else { return };
-        match self.fate(seen.id, *hash, seen.randomness, adding) {
+        match self.fate(seen, *hash, run.len(), adding) {
             Fate::Waits => self.wait(adding, run),
             Fate::Kept(stamp) => adding.at_once.extend((first..first + run.len()).map(|at| (at, stamp))),
             Fate::NotSampled => self.perhaps_promote(adding, run),
@@ -219,8 +219,9 @@ impl State {
         }
     }
 
-    /// What becomes of the spans of a trace that come now. One that was not known is known afterwards.
-    fn fate(&mut self, id: TraceId, hash: u64, randomness: Option<Randomness>, adding: &Adding<'_>) -> Fate {
+    /// What becomes of so many spans of a trace that come now. One that was not known is known afterwards.
+    fn fate(&mut self, first: &Seen, hash: u64, spans: usize, adding: &Adding<'_>) -> Fate {
+        let Seen { id, randomness, .. } = *first;
         if let Some(trace) = self.table.get(&id) {
             let late = trace.phase != Phase::Waiting;
             if late {
@@ -229,7 +230,7 @@ impl State {
             }
             return trace.phase.into();
         }
-        if let Some(fate) = self.remembered(hash) {
+        if let Some(fate) = self.remembered(hash, spans as u64) {
             return fate;
         }
         self.stats.new_traces.fetch_add(1, Ordering::Relaxed);
@@ -240,14 +241,14 @@ impl State {
         Fate::Waits
     }
 
-    fn remembered(&self, hash: u64) -> Option<Fate> {
+    fn remembered(&self, hash: u64, spans: u64) -> Option<Fate> {
         let in_cache = |cache: &Option<DecisionCache>| cache.as_ref().and_then(|cache| cache.get(hash));
         if let Some(note) = in_cache(&self.kept) {
-            self.stats.cached_kept.fetch_add(1, Ordering::Relaxed);
+            self.stats.cached_kept.fetch_add(spans, Ordering::Relaxed);
             return Some(Fate::Kept(Stamp::from_note(note)));
         }
         if in_cache(&self.dropped).is_some() {
-            self.stats.cached_dropped.fetch_add(1, Ordering::Relaxed);
+            self.stats.cached_dropped.fetch_add(spans, Ordering::Relaxed);
             return Some(Fate::Dropped);
         }
         let (kept, dropped) = self.hasty.as_ref()?;

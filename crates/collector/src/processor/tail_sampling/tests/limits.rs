@@ -176,7 +176,7 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
         settle().await;
     }
     setup.pass(100).await;
-    assert!(setup.stats.overloaded.load(Ordering::Relaxed));
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);
     let hurried = setup.stats.hurried(EarlyDecision::Overload) as f64;
     assert!(hurried > 1000.0, "{hurried} did not wait");
     let spans = setup.backend.spans();
@@ -191,7 +191,7 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
     // Those that wait are decided on in time, and there is memory again.
     setup.backend.forget();
     setup.pass(12_000).await;
-    assert!(!setup.stats.overloaded.load(Ordering::Relaxed));
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 0);
     setup.send(vec![span(7)]).await;
     setup.pass(100).await;
     assert!(setup.kept().is_empty(), "new traces wait again");
@@ -200,4 +200,19 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
     setup.pass(100).await;
     let was_kept = spans.iter().any(|span| span.trace_id == known.to_be_bytes());
     assert_eq!(setup.kept().contains_key(&known), was_kept, "what was decided on then is remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overload_that_others_made_ends_by_itself_though_nobody_sends() {
+    let budget = Budget::new(1 << 20, 100 << 10);
+    let setup = Setup::new(&format!("decision_wait: 1s\n{ALL}")).charged_to(budget.join());
+    // What is held elsewhere in the pipeline, as in the queue of its exporter.
+    let elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    setup.send(vec![span(1)]).await;
+    setup.pass(2000).await;
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);
+    assert_eq!(setup.stats.traces.load(Ordering::Relaxed), 0, "nothing waits");
+    drop(elsewhere);
+    setup.pass(2000).await;
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 0);
 }
