@@ -19,7 +19,7 @@ use self::{
     limit::{Bucket, PerSecond},
 };
 pub(super) use self::{
-    observe::{Observer, Seen, Times},
+    observe::{Observer, Seen, Times, randomness_of},
     stamp::{Stamp, Stamps},
     weight::Weight,
 };

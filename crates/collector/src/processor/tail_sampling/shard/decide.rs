@@ -80,7 +80,7 @@ impl State {
             && *slot.key() <= until
         {
             let tick = *slot.key();
-            let next = slot.get_mut().pop();
+            let next = slot.get_mut().pop_front();
             if slot.get().is_empty() {
                 slot.remove();
             }

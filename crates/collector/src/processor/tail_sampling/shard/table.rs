@@ -39,7 +39,7 @@ impl State {
         self.stats.traces.fetch_add(1, Ordering::Relaxed);
         self.waiting += 1;
         self.admitted += 1;
-        self.wheel.entry(due).or_default().push(id);
+        self.wheel.entry(due).or_default().push_back(id);
     }
 
     /// What waits is to wait no longer than that, and looked at once for all of it: settings change seldom.
@@ -48,7 +48,7 @@ impl State {
             let due = trace.born + ticks(wait) + 1;
             if due < trace.due {
                 trace.due = due;
-                self.wheel.entry(due).or_default().push(*id);
+                self.wheel.entry(due).or_default().push_back(*id);
             }
         }
     }
@@ -78,7 +78,7 @@ impl State {
     fn hurry_oldest(&mut self, adding: &Adding<'_>) -> bool {
         while let Some(mut slot) = self.wheel.first_entry() {
             let (tick, ids) = (*slot.key(), slot.get_mut());
-            let next = ids.pop();
+            let next = ids.pop_front();
             if ids.is_empty() {
                 slot.remove();
             }
@@ -122,7 +122,7 @@ impl State {
         let due = moment.tick() + ticks(after_root) + 1;
         if is_root && !after_root.is_zero() && due < trace.due {
             trace.due = due;
-            self.wheel.entry(due).or_default().push(id);
+            self.wheel.entry(due).or_default().push_back(id);
         }
         if rules.policies.by_arrival() {
             return;
