@@ -67,5 +67,5 @@ fn where_nobody_is_to_blame_nothing_is_written() {
     let asked = BTreeMap::from([pipeline("one", "one.test:1")]);
     let judge = against("one.test", "otlp_grpc/somebody-else");
     let refused = Rendered::judged_by(judge, asked, Settings::new("default"), None).err();
-    assert!(matches!(&refused, Some(Error::Refused(why)) if why.contains("nonsense")), "{refused:?}");
+    assert!(matches!(refused, Some(Error::Refused(_))), "{refused:?}");
 }
