@@ -21,7 +21,7 @@ fn yaml(layer: &Layer) -> &str {
 /// What the collector says of a document whose part of this id has a field that it does not know.
 fn complaint(about: &str) -> Errors {
     let text = format!("exporters: {{\"{about}\": {{endpoint: \"a:1\", nonsense: 1}}}}");
-    load(&text, &Layer::default().sources()).err().expect("it is refused")
+    load(&text, &Layer::default().sources()).map(drop).expect_err("it is refused")
 }
 
 /// A collector that does not want this word.
