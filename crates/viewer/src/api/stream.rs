@@ -44,24 +44,27 @@ pub(crate) async fn live(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let mut params = Params::new(pairs);
-    let filter = params.filter(now());
-    if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
+    match wanted(pairs) {
+        Ok(filter) => events(state, move |state, events| follow(state, filter, events)),
+        Err(refusal) => refusal,
     }
-    events(state, move |state, events| follow(state, filter, events))
 }
 
 pub(crate) async fn tail(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
+    match wanted(pairs) {
+        Ok(filter) => events(state, move |state, events| spans(state, filter, events)),
+        Err(refusal) => refusal,
+    }
+}
+
+/// What is to be told.
+fn wanted(pairs: Vec<(String, String)>) -> Result<Filter, Response> {
     let mut params = Params::new(pairs);
     let filter = params.filter(now());
-    if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
-    }
-    events(state, move |state, events| spans(state, filter, events))
+    if params.problems.is_empty() { Ok(filter) } else { Err(bad_parameters(&params.problems)) }
 }
 
 /// Answers with what `work` says, until it ends, the reader goes, or the viewer stops.

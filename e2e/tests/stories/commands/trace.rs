@@ -105,7 +105,10 @@ fn without_a_viewer_it_says_where_it_looked() {
         let said = run(home.path(), &format!("{command} --viewer http://{nowhere}"));
         assert!(said.code == 1 && said.stderr.contains(&nowhere.to_string()), "{said:?}");
     }
-    assert_eq!(run(home.path(), "trace demo").code, 1);
+    for wrong in ["trace demo", "trace head/", "trace head a/b"] {
+        let said = run(home.path(), wrong);
+        assert!(said.code == 2 && said.stderr.contains("KIND/NAME"), "{said:?}");
+    }
     assert_eq!(run(home.path(), "trace").code, 2);
 }
 

@@ -35,10 +35,18 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
     browser.click(".details .links a");
     browser.await_url(&format!("/trace/{}?span=", trace_in(&first)));
 
+    // Each object below what it belongs to, down to the pods, of which only the cluster knows; with how long it took to converge.
     browser.open(&page("/objects"));
+    for (level, kind) in [(1, "Head sample"), (2, "ChildA"), (3, "Deployment"), (4, "Pod")] {
+        browser.await_text(&format!(".object-list [aria-level='{level}'] a"), kind);
+    }
+    browser.screenshot("up-objects");
+    browser.click(".object-list a[aria-label^='The trace of Head sample']");
+    browser.await_text(".details h2", "converge Head");
+    browser.back();
     browser.click_text(".object-list a", "Head");
     browser.await_url("/objects/Head/default/sample");
-    for row in ["Head sample", "ChildA", "Deployment"] {
+    for row in ["Head sample", "ChildA", "Deployment", "Pod"] {
         browser.await_text(".object-row", row);
     }
     browser.screenshot("up-object");
