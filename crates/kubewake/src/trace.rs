@@ -91,7 +91,9 @@ impl Args {
     fn object(&self) -> anyhow::Result<Option<Object>> {
         let (kind, name) = match self.object.as_slice() {
             [] => return Ok(None),
-            [both] => both.split_once('/').ok_or_else(|| misused(&format!("{both:?} is no object: write KIND/NAME")))?,
+            [both] => {
+                both.split_once('/').ok_or_else(|| misused(&format!("{both:?} is no object: write KIND/NAME")))?
+            }
             [kind, name, ..] => (kind.as_str(), name.as_str()),
         };
         if kind.is_empty() || name.is_empty() || name.contains('/') {

@@ -187,7 +187,9 @@ fn news(outcome: &Result<u64, Failure>, lost: u32, place: &str) -> Option<String
         Ok(_) => (lost > 0).then(|| format!("the collector at {place} takes the API server's spans again")),
         Err(failure) => (lost == 0).then(|| {
             let why = &failure.why;
-            format!("the collector at {place} does not take the API server's spans, which are lost until it does: {why}")
+            format!(
+                "the collector at {place} does not take the API server's spans, which are lost until it does: {why}"
+            )
         }),
     }
 }

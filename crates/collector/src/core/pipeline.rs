@@ -10,9 +10,7 @@ use arc_swap::ArcSwap;
 use kubewake_config::PipelineId;
 use tokio::sync::watch;
 
-use super::{
-    Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats,
-};
+use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats};
 
 /// A step between the receivers and the outlets that looks at the data.
 pub trait Processor: Consumer {

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kubewake_otlp::{Signal, Summary};
 
-use crate::core::{Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, Shortfall, TurnedAway};
+use crate::core::{
+    Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, Shortfall, TurnedAway,
+};
 
 /// A whole request, uncompressed.
 #[derive(Clone)]

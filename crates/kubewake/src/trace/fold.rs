@@ -64,7 +64,8 @@ fn tells(span: &Span, other: &Span) -> bool {
 }
 
 fn names_object(attributes: &[Attribute]) -> bool {
-    let has = |key: &str| attributes.iter().any(|it| it.key == key && it.value.as_str().is_some_and(|it| !it.is_empty()));
+    let has =
+        |key: &str| attributes.iter().any(|it| it.key == key && it.value.as_str().is_some_and(|it| !it.is_empty()));
     (has("k8s.object.kind") && has("k8s.object.name")) || NAMES.into_iter().any(has)
 }
 

@@ -144,14 +144,7 @@ fn ends(trace: &Trace, children: &[Vec<usize>], order: &[usize], measures: &[boo
 }
 
 /// Siblings, and the gaps between them.
-fn family(
-    trace: &Trace,
-    siblings: &[usize],
-    above: &[bool],
-    ends: &[u64],
-    measures: &[bool],
-    worth: u64,
-) -> Vec<Row> {
+fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], measures: &[bool], worth: u64) -> Vec<Row> {
     let mut rows = Vec::with_capacity(siblings.len());
     let mut until = None::<u64>;
     for (place, &index) in siblings.iter().enumerate() {

@@ -122,10 +122,7 @@ async fn traces(extract::State(state): extract::State<State>, Query(pairs): Quer
     }
 }
 
-async fn trace(
-    extract::State(state): extract::State<State>,
-    id: Result<Path<String>, PathRejection>,
-) -> Response {
+async fn trace(extract::State(state): extract::State<State>, id: Result<Path<String>, PathRejection>) -> Response {
     let id = match params::trace_id(id) {
         Ok(id) => id,
         Err(message) => return refuse(StatusCode::BAD_REQUEST, &message),

@@ -125,7 +125,8 @@ async fn what_is_exported_can_be_imported_elsewhere() {
 async fn spans_that_are_not_taken_are_told_to_who_sends_them() {
     with_viewer(|client| async move {
         let span = |trace: &str, id: &str| json!({ "traceId": trace, "spanId": id, "name": "a" });
-        let spans = json!([span(TRACE, "00f067aa0ba902b7"), span(TRACE, ""), span(&"0".repeat(32), "00f067aa0ba902b7")]);
+        let spans =
+            json!([span(TRACE, "00f067aa0ba902b7"), span(TRACE, ""), span(&"0".repeat(32), "00f067aa0ba902b7")]);
         let request = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string();
         let words = "2 spans without a valid trace id or span id";
         let answer = client.otlp(&request).await;
@@ -148,7 +149,10 @@ async fn objects_have_generations_and_children() {
         let all = client.get("/api/v1/objects").await;
         let line = |at: usize| (all["objects"][at]["kind"].clone(), all["objects"][at]["depth"].clone());
         assert_eq!((line(0), line(1)), ((json!("Head"), json!(0)), (json!("ChildA"), json!(1))));
-        assert_eq!((&all["total"], client.get("/api/v1/objects?limit=1").await["objects"][1].clone()), (&json!(2), Value::Null));
+        assert_eq!(
+            (&all["total"], client.get("/api/v1/objects?limit=1").await["objects"][1].clone()),
+            (&json!(2), Value::Null)
+        );
         let head = client.get("/api/v1/objects/Head/default/sample").await;
         assert_eq!(head["tree"]["generations"][0]["message"], "no room");
         assert_eq!(head["tree"]["generations"][0]["traceId"], TRACE);

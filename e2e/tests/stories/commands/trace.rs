@@ -57,6 +57,8 @@ fn an_object_has_its_latest_trace_drawn() {
     assert!(!drawn.contains('\u{1b}'), "{drawn}");
     assert_eq!(ask("trace heads demo -n shop -o name").stdout, format!("{}\n", told.id()));
     assert_eq!(ask(&format!("trace --id {} -o json", told.id())).json()["traceId"], told.id());
+    let yaml = ask(&format!("trace --id {} -o yaml", told.id())).stdout;
+    assert!(yaml.contains("spans:\n") && yaml.contains(told.id()), "{yaml}");
     let elsewhere = ask("trace head/demo -n other");
     assert!(elsewhere.code == 1 && elsewhere.stderr.contains("there is Head/demo -n shop"), "{elsewhere:?}");
 

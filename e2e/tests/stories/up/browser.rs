@@ -50,6 +50,15 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
         browser.await_text(".object-row", row);
     }
     browser.screenshot("up-object");
+    // The way that its spans took.
+    browser.open(&page("/pipelines"));
+    browser.await_text(".pipeline h2", "TracePipeline default");
+    browser.await_text(".pipeline .pill", "Ready");
+    for chart in ["Received", "Sent", "Dropped", "Buffer"] {
+        browser.await_text(".pipeline .chart figcaption", chart);
+    }
+    browser.await_seen(".pipeline .chart .stroke");
+    browser.screenshot("up-pipelines");
     browser.prefer(Scheme::Dark);
     browser.resize(PHONE);
     browser.open(&second);

@@ -73,9 +73,8 @@ impl Consumer for Target {
         let how = self.script.lock().unwrap().pop_front().unwrap_or(How::Takes);
         match how {
             How::Works(how) => self.later(*how),
-            How::TakesAllButOne => {
-                Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".into() })).when_taken(move || drop(self.say(&how)))
-            }
+            How::TakesAllButOne => Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".into() }))
+                .when_taken(move || drop(self.say(&how))),
             how => Answer::Now(self.say(&how)),
         }
     }

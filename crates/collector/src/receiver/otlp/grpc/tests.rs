@@ -19,8 +19,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::*;
 use crate::core::{
-    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall, Transport,
-    testing::part,
+    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall,
+    Transport, testing::part,
 };
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
