@@ -37,7 +37,7 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
 
     // Each object below what it belongs to, down to the pods, of which only the cluster knows; with how long it took to converge.
     browser.open(&page("/objects"));
-    for (level, kind) in [(1, "Head sample"), (2, "ChildA"), (3, "Deployment"), (4, "Pod")] {
+    for (level, kind) in [(1, "Head"), (2, "ChildA"), (3, "Deployment"), (4, "Pod")] {
         browser.await_text(&format!(".object-list [aria-level='{level}'] a"), kind);
     }
     browser.screenshot("up-objects");
