@@ -179,6 +179,7 @@ fn a_full_store_drops_the_oldest_traces_and_says_so() {
     // Who looks is told, also whoever comes later.
     browser.await_text(".results-head", "the store is full: ");
     browser.reload();
+    browser.await_text(".result .title", "order 12");
     browser.await_text(".results-head", "dropped");
     let titles = browser.texts(".result .title");
     assert!(titles[0].contains("order 12") && !titles.iter().any(|title| title.ends_with("order 1")), "{titles:?}");
