@@ -33,10 +33,11 @@ pub(super) fn wrapped(trace: &Trace, children: &[Vec<usize>], roots: &[usize], o
         else {
             continue;
         };
+        let measures = below.measures() && children.get(*child).is_none_or(Vec::is_empty);
         let root = is_root.get(index).copied().unwrap_or_default();
         let says_nothing = span.is_inner()
             && below.resource == span.resource
-            && !below.measures()
+            && !measures
             && is_around(span, inside)
             && (!root || (inside.kind == "server" && span.parent.is_none()))
             && !tells(span, inside);

@@ -216,7 +216,8 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
         let trace = trace.map(|trace| TraceId([trace; 16]));
-        let stamp = Stamp { generation: 1, start: 20, duration: None, state: State::Unknown, trace, span: None };
+        let start = if kind == "Pod" { 21 } else { 20 };
+        let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
         let (api_version, uid) = ("v1".into(), name.into());
         LiveObject { key: key(kind, name), api_version, uid, owner, stamp: Some(stamp) }
     };
