@@ -27,6 +27,7 @@ pub mod operator;
 pub mod otlp;
 pub mod process;
 pub mod python;
+pub mod shown;
 pub mod sink;
 pub mod traced;
 pub mod traces;

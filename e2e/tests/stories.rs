@@ -45,6 +45,7 @@ mod stories {
     mod sticky_tier;
     mod tail_sampling;
     mod tls_auth;
+    mod tour;
     mod up;
     mod viewer;
     mod webhook;

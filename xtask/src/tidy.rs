@@ -1,5 +1,7 @@
 //! `cargo xtask tidy`: the rules of the tree that no other tool knows.
 
+mod documents;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -16,7 +18,7 @@ const MAX_LIB_LINES: usize = 120;
 /// Words that promise work nobody has planned. Put together here, so that this file has none.
 const PROMISES: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Checks every source file and manifest, and lists all that is wrong.
+/// Checks every source file, manifest and document, and lists all that is wrong.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
     for directory in ["benches", "crates", "e2e", "examples", "fuzz", "xtask"] {
@@ -29,6 +31,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let problems = if is_source(file) { source(name, &text) } else { manifest(&text) };
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
+    wrong.extend(documents::check()?);
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
     ensure!(wrong.is_empty(), "{} rules are broken", wrong.len());
     Ok(())

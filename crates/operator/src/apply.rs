@@ -44,6 +44,11 @@ impl Error {
         format!("{self}: {}", words(&self.source, discretion))
     }
 
+    /// What the API server had against it.
+    pub fn refusal(&self) -> &kube::Error {
+        &self.source
+    }
+
     /// Whether it may well work in a moment: somebody else wrote the object since it was read, or a binding came before the API server's
     /// authoriser had seen its role.
     pub fn is_passing(&self) -> bool {

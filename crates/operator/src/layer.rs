@@ -28,6 +28,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     apply::{self, Applier},
     build::{self, Surroundings},
+    cause::Cause,
     context::World,
     delivery::judge::Tier,
     desk::{Entry, Id},
@@ -78,7 +79,16 @@ pub struct Outcome {
     /// Those that were left out, and why.
     pub refused: BTreeMap<Id, String>,
     /// Why it is not all as it should be.
-    pub failure: Option<String>,
+    pub failure: Option<Failure>,
+}
+
+/// Why a run did not come to its end.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// As a status says it.
+    pub words: String,
+    /// In a word.
+    pub cause: Cause,
 }
 
 /// Runs, one at a time.
@@ -123,7 +133,7 @@ impl Runs {
         let covers = self.asked.load(Ordering::SeqCst);
         // In a box, as everybody who waits here would have room for it otherwise.
         let outcome = Box::pin(self.attempts(&mut last)).await;
-        self.world.note_failure(outcome.failure.as_deref());
+        self.world.note_failure(outcome.failure.as_ref().map(|failure| failure.words.as_str()));
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Arc::clone(&last.outcome)
@@ -135,13 +145,13 @@ impl Runs {
             self.world.metrics.layer_run();
             outcome = Outcome::default();
             let Err(error) = self.run(&mut outcome, last).await else { return outcome };
-            outcome.failure = Some(words(&error));
+            let failure = outcome.failure.insert(Failure { words: words(&error), cause: Cause::from(&error) });
             if attempt == ATTEMPTS || !error.is_passing() {
+                tracing::warn!(error = failure.words, "the collector layer is not as it should be yet");
                 break;
             }
             tokio::time::sleep(PAUSE).await;
         }
-        tracing::warn!(error = outcome.failure, "the collector layer is not as it should be yet");
         self.world.metrics.layer_failed();
         outcome
     }

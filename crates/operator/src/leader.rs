@@ -1,7 +1,7 @@
 //! Who of several operators works: the one that holds the Lease.
 //!
-//! *Guaranteed*: whoever loses it ends. *Not needed* for anything to be right: locks and documents are safe with two that work at once, which happens when one was paused. It keeps
-//! them from doing everything twice.
+//! *Guaranteed*: whoever loses it ends, and so does who cannot renew it in time, whether the API server answers or not (`fence`). Of several that take it at once one gets it.
+//! *Not needed* for anything to be right: locks and documents are safe with two that work at once, which happens when one was paused. It keeps them from doing everything twice.
 
 use std::time::Duration;
 
@@ -11,9 +11,19 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+use xxhash_rust::xxh3::xxh3_64;
 
+use self::fence::Fence;
 use crate::names;
+
+mod fence;
+#[cfg(test)]
+mod tests;
 
 /// How long it may take to give the Lease back. Without that another one waits until it expires, which is no harm.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -31,6 +41,7 @@ pub struct Terms {
 #[derive(Debug)]
 pub struct Candidate {
     state: watch::Receiver<bool>,
+    fence: Fence,
     task: JoinHandle<Result<LeaseManager, LeaseManagerError>>,
 }
 
@@ -40,13 +51,18 @@ impl Candidate {
     /// # Errors
     /// If there can be no Lease.
     pub async fn stand(client: &Client, namespace: &str, terms: &Terms) -> Result<Self, LeaseManagerError> {
+        let fence = Fence::new(Duration::from_secs(terms.seconds));
+        let client = &fence.watch(client);
+        // Each has a name of its own, as the API server refuses to one what another owns. An identity may be too long for it.
+        let manager = format!("{}-{:016x}", names::MANAGER, xxh3_64(terms.identity.as_bytes()));
+        // It is renewed when a third of the term is over, so that there is time to try again.
         let build = || {
             LeaseManagerBuilder::new(client.clone(), names::LEASE)
                 .with_namespace(namespace)
                 .with_identity(&terms.identity)
-                .with_field_manager(names::MANAGER)
+                .with_field_manager(&manager)
                 .with_duration(terms.seconds)
-                .with_grace((terms.seconds / 3).max(1))
+                .with_grace((terms.seconds * 2 / 3).max(1))
                 .build()
         };
         let manager = match build().await {
@@ -57,17 +73,23 @@ impl Candidate {
             }
         };
         let (state, task) = manager.watch().await;
-        Ok(Self { state, task })
+        Ok(Self { state, fence, task })
     }
 
     /// Waits until it leads.
     pub async fn elected(&mut self) {
         self.until(true).await;
+        // Who finds its own name in the Lease has not written it.
+        self.fence.renew(Instant::now());
     }
 
-    /// Waits until it does not lead any more.
+    /// Waits until it does not lead any more, or does not know.
     pub async fn deposed(&mut self) {
-        self.until(false).await;
+        let fence = self.fence.clone();
+        tokio::select! {
+            () = self.until(false) => {}
+            () = fence.fallen() => tracing::error!("the Lease could not be renewed in time, and another operator may take it"),
+        }
     }
 
     async fn until(&mut self, leads: bool) {

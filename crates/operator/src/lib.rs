@@ -5,7 +5,7 @@
 //! layer       all that is on the desk → render and check → build → apply
 //! ```
 //!
-//! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself;
+//! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself, and [`cause`] of what failed;
 //! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
 //!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`admission`]: what a pipeline's writer is told before it is stored;
@@ -24,6 +24,7 @@ pub mod admission;
 pub mod apply;
 pub mod bell;
 pub mod build;
+pub mod cause;
 pub mod context;
 pub mod delivery;
 pub mod desk;

@@ -27,7 +27,9 @@ use tokio::sync::watch;
 
 use crate::{
     bell::Bell,
+    cause::Cause,
     kind::Kind,
+    metrics::{Metrics, Step},
     names::{self, Part},
 };
 
@@ -53,7 +55,7 @@ impl Live {
     }
 
     /// Follows all objects, for ever.
-    pub async fn follow(&self, client: &Client, namespace: &str) {
+    pub async fn follow(&self, client: &Client, namespace: &str, metrics: &Metrics) {
         let kinds = self.missing.borrow().clone();
         let mut events = SelectAll::new();
         for kind in kinds {
@@ -65,7 +67,10 @@ impl Live {
         while let Some((kind, event)) = events.next().await {
             match event {
                 Ok(event) => self.observe(kind, event, &mut listed),
-                Err(error) => tracing::warn!(?kind, error = in_words(&error), "objects cannot be watched"),
+                Err(error) => {
+                    metrics.failed(Step::Watch, Cause::from(&error));
+                    tracing::warn!(?kind, error = in_words(&error), "objects cannot be watched");
+                }
             }
         }
     }

@@ -7,22 +7,59 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use kubewake_api::{Signal, State};
+use kubewake_trail::controller;
 
-use crate::{desk::Id, kind::Kind, reconcile::Error};
+use crate::{cause::Cause, desk::Id, kind::Kind};
+
+#[cfg(test)]
+mod tests;
 
 /// Seconds. A reconcile that changes nothing takes a millisecond, and one that waits for a busy API server some seconds.
 const BOUNDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+/// What can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// To follow objects. Until it works again the operator goes by what it saw last.
+    Watch,
+    /// To take a slot.
+    Slot,
+    /// To keep what a pipeline is for an operator that starts later.
+    Keep,
+    /// To make the collector layer what it should be. Every pipeline that waits for it counts.
+    Layer,
+    /// To write a status.
+    Status,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Watch, Self::Slot, Self::Keep, Self::Layer, Self::Status];
+
+    /// As a label has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Slot => "slot",
+            Self::Keep => "keep",
+            Self::Layer => "layer",
+            Self::Status => "status",
+        }
+    }
+}
 
 /// What was done so far.
 #[derive(Debug, Default)]
 pub struct Metrics {
     durations: Mutex<BTreeMap<Signal, Histogram>>,
+    waits: Mutex<BTreeMap<Signal, Histogram>>,
+    depths: Mutex<BTreeMap<Signal, usize>>,
     running: AtomicI64,
-    failures: Mutex<BTreeMap<&'static str, u64>>,
+    failures: Mutex<BTreeMap<(Step, Cause), u64>>,
     runs: AtomicU64,
     failed_runs: AtomicU64,
     writes: Mutex<BTreeMap<Kind, u64>>,
@@ -35,6 +72,41 @@ struct Histogram {
     buckets: [u64; BOUNDS.len()],
     count: u64,
     sum: f64,
+}
+
+impl Histogram {
+    fn add(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        self.count += 1;
+        self.sum += seconds;
+        for (bucket, bound) in self.buckets.iter_mut().zip(BOUNDS) {
+            *bucket += u64::from(seconds <= bound);
+        }
+    }
+}
+
+/// Counts the pipelines of one kind that wait for a reconcile.
+#[derive(Debug)]
+pub struct Queue {
+    metrics: Arc<Metrics>,
+    signal: Signal,
+}
+
+impl Queue {
+    /// Of the pipelines of this signal.
+    pub fn new(metrics: &Arc<Metrics>, signal: Signal) -> Self {
+        Self { metrics: Arc::clone(metrics), signal }
+    }
+}
+
+impl controller::Queue for Queue {
+    fn waits(&self, objects: usize) {
+        lock(&self.metrics.depths).insert(self.signal, objects);
+    }
+
+    fn begins(&self, waited: Duration) {
+        lock(&self.metrics.waits).entry(self.signal).or_default().add(waited);
+    }
 }
 
 /// A reconcile that is under way. It is over when this is dropped.
@@ -52,14 +124,9 @@ impl Metrics {
         Timer { metrics: Arc::clone(self), signal, started: Instant::now() }
     }
 
-    /// A reconcile failed.
-    pub fn failed(&self, error: &Error) {
-        let step = match error {
-            Error::Slot(_) => "slot",
-            Error::Layer(_) => "layer",
-            Error::Status(_) => "status",
-        };
-        *lock(&self.failures).entry(step).or_default() += 1;
+    /// Something failed.
+    pub fn failed(&self, step: Step, cause: Cause) {
+        *lock(&self.failures).entry((step, cause)).or_default() += 1;
     }
 
     /// The layer is looked at.
@@ -121,30 +188,24 @@ impl Metrics {
         )?;
         let failed = self.failed_runs.load(Ordering::Relaxed);
         single("layer_failures_total", "counter", "Looks after which it was not as it should be.", failed.into())?;
-        self.write_durations(page)?;
-        head(page, "errors_total", "counter", "Reconciles that failed, by the step that did.")?;
-        for (step, count) in &*lock(&self.failures) {
-            writeln!(page, "kubewake_operator_errors_total{{step=\"{step}\"}} {count}")?;
+        let took = "How long reconciles took, those that failed included.";
+        write_histograms(page, "reconcile_duration_seconds", took, &lock(&self.durations))?;
+        head(page, "queue_depth", "gauge", "Pipelines to which something happened and whose reconcile has not begun.")?;
+        for (signal, depth) in &*lock(&self.depths) {
+            writeln!(page, "kubewake_operator_queue_depth{{signal=\"{signal}\"}} {depth}")?;
+        }
+        let waited = "How long after something happened to pipelines their reconciles began.";
+        write_histograms(page, "queue_wait_seconds", waited, &lock(&self.waits))?;
+        head(page, "errors_total", "counter", "What failed, by the step that did and the reason.")?;
+        for ((step, cause), count) in &*lock(&self.failures) {
+            let (step, reason) = (step.as_str(), cause.as_str());
+            writeln!(page, "kubewake_operator_errors_total{{step=\"{step}\",reason=\"{reason}\"}} {count}")?;
         }
         head(page, "writes_total", "counter", "Requests that wrote or removed objects of the layer.")?;
         for (kind, count) in &*lock(&self.writes) {
             writeln!(page, "kubewake_operator_writes_total{{kind=\"{kind:?}\"}} {count}")?;
         }
         self.write_states(page)
-    }
-
-    fn write_durations(&self, page: &mut String) -> fmt::Result {
-        head(page, "reconcile_duration_seconds", "histogram", "How long reconciles took, those that failed included.")?;
-        let name = "kubewake_operator_reconcile_duration_seconds";
-        for (signal, histogram) in &*lock(&self.durations) {
-            for (bound, count) in BOUNDS.iter().zip(histogram.buckets) {
-                writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"{bound}\"}} {count}")?;
-            }
-            writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"+Inf\"}} {}", histogram.count)?;
-            writeln!(page, "{name}_sum{{signal=\"{signal}\"}} {}", histogram.sum)?;
-            writeln!(page, "{name}_count{{signal=\"{signal}\"}} {}", histogram.count)?;
-        }
-        Ok(())
     }
 
     fn write_states(&self, page: &mut String) -> fmt::Result {
@@ -163,15 +224,27 @@ impl Metrics {
 impl Drop for Timer {
     fn drop(&mut self) {
         self.metrics.running.fetch_sub(1, Ordering::Relaxed);
-        let seconds = self.started.elapsed().as_secs_f64();
-        let mut durations = lock(&self.metrics.durations);
-        let histogram = durations.entry(self.signal).or_default();
-        histogram.count += 1;
-        histogram.sum += seconds;
-        for (bucket, bound) in histogram.buckets.iter_mut().zip(BOUNDS) {
-            *bucket += u64::from(seconds <= bound);
-        }
+        lock(&self.metrics.durations).entry(self.signal).or_default().add(self.started.elapsed());
     }
+}
+
+fn write_histograms(
+    page: &mut String,
+    name: &str,
+    help: &str,
+    histograms: &BTreeMap<Signal, Histogram>,
+) -> fmt::Result {
+    head(page, name, "histogram", help)?;
+    let name = format!("kubewake_operator_{name}");
+    for (signal, histogram) in histograms {
+        for (bound, count) in BOUNDS.iter().zip(histogram.buckets) {
+            writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"{bound}\"}} {count}")?;
+        }
+        writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"+Inf\"}} {}", histogram.count)?;
+        writeln!(page, "{name}_sum{{signal=\"{signal}\"}} {}", histogram.sum)?;
+        writeln!(page, "{name}_count{{signal=\"{signal}\"}} {}", histogram.count)?;
+    }
+    Ok(())
 }
 
 fn head(page: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {

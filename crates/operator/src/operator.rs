@@ -1,6 +1,7 @@
 //! The whole operator: it stands for election, and works while it leads.
 
 use std::{
+    fmt::Debug,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -18,19 +19,24 @@ use kube::{
     },
 };
 use kube_lease_manager::LeaseManagerError;
-use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
+use kubewake_api::{
+    Signal,
+    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
+};
 use kubewake_trail::{Controller, Trail, in_words};
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::{
     bell::Bell,
+    cause::Cause,
     context::{Options, Pipelines, World},
     delivery,
     desk::Desk,
     kind::Kind,
     leader::{Candidate, Terms},
     live::Live,
-    metrics::Metrics,
+    metrics::{Metrics, Queue, Step},
     names,
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
     secrets::Sources,
@@ -38,6 +44,9 @@ use crate::{
     verdicts::Verdicts,
     written::Written,
 };
+
+/// How often it is asked whether Prometheus' operator has come or gone; nobody waits for it.
+const GLANCE: Duration = Duration::from_secs(30);
 
 /// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -74,6 +83,13 @@ pub struct Operator {
     pub metrics: Arc<Metrics>,
 }
 
+/// What is to be done when it does not lead on as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    End,
+    Anew,
+}
+
 impl Operator {
     /// Works until `stop`: waits until it leads, and leads. What is under way then is finished.
     ///
@@ -97,26 +113,38 @@ impl Operator {
         tracing::info!(identity = self.terms.identity, "this operator leads");
         self.metrics.leads(true);
         let ended = tokio::select! {
-            () = self.lead(stop) => Ok(()),
-            () = candidate.deposed() => Err(Error::Deposed),
+            () = self.lead_on(stop.clone()) => Ok(()),
+            // Who is about to end anyway need not complain.
+            () = candidate.deposed() => stop.now_or_never().ok_or(Error::Deposed),
         };
         self.metrics.leads(false);
         candidate.resign().await;
         ended
     }
 
-    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+    /// Leads, and begins anew when there are other kinds in the cluster. Nothing is lost by it, as by no restart.
+    async fn lead_on(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+        while self.lead(stop.clone()).await == Next::Anew {
+            tracing::info!("PodMonitors have come or gone, and everything is looked at anew");
+        }
+    }
+
+    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) -> Next {
         let (bell, all) = (Bell::default(), watcher::Config::default());
         let client = &self.client;
         let traces = Controller::new(Api::<TracePipeline>::all(client.clone()), all.clone());
         let logs = Controller::new(Api::<LogPipeline>::all(client.clone()), all.clone());
         let metrics = Controller::new(Api::<MetricPipeline>::all(client.clone()), all);
+        let queue = |signal| Queue::new(&self.metrics, signal);
+        let traces = traces.observe_queue(queue(Signal::Traces));
+        let logs = logs.observe_queue(queue(Signal::Logs));
+        let metrics = metrics.observe_queue(queue(Signal::Metrics));
         let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
-        let (telemetry, watch_telemetry) =
-            follow(Api::<Telemetry>::all(client.clone()), watcher::Config::default(), &bell);
+        let telemetries = Api::<Telemetry>::all(client.clone());
+        let (telemetry, watch_telemetry) = self.follow(telemetries, watcher::Config::default(), &bell);
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
-        let (pods, watch_pods) = follow(pods, of_collectors, &bell);
+        let (pods, watch_pods) = self.follow(pods, of_collectors, &bell);
         let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods).await);
         let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
         let sweep = async {
@@ -138,24 +166,42 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join3(world.live.follow(client, &self.options.namespace), watch_telemetry, watch_pods);
+        let watches = future::join3(
+            world.live.follow(client, &self.options.namespace, &self.metrics),
+            watch_telemetry,
+            watch_pods,
+        );
         let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), sweep);
         tokio::select! {
-            _ = work => {}
-            _ = watches => {}
-            _ = duties => {}
-            () = late => tracing::warn!("what is under way is not finished"),
+            _ = work => Next::End,
+            _ = watches => Next::End,
+            _ = duties => Next::End,
+            () = self.until_other_kinds(world.has_pod_monitors) => Next::Anew,
+            () = late => {
+                tracing::warn!("what is under way is not finished");
+                Next::End
+            }
+        }
+    }
+
+    /// Waits until PodMonitors have come, if there are none, or gone.
+    async fn until_other_kinds(&self, has_pod_monitors: bool) {
+        loop {
+            tokio::time::sleep(GLANCE.min(self.options.resync)).await;
+            if find_pod_monitors(&self.client).await.is_some_and(|found| found != has_pod_monitors) {
+                return;
+            }
         }
     }
 
     async fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
-        let has_pod_monitors = has_pod_monitors(&self.client).await;
+        let has_pod_monitors = find_pod_monitors(&self.client).await.unwrap_or_default();
         let kinds = Kind::ALWAYS.into_iter().chain(has_pod_monitors.then_some(Kind::PodMonitor));
         World {
             client: self.client.clone(),
             options: self.options.clone(),
             live: Arc::new(Live::new(kinds, bell.clone())),
-            sources: Sources::new(self.client.clone(), bell.clone()),
+            sources: Sources::new(self.client.clone(), bell.clone(), Arc::clone(&self.metrics)),
             desk: Desk::default(),
             verdicts: Arc::new(Verdicts::new(bell.clone())),
             pods,
@@ -182,38 +228,54 @@ impl Operator {
         let controller = controller.reconcile_all_on(bell.strokes()).graceful_shutdown_on(stop);
         // On its own, since all pipelines are looked at at once: inside of what wraps it it would be there several times.
         let reconcile = |object, context| reconcile(object, context).boxed();
-        controller.run(self.trail.clone(), reconcile, again, Arc::clone(context)).for_each(report).await;
+        let runs = controller.run(self.trail.clone(), reconcile, again, Arc::clone(context));
+        runs.for_each(async |result| self.report(result)).await;
+    }
+
+    /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
+    fn report<T>(&self, result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
+        if let Err(controller::Error::QueueError(error)) = result {
+            self.metrics.failed(Step::Watch, Cause::from(&error));
+            tracing::warn!(error = in_words(&error), "pipelines cannot be watched");
+        }
+    }
+
+    /// Objects as a watch shows them, and the work of watching them. Every change rings the bell.
+    fn follow<K>(
+        &self,
+        api: Api<K>,
+        config: watcher::Config,
+        bell: &Bell,
+    ) -> (Store<K>, impl Future<Output = ()> + use<K>)
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let (reader, writer) = reflector::store();
+        let (bell, metrics) = (bell.clone(), Arc::clone(&self.metrics));
+        // Who wrote which field is more than the rest of most objects, and of interest to nobody here.
+        let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
+        let events = reflector::reflector(writer, objects.default_backoff());
+        let work = events.for_each(move |event| {
+            match event {
+                Ok(_) => bell.ring(),
+                Err(error) => {
+                    metrics.failed(Step::Watch, Cause::from(&error));
+                    tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched");
+                }
+            }
+            future::ready(())
+        });
+        (reader, work)
     }
 }
 
-/// Objects as a watch shows them, and the work of watching them. Every change rings the bell.
-fn follow<K>(api: Api<K>, config: watcher::Config, bell: &Bell) -> (Store<K>, impl Future<Output = ()> + use<K>)
-where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
-{
-    let (reader, writer) = reflector::store();
-    let bell = bell.clone();
-    // Who wrote which field is more than the rest of most objects, and of interest to nobody here.
-    let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
-    let events = reflector::reflector(writer, objects.default_backoff());
-    let work = events.for_each(move |event| {
-        match event {
-            Ok(_) => bell.ring(),
-            Err(error) => tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched"),
-        }
-        future::ready(())
-    });
-    (reader, work)
-}
-
-async fn has_pod_monitors(client: &Client) -> bool {
+/// Whether the cluster has PodMonitors, if it says.
+async fn find_pod_monitors(client: &Client) -> Option<bool> {
     let kind = GroupVersionKind::gvk("monitoring.coreos.com", "v1", "PodMonitor");
-    discovery::pinned_kind(client, &kind).await.is_ok()
-}
-
-/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
-async fn report<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
-    if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(error = in_words(&error), "pipelines cannot be watched");
+    match discovery::pinned_kind(client, &kind).await {
+        Ok(_) => Some(true),
+        Err(kube::Error::Discovery(_)) => Some(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Some(false),
+        Err(_) => None,
     }
 }

@@ -26,17 +26,22 @@ use tokio::sync::Semaphore;
 
 use crate::{
     apply::Applier,
+    cause::Cause,
     context::World,
     desk::{Entry, Id},
     kept,
     kind::Kind,
-    layer::Runs,
+    layer::{Failure, Runs},
     lock::{self, Lock, Slot},
+    metrics::Step,
     names, news,
     ready::Collectors,
     status::{self, Facts},
     written::{self, Written},
 };
+
+#[cfg(test)]
+mod tests;
 
 /// The first pause after a failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -87,11 +92,22 @@ pub enum Error {
     #[error(transparent)]
     Slot(#[from] lock::Error),
     /// The layer is not as it should be; the words are those of the status.
-    #[error("{0}")]
-    Layer(String),
+    #[error("{words}", words = .0.words)]
+    Layer(Failure),
     /// The status cannot be written.
     #[error("the status cannot be written")]
     Status(#[source] Box<kube::Error>),
+}
+
+impl Error {
+    /// The step that failed, and why.
+    fn class(&self) -> (Step, Cause) {
+        match self {
+            Self::Slot(error) => (Step::Slot, error.into()),
+            Self::Layer(failure) => (Step::Layer, failure.cause),
+            Self::Status(source) => (Step::Status, Cause::from(&**source)),
+        }
+    }
 }
 
 /// What reconciles need.
@@ -177,6 +193,7 @@ impl Context {
             Ok(true) => self.world.metrics.wrote(desired.kind),
             Ok(false) => {}
             Err(error) => {
+                self.world.metrics.failed(Step::Keep, Cause::from(&error));
                 let (kind, error) = (K::kind(&()), error.words());
                 tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
             }
@@ -304,7 +321,8 @@ fn id_of(pipeline: &Pipeline) -> Id {
 /// When to try again what failed: ever more rarely.
 pub fn again<K: PipelineKind>(object: Arc<K>, error: &Error, context: Arc<Context>) -> Action {
     let (kind, meta) = (K::kind(&()), object.meta());
-    context.world.metrics.failed(error);
+    let (step, why) = error.class();
+    context.world.metrics.failed(step, why);
     let cause = error as &dyn std::error::Error;
     tracing::warn!(%kind, name = ?meta.name, error = cause, "it does not work yet");
     let doublings = context.failed(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;

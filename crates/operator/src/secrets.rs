@@ -23,7 +23,11 @@ use kube::{
 use kubewake_api::{Found, Reference, ReferenceKind, Resolved};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::bell::Bell;
+use crate::{
+    bell::Bell,
+    cause::Cause,
+    metrics::{Metrics, Step},
+};
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +73,7 @@ struct There {
 pub struct Sources {
     client: Client,
     bell: Bell,
+    metrics: Arc<Metrics>,
     watched: Mutex<BTreeMap<Source, Watched>>,
 }
 
@@ -85,8 +90,8 @@ impl Drop for Watched {
 
 impl Sources {
     /// Watches nothing yet.
-    pub fn new(client: Client, bell: Bell) -> Self {
-        Self { client, bell, watched: Mutex::default() }
+    pub fn new(client: Client, bell: Bell, metrics: Arc<Metrics>) -> Self {
+        Self { client, bell, metrics, watched: Mutex::default() }
     }
 
     /// What stands at these references now. From now on the bell rings when that changes.
@@ -132,7 +137,8 @@ impl Sources {
             return None;
         }
         let (sender, content) = watch::channel(Content::Unknown);
-        let task = tokio::spawn(follow(self.client.clone(), source.clone(), sender, self.bell.clone()));
+        let hears = Hears { content: sender, bell: self.bell.clone(), metrics: Arc::clone(&self.metrics) };
+        let task = tokio::spawn(follow(self.client.clone(), source.clone(), hears));
         watched.insert(source.clone(), Watched { content: content.clone(), task });
         Some(content)
     }
@@ -154,16 +160,23 @@ fn find(content: &Content, key: &str) -> Found {
     }
 }
 
-async fn follow(client: Client, source: Source, content: watch::Sender<Content>, bell: Bell) {
+/// Who is told of what a watch shows.
+struct Hears {
+    content: watch::Sender<Content>,
+    bell: Bell,
+    metrics: Arc<Metrics>,
+}
+
+async fn follow(client: Client, source: Source, hears: Hears) {
     let by_name = watcher::Config::default().fields(&format!("metadata.name={}", source.name));
     match source.kind {
         ReferenceKind::Secret => {
             let api = Api::<Secret>::namespaced(client, &source.namespace);
-            observe(watcher(api, by_name).default_backoff(), of_secret, &content, &bell).await;
+            observe(watcher(api, by_name).default_backoff(), of_secret, &hears).await;
         }
         ReferenceKind::ConfigMap => {
             let api = Api::<ConfigMap>::namespaced(client, &source.namespace);
-            observe(watcher(api, by_name).default_backoff(), of_config_map, &content, &bell).await;
+            observe(watcher(api, by_name).default_backoff(), of_config_map, &hears).await;
         }
     }
 }
@@ -184,8 +197,7 @@ fn of_config_map(map: ConfigMap) -> There {
 async fn observe<K>(
     events: impl Stream<Item = watcher::Result<Event<K>>>,
     read: impl Fn(K) -> There,
-    content: &watch::Sender<Content>,
-    bell: &Bell,
+    Hears { content, bell, metrics }: &Hears,
 ) {
     pin_mut!(events);
     let mut listed = false;
@@ -203,6 +215,7 @@ async fn observe<K>(
             Ok(Event::InitDone | Event::Delete(_)) => Content::Missing,
             Ok(Event::Apply(object)) => Content::There(Arc::new(read(object))),
             Err(error) => {
+                metrics.failed(Step::Watch, Cause::from(&error));
                 // Who was read once is not forgotten because the API server is away.
                 if matches!(*content.borrow(), Content::There(_) | Content::Missing) {
                     continue;

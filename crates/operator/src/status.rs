@@ -118,7 +118,7 @@ fn configured(facts: &Facts<'_>, old: &[Condition]) -> Said {
         message: message.to_owned(),
     };
     if let Some(failure) = facts.outcome.failure.as_ref().filter(|_| facts.entry.slot == Some(Slot::Held)) {
-        return said(false, Reason::ApplyFailed, failure);
+        return said(false, Reason::ApplyFailed, &failure.words);
     }
     if let Some(why) = facts.outcome.refused.get(facts.id) {
         return said(false, Reason::DocumentRefused, why);

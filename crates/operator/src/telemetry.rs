@@ -18,8 +18,10 @@ use kubewake_trail::events::Events;
 use tokio::time::sleep;
 
 use crate::{
+    cause::Cause,
     context::World,
     kind::Kind,
+    metrics::Step,
     names, news,
     ready::Collectors,
     status::MAX_MESSAGE,
@@ -58,10 +60,12 @@ async fn report(world: &World, events: &Events) {
     let mut telemetry = (*telemetry).clone();
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
     let problems = Settings::of(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
-    let is_there = world.has_pipelines() && world.live.get(Kind::Deployment, names::GATEWAY).is_some();
+    let is_there = |kind, name| world.has_pipelines() && world.live.get(kind, name).is_some();
     let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
     let layer = Layer {
-        collectors: is_there.then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
+        collectors: is_there(Kind::Deployment, names::GATEWAY)
+            .then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
+        has_address: is_there(Kind::Service, names::OTLP),
         failure: world.failure.borrow().clone(),
         settings: world.settings(),
     };
@@ -80,6 +84,7 @@ async fn report(world: &World, events: &Events) {
             }
         }
         Err(error) => {
+            world.metrics.failed(Step::Status, Cause::from(&error));
             let error = words(&error, Discretion::Open);
             tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
         }
@@ -91,6 +96,8 @@ async fn report(world: &World, events: &Events) {
 struct Layer {
     /// The collectors; none where no pipeline needs them.
     collectors: Option<Collectors>,
+    /// Whether senders have an address. It outlives the collectors while all pipelines are paused.
+    has_address: bool,
     /// Why it is not as it should be.
     failure: Option<String>,
     /// What it goes by.
@@ -112,7 +119,7 @@ fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Times
         (true, _, Reason::CollectorNotReady) => (State::Pending, Reason::CollectorNotReady),
         (true, ..) => (State::Ready, ready.1),
     };
-    let endpoints = layer.collectors.as_ref().map(|_| endpoints(&layer.settings));
+    let endpoints = layer.has_address.then(|| endpoints(&layer.settings));
     let said = [
         (ConditionType::Accepted, accepted),
         (ConditionType::Configured, configured),

@@ -1,8 +1,8 @@
 //! OTLP on the wire: requests as the bytes that arrived.
 //!
 //! A payload is never decoded only to be passed on. [`scan`] checks it once and counts what is in it. [`join`], [`split`],
-//! [`retain`], [`select`], [`group_by_trace`], [`partition`] and [`rewrite`] make other requests of it by copying raw
-//! slices, and [`view`] reads single fields in place. Unknown fields survive all of it. [`probability`] and [`TraceState`]
+//! [`retain`], [`select`], [`select_traces`], [`group_by_trace`], [`partition`] and [`rewrite`] make other requests of it
+//! by copying raw slices, and [`view`] reads single fields in place. Unknown fields survive all of it. [`probability`] and [`TraceState`]
 //! are the arithmetic and the notation of consistent sampling.
 //!
 //! No function touches a network, a clock or a disk, and none panics, whatever the bytes. `scan` is the one that judges
@@ -32,7 +32,7 @@ mod zero_ids;
 pub use group::{TraceGroup, TraceGroups, group_by_trace};
 pub use join::join;
 pub use partition::{Grain, Share, Shares, partition};
-pub use retain::{Retained, retain, select};
+pub use retain::{Fate, Retained, TraceId, retain, select, select_traces};
 pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verdict, When, rewrite};
 pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Traits, Visitor, index, scan, scan_with};
 pub use signal::Signal;

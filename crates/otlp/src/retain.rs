@@ -1,16 +1,22 @@
 //! Some records of a request, without the others.
 
+mod each;
+mod runs;
+
 use bytes::Bytes;
 
 use crate::Signal;
-use crate::level::{RECORD, count_items, is_child};
-use crate::numbers::span;
+use crate::level::is_child;
 use crate::plan::Plan;
-use crate::rewrite::{Bench, Edits};
-use crate::view::{RecordRef, ResourceEntry, ScopeEntry};
-use crate::wire::{Field, Fields, put_bytes};
+use crate::rewrite::Edits;
+use crate::view::{RecordRef, ResourceEntry};
+use crate::wire::{Field, Fields};
+use each::Each;
+use runs::Runs;
 
-/// What [`retain`] or [`select`] left.
+pub use runs::{Fate, TraceId};
+
+/// What [`retain`], [`select`] or [`select_traces`] left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retained {
     /// The encoded request; empty if nothing is left.
@@ -35,36 +41,52 @@ pub fn retain(signal: Signal, bytes: &Bytes, mut keep: impl FnMut(&RecordRef<'_>
 /// As [`retain`], and changes what it keeps, in one walk: `keep` may add edits for the span or log record that it says yes
 /// to. Edits of a metric have no effect.
 pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &mut Edits) -> bool) -> Retained {
-    let mut filter = Filter {
-        signal,
-        source: bytes,
-        plan: Plan::with_room(ROOM),
-        keep,
-        edits: Edits::default(),
-        bench: Bench::default(),
-        items: 0,
-        dropped: 0,
-        changed: false,
-    };
-    filter.request();
-    let bytes = if filter.changed { filter.plan.write(bytes) } else { bytes.clone() };
-    Retained { bytes, items: filter.items, dropped: filter.dropped }
+    Filter::run(bytes, Each::new(signal, keep))
+}
+
+/// As [`select`], for spans on which their trace id alone decides: `decide` is asked once for neighbours of one trace, and told how many they
+/// are.
+///
+/// Assumed: [`Traits::has_plain_ids`](crate::Traits::has_plain_ids). A span that does not begin with its trace id is kept.
+pub fn select_traces(bytes: &Bytes, decide: impl FnMut(&TraceId, usize) -> Fate) -> Retained {
+    Filter::run(bytes, Runs::new(decide))
 }
 
 /// Parts of a plan for which there is room at first: as many as a request of a hundred records needs that loses some of them.
 const ROOM: usize = 64;
 
-struct Filter<'s, K> {
-    signal: Signal,
+/// Who decides on the records of a scope.
+trait Chooser {
+    /// Puts into the plan what is left of this content of a scope entry.
+    fn scope<'s>(&mut self, out: &mut Output<'s>, resource: &ResourceEntry<'_>, content: &'s [u8]) -> Records;
+}
+
+/// What is left so far.
+struct Output<'s> {
     source: &'s [u8],
     plan: Plan,
-    keep: K,
-    edits: Edits,
-    bench: Bench,
     items: usize,
     dropped: usize,
     /// Whether anything was dropped or edited; a metric without points is a record, but no item.
     changed: bool,
+}
+
+impl<'s> Output<'s> {
+    /// These bytes of the source stay as they are.
+    fn keep(&mut self, raw: &'s [u8]) {
+        self.plan.run(self.source, raw);
+    }
+
+    /// So many items stay.
+    fn kept(&mut self, items: usize) {
+        self.items += items;
+    }
+
+    /// A record of so many items goes.
+    fn drop(&mut self, items: usize) {
+        self.dropped += items;
+        self.changed = true;
+    }
 }
 
 /// How many records an entry had, how many it has, and whether one of these is not what it was.
@@ -75,32 +97,31 @@ struct Records {
     edited: bool,
 }
 
-impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
+struct Filter<'s, C> {
+    out: Output<'s>,
+    chooser: C,
+}
+
+impl<'s, C: Chooser> Filter<'s, C> {
+    fn run(bytes: &'s Bytes, chooser: C) -> Retained {
+        let out = Output { source: bytes, plan: Plan::with_room(ROOM), items: 0, dropped: 0, changed: false };
+        let mut filter = Self { out, chooser };
+        filter.request();
+        let Output { plan, items, dropped, changed, .. } = filter.out;
+        let bytes = if changed { plan.write(bytes) } else { bytes.clone() };
+        Retained { bytes, items, dropped }
+    }
+
     fn request(&mut self) {
-        let mut fields = Fields::new(self.source);
+        let mut fields = Fields::new(self.out.source);
         for field in fields.by_ref() {
             if is_child(0, &field) {
                 self.entry(&field, Self::resource_entry);
             } else {
-                self.plan.run(self.source, field.raw);
+                self.out.keep(field.raw);
             }
         }
-        self.plan.run(self.source, fields.rest());
-    }
-
-    /// An entry that lost nothing is copied as it stands; one that lost everything goes.
-    fn entry(&mut self, field: &Field<'s>, walk: impl FnOnce(&mut Self, &'s [u8]) -> Records) -> Records {
-        self.plan.open(field.number);
-        let records = walk(self, field.value);
-        if records.before == records.after && !records.edited {
-            self.plan.abandon();
-            self.plan.run(self.source, field.raw);
-        } else if records.after == 0 {
-            self.plan.abandon();
-        } else {
-            self.plan.close();
-        }
-        records
+        self.out.keep(fields.rest());
     }
 
     fn resource_entry(&mut self, content: &'s [u8]) -> Records {
@@ -109,67 +130,31 @@ impl<'s, K: FnMut(&RecordRef<'_>, &mut Edits) -> bool> Filter<'s, K> {
         let mut fields = Fields::new(content);
         for field in fields.by_ref() {
             if is_child(1, &field) {
-                let inner = self.entry(&field, |filter, content| filter.scope_entry(&resource, content));
+                let scope = |filter: &mut Self, content| filter.chooser.scope(&mut filter.out, &resource, content);
+                let inner = self.entry(&field, scope);
                 records.before += inner.before;
                 records.after += inner.after;
                 records.edited |= inner.edited;
             } else {
-                self.plan.run(self.source, field.raw);
+                self.out.keep(field.raw);
             }
         }
-        self.plan.run(self.source, fields.rest());
+        self.out.keep(fields.rest());
         records
     }
 
-    fn scope_entry(&mut self, resource: &ResourceEntry<'_>, content: &'s [u8]) -> Records {
-        let scope = ScopeEntry::new(content);
-        let mut records = Records::default();
-        let mut fields = Fields::new(content);
-        for field in fields.by_ref() {
-            if is_child(2, &field) {
-                records.before += 1;
-                if !self.record(&RecordRef::new(self.signal, resource, &scope, field.value)) {
-                    continue;
-                }
-                records.after += 1;
-                if self.edit(&field) {
-                    records.edited = true;
-                    continue;
-                }
-            }
-            self.plan.run(self.source, field.raw);
-        }
-        self.plan.run(self.source, fields.rest());
-        records
-    }
-
-    fn record(&mut self, record: &RecordRef<'_>) -> bool {
-        let items = count_items(self.signal, RECORD, record.as_bytes(), usize::MAX);
-        self.edits.clear();
-        let kept = (self.keep)(record, &mut self.edits);
-        if kept {
-            self.items += items;
+    /// An entry that lost nothing is copied as it stands; one that lost everything goes.
+    fn entry(&mut self, field: &Field<'s>, walk: impl FnOnce(&mut Self, &'s [u8]) -> Records) -> Records {
+        self.out.plan.open(field.number);
+        let records = walk(self, field.value);
+        if records.before == records.after && !records.edited {
+            self.out.plan.abandon();
+            self.out.keep(field.raw);
+        } else if records.after == 0 {
+            self.out.plan.abandon();
         } else {
-            self.dropped += items;
-            self.changed = true;
+            self.out.plan.close();
         }
-        kept
-    }
-
-    /// Puts the record into the plan with its edits done, if that makes a difference.
-    fn edit(&mut self, field: &Field<'s>) -> bool {
-        let edited = match self.edits.as_first_trace_state() {
-            // Without a copy of the span.
-            Some(state) if self.signal == Signal::Traces => {
-                self.plan.open(field.number);
-                self.plan.run(self.source, field.value);
-                self.plan.new_bytes(|out| put_bytes(out, span::TRACE_STATE, state));
-                self.plan.close();
-                true
-            }
-            _ => self.bench.record(&mut self.plan, self.signal, field, &self.edits),
-        };
-        self.changed |= edited;
-        edited
+        records
     }
 }

@@ -20,6 +20,7 @@ use kubewake_otlp::{
     select, split,
 };
 use model::{Decoded, Record};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
@@ -199,6 +200,25 @@ fn select_is_retain_and_rewrite<R: Record>(bytes: &Bytes, salt: usize, changes: 
     if selected.bytes == bytes {
         assert_eq!(selected.bytes.as_ptr(), bytes.as_ptr(), "nothing was copied");
     }
+}
+
+/// A request as SDKs write it: every span begins with its trace id, and many neighbours are of one trace.
+fn with_plain_ids(mut request: ExportTraceServiceRequest, salt: u64) -> Bytes {
+    let scopes = request.resource_spans.iter_mut().flat_map(|entry| &mut entry.scope_spans);
+    let spans = scopes.flat_map(|scope| &mut scope.spans);
+    for (i, span) in spans.enumerate() {
+        span.trace_id = vec![1 + (salt >> (i % 64) & 3) as u8; 16];
+        span.span_id = vec![1; 8];
+        span.parent_span_id.clear();
+        span.trace_state.clear();
+    }
+    request.encode_to_vec().into()
+}
+
+fn traces_are_decided_on_as_their_spans_are(bytes: &Bytes, choice: usize) {
+    let summary = scan(Signal::Traces, bytes).unwrap();
+    assert!(summary.records == 0 || summary.traits.has_plain_ids());
+    fuzz_bodies::by_trace(bytes, choice);
 }
 
 fn zero_ids_go<R: Record>(bytes: &Bytes) {
@@ -427,6 +447,11 @@ proptest! {
     #[test]
     fn traces_are_grouped(request in requests::traces(), choices: u64) {
         groups_are_the_traces(&encode::<Span>(&request, choices));
+    }
+
+    #[test]
+    fn traces_are_selected(request in requests::traces(), salt: u64, choice in 0usize..3) {
+        traces_are_decided_on_as_their_spans_are(&with_plain_ids(request, salt), choice);
     }
 
     #[test]

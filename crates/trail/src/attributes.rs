@@ -11,6 +11,7 @@ pub(crate) const KIND: &str = "k8s.object.kind";
 pub(crate) const API_VERSION: &str = "k8s.object.api_version";
 pub(crate) const NAME: &str = "k8s.object.name";
 /// What the name will begin with, where admission runs before there is one: it names no object.
+#[cfg(feature = "webhook")]
 pub(crate) const GENERATE_NAME: &str = "k8s.object.generate_name";
 pub(crate) const UID: &str = "k8s.object.uid";
 pub(crate) const GENERATION: &str = "k8s.object.generation";

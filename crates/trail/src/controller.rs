@@ -40,10 +40,13 @@ use crate::trail::Trail;
 
 mod cause;
 pub(crate) mod objects;
+mod queue;
 pub(crate) mod relation;
 pub(crate) mod repairs;
 mod run;
 mod watch;
+
+pub use queue::Queue;
 
 type Requests<K> = BoxStream<'static, Result<ReconcileRequest<K>, watcher::Error>>;
 
@@ -201,6 +204,13 @@ where
         self
     }
 
+    /// Tells what waits for a run, and how long it did. There is one to be told: of several, the first.
+    #[must_use]
+    pub fn observe_queue(self, queue: impl Queue) -> Self {
+        self.watching.causes.observe(queue);
+        self
+    }
+
     /// Begins nothing new once this is over, and ends when all that runs has ended.
     #[must_use]
     pub fn graceful_shutdown_on(mut self, trigger: impl Future<Output = ()> + Send + Sync + 'static) -> Self {
@@ -313,10 +323,9 @@ where
     K: Resource + Serialize,
     E: std::error::Error + 'static,
 {
-    if !trail.is_on() {
-        return work.await;
+    if trail.is_on() {
+        watching.synced().await;
     }
-    watching.synced().await;
     let cause = watching.take(&watch::key_of(&*object));
     traced_run(&trail, &*object, &kind, cause, work).await
 }

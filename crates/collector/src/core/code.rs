@@ -141,6 +141,10 @@ pub enum TlsFault {
     Refused,
     /// The other end does not speak TLS.
     NoTls,
+    /// The other end speaks TLS, and this one does not.
+    Wanted,
+    /// The other end hangs up before it has said anything, as one that expects TLS does, and others do.
+    PerhapsWanted,
     /// Something else.
     Other,
 }
@@ -155,6 +159,8 @@ impl TlsFault {
             Self::InvalidCertificate => "invalid_certificate",
             Self::Refused => "refused",
             Self::NoTls => "no_tls",
+            Self::Wanted => "wanted",
+            Self::PerhapsWanted => "perhaps_wanted",
             Self::Other => "other",
         }
     }

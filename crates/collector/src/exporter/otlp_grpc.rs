@@ -28,7 +28,7 @@ use crate::{
     core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture},
     extension::ClientAuth,
     net::{
-        connect::{self, Client, Connector, Endpoint},
+        connect::{self, Client, Connector, Endpoint, FirstWord},
         encode::{Encoder, Payload},
         request::{self, Answer, Credentials, Proof},
         tls,
@@ -66,9 +66,11 @@ pub(crate) fn build(
     };
     let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
     let encoder = Encoder::grpc(settings.compression)?;
+    let connector = Connector::new(&endpoint, tls);
     let exporter = OtlpGrpc {
         headers: headers(settings, encoder.as_ref())?,
-        client: connect::http2_client(Connector::new(&endpoint, tls), settings.keepalive.as_ref()),
+        first_word: connector.first_word(),
+        client: connect::http2_client(connector, settings.keepalive.as_ref()),
         uri: uri(scheme, authority, signal)?,
         encoder,
         credentials: Credentials::new(auth),
@@ -87,6 +89,7 @@ pub(crate) fn build(
 
 struct OtlpGrpc {
     client: Client,
+    first_word: FirstWord,
     uri: Uri,
     /// What every call carries; credentials come on top.
     headers: HeaderMap,
@@ -150,7 +153,7 @@ impl OtlpGrpc {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = connect::fault(error).map(Said::Tls);
+        let said = connect::fault(error).or_else(|| self.first_word.fault()).map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
     }
 }

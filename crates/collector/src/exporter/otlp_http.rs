@@ -23,10 +23,10 @@ use kubewake_otlp::{Signal, json};
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault},
     extension::ClientAuth,
     net::{
-        connect::{self, Client, Connector},
+        connect::{self, Client, Connector, FirstWord},
         encode::{Encoder, Payload},
         request::{self, Answer, Credentials, Proof},
     },
@@ -58,8 +58,10 @@ pub(crate) fn build(
         port: url.endpoint.port().to_string(),
         path: url.uri.path().into(),
     };
+    let connector = Connector::for_url(&url.endpoint, url.secure(), &settings.tls)?;
     let exporter = OtlpHttp {
-        client: connect::http_client(Connector::for_url(&url.endpoint, url.secure(), &settings.tls)?),
+        first_word: connector.first_word(),
+        client: connect::http_client(connector),
         url,
         headers,
         encoding: settings.encoding,
@@ -97,6 +99,7 @@ fn headers(settings: &OtlpHttpExporter, encoder: Option<&Encoder>, url: &mut Url
 
 struct OtlpHttp {
     client: Client,
+    first_word: FirstWord,
     url: Url,
     /// What every request carries; credentials come on top.
     headers: HeaderMap,
@@ -144,6 +147,9 @@ impl OtlpHttp {
         let (head, body) = response.into_parts();
         let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
         answer::settle(&head, &answer).map_err(|mut error| {
+            if !self.url.secure() && answer::wants_tls(&head, &answer) {
+                error.said = Some(Said::Tls(TlsFault::Wanted));
+            }
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.url, error.message), sent).into();
             error
@@ -151,7 +157,7 @@ impl OtlpHttp {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = connect::fault(error).map(Said::Tls);
+        let said = connect::fault(error).or_else(|| self.first_word.fault()).map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }

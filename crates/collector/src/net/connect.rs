@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod fault;
+mod first;
 mod stream;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ use tower_service::Service;
 
 pub(crate) use endpoint::{Endpoint, server_name};
 pub(crate) use fault::fault;
+pub(crate) use first::FirstWord;
 use stream::Stream;
 
 use super::{encode::Payload, tls};
@@ -81,6 +83,7 @@ pub(crate) struct Connector {
     tcp: HttpConnector,
     dial: Uri,
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    first: FirstWord,
 }
 
 impl Connector {
@@ -94,7 +97,7 @@ impl Connector {
         #[cfg(target_os = "linux")]
         tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
         let tls = tls.map(|(config, name)| (TlsConnector::from(config), name));
-        Self { tcp, dial: endpoint.dial(), tls }
+        Self { tcp, dial: endpoint.dial(), tls, first: FirstWord::default() }
     }
 
     /// A connector for a URL: its scheme decides whether there is TLS, and the settings how.
@@ -109,9 +112,15 @@ impl Connector {
         Ok(Self::new(endpoint, config.map(|config| (config, proves))))
     }
 
+    /// What the destination has to say to somebody without TLS.
+    pub(crate) fn first_word(&self) -> FirstWord {
+        self.first.clone()
+    }
+
     async fn connect(mut self) -> Result<Stream, ConnectError> {
+        self.first.forget();
         let tcp = self.tcp.call(self.dial).await.map_err(|error| ConnectError::Tcp(Box::new(error)))?;
-        let Some((connector, name)) = self.tls else { return Ok(Stream::plain(tcp)) };
+        let Some((connector, name)) = self.tls else { return Ok(Stream::plain(tcp, self.first)) };
         let tls = connector.connect(name, tcp.into_inner()).await.map_err(ConnectError::Tls)?;
         Ok(Stream::tls(tls))
     }

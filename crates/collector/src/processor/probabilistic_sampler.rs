@@ -28,7 +28,6 @@ use self::{
     count::{Counts, Tally, Warnings},
     decide::Sampler,
     logs::LogKeys,
-    spans::Spans,
 };
 use super::map::{Mapped, Mapper};
 use crate::core::{Part, SamplerStats};
@@ -56,13 +55,7 @@ impl ProbabilisticSampler {
 impl Mapper for ProbabilisticSampler {
     fn map(&self, signal: Signal, part: &Part) -> Mapped {
         let (retained, tally) = match signal {
-            Signal::Traces => {
-                let mut spans = Spans::new(&self.sampler, part);
-                let retained = select(signal, &part.bytes, |record, edits| {
-                    record.span().is_none_or(|span| spans.keep(span, edits))
-                });
-                (retained, spans.finish())
-            }
+            Signal::Traces => spans::sample(&self.sampler, part),
             Signal::Logs => {
                 let mut tally = Tally::default();
                 let retained = select(signal, &part.bytes, |record, edits| {

@@ -97,7 +97,7 @@ fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
         reports.iter().find(|(_, report)| !report.version.is_empty() && report.version != env!("CARGO_PKG_VERSION"));
     if let Some((pod, report)) = other {
         let detail = format!("{pod} is {}, this program {}", report.version, env!("CARGO_PKG_VERSION"));
-        lines.push(Line::warned(code::KW604, detail, "kubectl get telemetry default -o jsonpath={.spec.image}"));
+        lines.push(Line::warned(code::KW604, detail, "kubectl get telemetries default -o jsonpath={.spec.image}"));
     } else if !reports.is_empty() {
         lines.push(Line::passed(code::KW604, env!("CARGO_PKG_VERSION")));
     }

@@ -23,6 +23,7 @@ const LINGER_SECONDS: u64 = 5;
 const DRAIN_SECONDS: u64 = 25;
 /// Both of them, and some to spare.
 const GRACE_SECONDS: u64 = 40;
+const _: () = assert!(GRACE_SECONDS > LINGER_SECONDS + DRAIN_SECONDS, "a collector is killed while it delivers");
 /// Nobody in particular, who owns nothing.
 const USER: u32 = 10001;
 

@@ -194,6 +194,9 @@ fn unreachable(exporter: Option<&ExporterReport>) -> String {
 
 fn refuses(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend refuses what is sent".to_owned() };
+    if let Some(words) = distrust(exporter) {
+        return words.to_owned();
+    }
     let code = code(exporter);
     match exporter.last_error.as_str() {
         "authentication" => format!("the backend refuses the credentials{code}: check authentication and headers"),
@@ -216,6 +219,12 @@ fn distrust(exporter: &ExporterReport) -> Option<&'static str> {
         "refused" => "the backend ends the TLS handshake: check `tls.cert` and `tls.key`, and whether it wants them",
         "no_tls" => {
             "what answers does not speak TLS: check the port, or use http:// or `tls.insecure` if that is meant"
+        }
+        "wanted" => {
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`"
+        }
+        "perhaps_wanted" => {
+            "the backend ends connections without a word, as one does that expects TLS: if it does, use https:// instead of http://, and no `tls.insecure`; if not, look what is in between"
         }
         _ => "no connection to the backend: the TLS handshake fails",
     };

@@ -11,6 +11,9 @@ use kubewake_config::{Errors, load};
 use super::Error;
 use crate::desk::Id;
 
+#[cfg(test)]
+mod tests;
+
 /// What was rendered, and of what.
 pub(super) struct Rendered {
     asked: BTreeMap<Id, Arc<Valid>>,
@@ -26,6 +29,15 @@ pub(super) struct Rendered {
 impl Rendered {
     /// Renders these pipelines. A pipeline that is refused goes on as it was before, if it was.
     pub(super) fn new(
+        asked: BTreeMap<Id, Arc<Valid>>,
+        settings: Settings,
+        before: Option<&Self>,
+    ) -> Result<Self, Error> {
+        Self::judged_by(accepted, asked, settings, before)
+    }
+
+    fn judged_by(
+        accepted: impl Fn(&Layer) -> Result<(), Errors>,
         asked: BTreeMap<Id, Arc<Valid>>,
         settings: Settings,
         before: Option<&Self>,

@@ -36,7 +36,7 @@ async fn secret(client: &Client, value: &[u8]) -> Secret {
 async fn what_a_reference_names_is_followed_as_it_comes_changes_and_goes() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let (client, bell) = (server.client().unwrap(), Bell::default());
-    let sources = Sources::new(client.clone(), bell.clone());
+    let sources = Sources::new(client.clone(), bell.clone(), Arc::default());
     let mut strokes = std::pin::pin!(bell.strokes());
     let mut rings = async || timeout(Duration::from_secs(60), strokes.next()).await.expect("the bell rings");
     let (token, other) =
@@ -77,7 +77,7 @@ async fn what_a_reference_names_is_followed_as_it_comes_changes_and_goes() {
 async fn what_may_not_be_read_says_so() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client_as("nobody", &[]).unwrap();
-    let sources = Sources::new(client, Bell::default());
+    let sources = Sources::new(client, Bell::default(), Arc::default());
     let reference = reference(ReferenceKind::ConfigMap, "backend", "ca");
     let resolved = sources.resolve(&BTreeSet::from([reference.clone()])).await;
     assert_eq!(*resolved.get(&reference), Found::Unreadable("the operator may not read it".into()));

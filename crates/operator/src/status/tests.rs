@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{Delivery, Problem, Signal};
 
 use super::*;
+use crate::{cause::Cause, layer::Failure};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -91,6 +92,10 @@ fn a_pipeline_goes_from_pending_to_ready() {
     assert_eq!(refused.says(), said(State::Degraded, Reason::BackendRefuses, "True True True False"));
 }
 
+fn failure() -> Failure {
+    Failure { words: "no".into(), cause: Cause::Invalid }
+}
+
 #[test]
 fn what_is_wrong_is_said_first() {
     let never = Case { entry: entry(None, &[Reason::SecretMissing]), outcome: Outcome::default(), ..Case::default() };
@@ -100,9 +105,9 @@ fn what_is_wrong_is_said_first() {
     let refused = Outcome { refused: BTreeMap::from([(id(), "exporters::x: no".into())]), ..Outcome::default() };
     let refused = Case { outcome: refused, ..Case::default() };
     assert_eq!(refused.says(), said(State::Degraded, Reason::DocumentRefused, "True False False Unknown"));
-    let failed = Case { outcome: Outcome { failure: Some("no".into()), ..rendered() }, ..Case::default() };
+    let failed = Case { outcome: Outcome { failure: Some(failure()), ..rendered() }, ..Case::default() };
     assert_eq!(failed.says(), said(State::Degraded, Reason::ApplyFailed, "True False True Unknown"));
-    let outcome = Outcome { failure: Some("no".into()), ..rendered() };
+    let outcome = Outcome { failure: Some(failure()), ..rendered() };
     let first = Case { outcome, collectors: Collectors::missing(), ..Case::default() };
     assert_eq!(first.says(), said(State::Pending, Reason::ApplyFailed, "True False False Unknown"));
     assert_eq!(first.status_after(None, NOW).ready, None, "0/0 tells nobody anything");

@@ -15,7 +15,8 @@ fn said(telemetry: &Telemetry, collectors: Option<&Collectors>) -> TelemetryStat
 
 fn said_after(telemetry: &Telemetry, collectors: Option<&Collectors>, failure: Option<String>) -> TelemetryStatus {
     let (settings, problems) = Settings::as_far_as_possible(&telemetry.spec, "kubewake-system");
-    status(telemetry, &problems, &Layer { collectors: collectors.cloned(), failure, settings }, NOW)
+    let (collectors, has_address) = (collectors.cloned(), collectors.is_some());
+    status(telemetry, &problems, &Layer { collectors, has_address, failure, settings }, NOW)
 }
 
 #[test]
@@ -29,6 +30,15 @@ fn senders_are_told_where_to_send_while_there_are_collectors() {
     assert_eq!(endpoints.opencensus.as_deref(), Some("http://kubewake-otlp.kubewake-system:55678"));
     assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(0, 2))).state, Some(State::Pending));
     assert_eq!(said(&telemetry(json!({})), Some(&Collectors::example(2, 2).stuck())).state, Some(State::Degraded));
+}
+
+#[test]
+fn senders_keep_their_address_while_everything_is_paused() {
+    let layer =
+        Layer { collectors: None, has_address: true, failure: None, settings: Settings::new("kubewake-system") };
+    let status = status(&telemetry(json!({})), &[], &layer, NOW);
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Ready), Some("CollectorNotNeeded")));
+    assert!(status.endpoints.is_some());
 }
 
 #[test]

@@ -58,6 +58,13 @@ async fn a_secret_that_comes_changes_and_goes() {
     world.secret("token", "planted-third").await;
     world.until_configured("backend").await;
     assert_ne!(world.document("kubewake-gateway").await.unwrap().0, second);
+    // Of all Secrets it asks for its own, by their label, and for those that pipelines name, by their name.
+    let asked: Vec<String> = operator.asked().into_iter().filter(|uri| uri.contains("/secrets")).collect();
+    assert!(asked.iter().any(|uri| uri.contains("/namespaces/default/secrets") && uri.contains("token")), "{asked:?}");
+    for uri in asked {
+        let own = uri.contains("/namespaces/kubewake-system/secrets") && uri.contains("labelSelector=");
+        assert!(own || uri.contains("fieldSelector=metadata.name%3D"), "{uri}");
+    }
     operator.stop().await;
 }
 

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
-    core::v1::Service,
+    core::v1::{Pod, Service},
 };
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -49,6 +49,35 @@ async fn what_others_change_or_delete_is_mended() {
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "collector", "image": "evil"}]}}}});
     deployments.patch("kubewake-gateway", &PatchParams::default(), &Patch::Strategic(&patch)).await.unwrap();
     until("the image is ours again", async || (image(&world).await? == "kubewake/collector").then_some(())).await;
+    assert!(
+        operator.figure("kubewake_operator_queue_wait_seconds_count{") > 0.0,
+        "something waited, if only for a moment"
+    );
+    until("nobody waits", async || (operator.figure("kubewake_operator_queue_depth{") == 0.0).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn pods_are_told_of_a_new_document() {
+    let world = World::start().await;
+    let operator = world.operator();
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "collector", "labels": {
+            "app.kubernetes.io/component": "collector", "app.kubernetes.io/name": "kubewake-gateway"}},
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "collector", "image": "any"}]},
+    }))
+    .unwrap();
+    Api::namespaced(world.client.clone(), NAMESPACE).create(&PostParams::default(), &pod).await.unwrap();
+    for endpoint in ["one.example.com:4317", "two.example.com:4317"] {
+        world.apply("backend", to(endpoint)).await;
+        until("it is told of the document that it is about to get", async || {
+            let (text, _) = world.document("kubewake-gateway").await.filter(|(text, _)| text.contains(endpoint))?;
+            let pod = world.object::<Pod>("collector").await?;
+            let told = pod.annotations().get("telemetry.kubewake.io/document")?;
+            (*told == kubewake_config::fingerprint(&text)).then_some(())
+        })
+        .await;
+    }
     operator.stop().await;
 }
 

@@ -3,7 +3,9 @@
 
 mod broken;
 mod layer;
+mod leader;
 mod many;
+mod monitors;
 mod slots;
 mod telemetry;
 mod world;

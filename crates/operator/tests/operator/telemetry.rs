@@ -55,11 +55,12 @@ async fn what_holds_no_more_is_not_said_any_more() {
     world.apply("backend", paused(true)).await;
     let status = world.until_reason("backend", "Paused").await;
     assert_eq!(status.ready, None, "nothing carries it");
-    world.until_telemetry("nobody listens", |status| status.endpoints.is_none()).await;
+    let is_idle = |status: &TelemetryStatus| status.reason.as_deref() == Some("CollectorNotNeeded");
+    let idle = world.until_telemetry("there are no collectors", is_idle).await;
+    assert!(idle.endpoints.is_some(), "the Service is there, and senders keep their address");
 
     world.apply("backend", paused(false)).await;
     world.until_configured("backend").await;
-    world.until_telemetry("somebody listens again", |status| status.endpoints.is_some()).await;
     world.delete("backend").await;
     let after = world.until_telemetry("nobody listens again", |status| status.endpoints.is_none()).await;
     assert_eq!(after.state, Some(State::Ready));
@@ -126,6 +127,8 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
     assert_eq!(status.state, Some(State::Pending), "it does not run yet");
     assert!(configured.message.contains("422 Invalid") && configured.message.contains("selector"), "{configured:?}");
     world.until_telemetry("it says so, too", |status| status.state == Some(State::Degraded)).await;
+    let errors = "kubewake_operator_errors_total{step=\"layer\",reason=\"invalid\"}";
+    until("it is counted", async || (operator.figure(errors) >= 1.0).then_some(())).await;
     deployments.delete("kubewake-gateway", &DeleteParams::default()).await.unwrap();
     // A change is looked at at once, whenever it would have been tried again.
     world.apply("backend", to("other.example.com:4317")).await;

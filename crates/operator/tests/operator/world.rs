@@ -3,12 +3,13 @@
 use std::{
     fmt::Debug,
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use futures_util::future::{Either, Pending, pending};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{ConfigMap, Namespace, Secret},
@@ -50,6 +51,8 @@ pub struct World {
 pub struct Running {
     task: JoinHandle<Result<(), Error>>,
     stop: oneshot::Sender<()>,
+    is_cut: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
     pub metrics: Arc<Metrics>,
     /// Requests that could have changed something, but for those about the Lease.
     pub writes: Arc<AtomicU64>,
@@ -86,9 +89,15 @@ impl World {
     }
 
     pub fn operator_with(&self, change: impl Fn(&mut Options)) -> Running {
-        let writes = Arc::<AtomicU64>::default();
+        // The same name each time, so that it leads again at once.
+        self.operator_on(change, Terms { identity: "test".into(), seconds: 15 })
+    }
+
+    pub fn operator_on(&self, change: impl Fn(&mut Options), terms: Terms) -> Running {
+        let line = Line::default();
+        let (writes, is_cut, asked) = (Arc::clone(&line.writes), Arc::clone(&line.is_cut), Arc::clone(&line.asked));
         let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
-        let client = builder.with_layer(&Counting(Arc::clone(&writes))).build();
+        let client = builder.with_layer(&line).build();
         let mut options = Options {
             namespace: NAMESPACE.into(),
             image: "kubewake/collector".into(),
@@ -101,13 +110,12 @@ impl World {
             client,
             trail: Trail::off(),
             options,
-            // The same name each time, so that it leads again at once.
-            terms: Terms { identity: "test".into(), seconds: 15 },
+            terms,
             metrics: Arc::clone(&metrics),
         };
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(operator.run(async { drop(stopped.await) }));
-        Running { task, stop, metrics, writes }
+        Running { task, stop, is_cut, asked, metrics, writes }
     }
 
     pub fn of<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
@@ -217,6 +225,21 @@ impl Running {
         timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
     }
 
+    /// Nothing that it asks is answered any more, or everything again.
+    pub fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    /// What it read, as URIs.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How it ends by itself.
+    pub async fn ends(&mut self) -> Result<(), Error> {
+        timeout(PATIENCE, &mut self.task).await.expect("it ends").unwrap()
+    }
+
     /// Ends wherever it is.
     pub async fn kill(self) {
         self.task.abort();
@@ -266,33 +289,43 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
     timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
 }
 
-/// Counts requests that may change something.
-#[derive(Clone)]
-struct Counting(Arc<AtomicU64>);
+/// The way to the API server. Counts requests that may change something, and can be cut.
+#[derive(Clone, Default)]
+struct Line {
+    writes: Arc<AtomicU64>,
+    is_cut: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
 
 #[derive(Clone)]
-struct Counted<S>(S, Arc<AtomicU64>);
+struct Counted<S>(S, Line);
 
-impl<S> Layer<S> for Counting {
+impl<S> Layer<S> for Line {
     type Service = Counted<S>;
     fn layer(&self, inner: S) -> Counted<S> {
-        Counted(inner, Arc::clone(&self.0))
+        Counted(inner, self.clone())
     }
 }
 
 impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S> {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = S::Future;
+    type Future = Either<S::Future, Pending<Result<S::Response, S::Error>>>;
 
     fn poll_ready(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if request.method() != http::Method::GET && !request.uri().path().contains("/leases") {
-            self.1.fetch_add(1, Ordering::SeqCst);
+            self.1.writes.fetch_add(1, Ordering::SeqCst);
         }
-        self.0.call(request)
+        if request.method() == http::Method::GET {
+            self.1.asked.lock().unwrap().push(request.uri().to_string());
+        }
+        match self.1.is_cut.load(Ordering::SeqCst) {
+            true => Either::Right(pending()),
+            false => Either::Left(self.0.call(request)),
+        }
     }
 }

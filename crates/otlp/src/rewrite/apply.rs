@@ -55,7 +55,7 @@ pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, work: &mut W
             Action::Remove { key } => attributes.remove(key),
             Action::Rename { from, to } => attributes.rename(from, to),
             Action::With { change } => change.change(&mut attributes),
-            Action::TraceState { value, .. } => {
+            Action::TraceState { value } => {
                 replaced.trace_state = target.trace_state.map(|number| (number, value.as_ref()));
             }
             Action::Body { value } => replaced.body = target.body.map(|number| (number, value.as_ref())),

@@ -13,32 +13,13 @@ pub struct Edit(pub(super) Action);
 
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    Set {
-        key: Bytes,
-        value: Bytes,
-        when: When,
-    },
-    Remove {
-        key: Bytes,
-    },
-    Rename {
-        from: Bytes,
-        to: Bytes,
-    },
-    With {
-        change: Arc<dyn Change>,
-    },
-    /// `first`: there is none yet.
-    TraceState {
-        value: Bytes,
-        first: bool,
-    },
-    Body {
-        value: Bytes,
-    },
-    Events {
-        change: Arc<dyn Change>,
-    },
+    Set { key: Bytes, value: Bytes, when: When },
+    Remove { key: Bytes },
+    Rename { from: Bytes, to: Bytes },
+    With { change: Arc<dyn Change> },
+    TraceState { value: Bytes },
+    Body { value: Bytes },
+    Events { change: Arc<dyn Change> },
 }
 
 impl Edit {
@@ -75,13 +56,7 @@ impl Edit {
 
     /// Sets the trace state of a span; an empty one removes it. Does nothing on anything but a span.
     pub fn trace_state(value: impl Into<Bytes>) -> Self {
-        Self(Action::TraceState { value: value.into(), first: false })
-    }
-
-    /// As [`Edit::trace_state`], for a span that is known to have none, so that nobody looks for it. Where there is one the new one
-    /// stands behind it, and counts.
-    pub fn first_trace_state(value: impl Into<Bytes>) -> Self {
-        Self(Action::TraceState { value: value.into(), first: true })
+        Self(Action::TraceState { value: value.into() })
     }
 
     /// Sets the body of a log record. Does nothing on anything else.
@@ -116,14 +91,6 @@ impl Edits {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// The trace state that is to be added, if that is all there is to do.
-    pub(crate) fn as_first_trace_state(&self) -> Option<&Bytes> {
-        match self.0.as_slice() {
-            [Edit(Action::TraceState { value, first: true })] if !value.is_empty() => Some(value),
-            _ => None,
-        }
     }
 
     pub(super) fn as_slice(&self) -> &[Edit] {

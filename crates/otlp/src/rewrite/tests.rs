@@ -52,23 +52,6 @@ fn every_kind_of_value_reads_back() {
 }
 
 #[test]
-fn a_first_trace_state_is_added_and_counts() {
-    let name = field(5, b"name");
-    let add = |span: &[u8], value: &'static str| {
-        crate::select(Signal::Traces, &request(span), |_, edits| {
-            edits.push(Edit::first_trace_state(value));
-            true
-        })
-    };
-    let added = add(&name, "ot=th:8").bytes;
-    assert_eq!(added, request(&[name.clone(), field(3, b"ot=th:8")].concat()));
-    assert_eq!(added, edited(&request(&name), [Edit::trace_state("ot=th:8")]));
-    let again = add(only_span(&added).as_bytes(), "ot=th:c").bytes;
-    assert_eq!(only_span(&again).trace_state(), b"ot=th:c");
-    assert_eq!(add(&name, "").bytes, request(&name));
-}
-
-#[test]
 fn a_trace_state_is_set_replaced_and_removed() {
     let span = [field(3, b"old=1"), field(5, b"name"), field(3, b"old=2")].concat();
     let set = edited(&request(&span), [Edit::trace_state("ot=th:8")]);

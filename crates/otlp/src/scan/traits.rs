@@ -16,6 +16,8 @@ impl Default for Traits {
 }
 
 impl Traits {
+    /// The tag of an attribute's key.
+    pub(super) const KEY: u8 = 0x0a;
     /// Of no spans at all.
     pub(super) const NONE: Self = Self { plain_ids: true, key_lengths: 0 };
 
@@ -35,16 +37,20 @@ impl Traits {
         self.plain_ids = false;
     }
 
-    /// There is an attribute that begins like that. What is behind it may be there, too.
+    /// There is an attribute like that.
     #[inline(always)]
     pub(super) fn attribute(&mut self, content: &[u8]) {
-        /// The tag of the key.
-        const KEY: u8 = 0x0a;
-        self.key_lengths |= match content {
-            [KEY, length, ..] => bit(*length),
+        match content {
+            [Self::KEY, length, ..] => self.key(*length),
             // An empty one has no key; of others it may stand behind the value.
-            _ => u64::MAX,
-        };
+            _ => self.key_lengths = u64::MAX,
+        }
+    }
+
+    /// There is a key of that length, or of one whose first byte this is.
+    #[inline(always)]
+    pub(super) fn key(&mut self, length: u8) {
+        self.key_lengths |= bit(length);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, Scope, View};
 use kubewake_otlp::wire::Fields;
-use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Limit, Signal, Summary, Traits, Verdict, When};
+use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Fate, Limit, Signal, Summary, Traits, Verdict, When};
 
 /// The signal, the other choices, and the request.
 fn parts(data: &[u8]) -> Option<(Signal, usize, Bytes)> {
@@ -135,6 +135,32 @@ pub(crate) fn retain(data: &[u8]) {
     assert_eq!(scanned(&none.bytes).records, 0);
     assert_eq!(scanned(&kept.bytes).items, kept.items);
     assert_eq!(scanned(&kept.bytes).records + scanned(&others.bytes).records, summary.records);
+    if summary.traits.has_plain_ids() {
+        by_trace(&request, choice);
+    }
+}
+
+/// To decide on traces is to decide on each of their spans.
+pub(crate) fn by_trace(request: &Bytes, choice: usize) {
+    let fate = |id: &[u8]| match (id.iter().map(|&byte| usize::from(byte)).sum::<usize>() + choice) % 3 {
+        0 => Fate::Drop,
+        1 => Fate::Keep,
+        _ => Fate::Mark("ot=th:8".into()),
+    };
+    let mut told = 0;
+    let by_trace = kubewake_otlp::select_traces(request, |id, spans| {
+        told += spans;
+        fate(id)
+    });
+    let by_span = kubewake_otlp::select(Signal::Traces, request, |record, edits| {
+        let fate = record.span().map_or(Fate::Keep, |span| fate(span.trace_id()));
+        if let Fate::Mark(state) = &fate {
+            edits.push(Edit::trace_state(state.clone()));
+        }
+        fate != Fate::Drop
+    });
+    assert_eq!(told, by_span.items + by_span.dropped);
+    assert_eq!(by_trace, by_span);
 }
 
 /// Edits keep a request a request, do what they say, and do nothing the second time.

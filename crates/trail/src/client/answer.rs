@@ -10,7 +10,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    known::{Applier, Exchange, Shape},
+    known::{Applier, Content, Exchange, Shape},
     target::Target,
 };
 
@@ -46,18 +46,19 @@ impl Answer {
         self.0.get("metadata")?.get("resourceVersion")?.as_str()
     }
 
-    /// What a request to this target could have changed, as a hash.
-    pub(super) fn content(&self, target: &Target<'_>) -> u64 {
-        let mut content = self.0.clone();
-        if target.subresource == Some("status") {
-            content = content.get("status").cloned().unwrap_or_default();
-        } else if let Some(map) = content.as_object_mut() {
-            map.remove("status");
-            if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-                ["resourceVersion", "managedFields", "generation"].iter().for_each(|key| drop(metadata.remove(*key)));
-            }
+    /// What a request to this target could have changed, and what it could not.
+    pub(super) fn content(&self, target: &Target<'_>) -> Content {
+        let hash = |value: &Value| xxh3_64(value.to_string().as_bytes());
+        let mut object = self.0.clone();
+        let status = object.as_object_mut().and_then(|map| map.remove("status")).unwrap_or_default();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            ["resourceVersion", "managedFields", "generation"].iter().for_each(|key| drop(metadata.remove(*key)));
         }
-        xxh3_64(content.to_string().as_bytes())
+        let (object, status) = (hash(&object), hash(&status));
+        match target.subresource {
+            Some("status") => Content { own: status, others: object },
+            _ => Content { own: object, others: status },
+        }
     }
 
     /// Whether the request changed something.
@@ -89,11 +90,12 @@ impl Answer {
 
     /// Whether somebody else made the revision newer.
     fn is_anothers_work(&self, target: &Target<'_>, before: Before) -> bool {
-        // The same was asked for and answered before, and the watch has shown nothing since.
-        let is_repeated = before
-            .last
-            .zip(before.shown)
-            .is_some_and(|(last, shown)| shown <= last.revision && last.content == self.content(target));
+        // The same was asked for and answered before, the watch has shown nothing since, and what is newer is what others write. Were all as
+        // it was, then something was changed unseen, and the request has undone it.
+        let is_repeated = before.last.zip(before.shown).is_some_and(|(last, shown)| {
+            let now = self.content(target);
+            shown <= last.revision && last.content.own == now.own && last.content.others != now.others
+        });
         is_repeated
             || self.meta().is_some_and(|meta| {
                 is_as_before(&meta, target, before) || is_owned_as_before(&meta, before) || is_untouched(&meta, before)
@@ -182,6 +184,7 @@ mod tests {
         assert!(!changes(Some(100), &answer("105", 2)), "the spec was changed by another");
         assert!(changes(Some(103), &answer("105", 2)), "the watch had shown something else, which was undone");
         assert!(changes(None, &answer("105", 2)), "no watch shows it: it may have been undone");
+        assert!(changes(Some(100), &answer("105", 1)), "nothing of it is left: it was undone unseen");
     }
 
     fn answer(revision: u64, generation: i64, label: &str, applied: &str) -> Answer {

@@ -10,7 +10,8 @@
 //! *Appliers.* Who applies owns fields, with the time of the last change of theirs. While both are as they were and the same is applied again, nothing was changed by it, whatever others have added in between.
 //!
 //! *Bodies.* A request that is the same as the last one to the same path will probably change nothing. If its answer holds the same as the last one, too, then a newer revision is
-//! the work of somebody else who was faster than our watch; unless the watch had shown that work before: then the request has undone it.
+//! the work of somebody else who was faster than our watch, and shows in the part of the object that the request does not write; where the watch had shown that work, or nothing
+//! of it is left, the request has undone it.
 
 use std::{
     collections::HashMap,
@@ -139,9 +140,18 @@ impl io::Write for Hashed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     body: u64,
-    /// The answer, without what the API server counts.
-    pub(crate) content: u64,
+    /// The answer.
+    pub(crate) content: Content,
     pub(crate) revision: u64,
+}
+
+/// An object as hashes, without what the API server counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// What a request could have changed: its status, or all else.
+    pub(crate) own: u64,
+    /// What it could not.
+    pub(crate) others: u64,
 }
 
 impl Known {
@@ -230,7 +240,7 @@ impl Known {
     }
 
     /// A request was answered well.
-    pub(crate) fn answered(&self, path: &str, body: &[u8], content: u64, revision: u64) {
+    pub(crate) fn answered(&self, path: &str, body: &[u8], content: Content, revision: u64) {
         let exchange = Exchange { body: xxh3_64(body), content, revision };
         insert(&mut lock(&self.exchanges), xxh3_64(path.as_bytes()), exchange);
     }
@@ -264,7 +274,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::{Known, Shape};
+    use super::{Content, Known, Shape};
 
     fn meta(revision: u64, generation: i64, label: &str) -> ObjectMeta {
         ObjectMeta {
@@ -307,7 +317,7 @@ mod tests {
     fn a_body_repeats_until_a_request_is_refused() {
         let known = Known::default();
         assert_eq!(known.repeats("/a", b"x"), None);
-        known.answered("/a", b"x", 1, 7);
+        known.answered("/a", b"x", Content { own: 1, others: 2 }, 7);
         assert!(known.repeats("/a", b"x").is_some_and(|last| last.revision == 7));
         assert!(known.repeats("/a", b"y").is_none() && known.repeats("/b", b"x").is_none());
         known.refused("/a");

@@ -5,13 +5,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
 use opentelemetry::trace::SpanContext;
 
-use super::relation::MAX_LINKS;
+use super::{queue::Queue, relation::MAX_LINKS};
 
 /// What led to a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,13 +80,27 @@ pub(crate) struct Key {
 
 /// Notes by object.
 #[derive(Debug, Default)]
-pub(crate) struct Causes(Mutex<HashMap<Key, Cause>>);
+pub(crate) struct Causes {
+    notes: Mutex<HashMap<Key, Cause>>,
+    queue: OnceLock<Box<dyn Queue>>,
+}
 
 impl Causes {
+    /// From now on this is told what waits. Whoever comes second is told nothing.
+    pub(crate) fn observe(&self, queue: impl Queue) {
+        let _ = self.queue.set(Box::new(queue));
+    }
+
+    /// Whether somebody is told.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.queue.get().is_some()
+    }
+
     pub(crate) fn note(&self, key: Key, new: Cause) {
         let mut notes = self.notes();
         let Some(cause) = notes.get_mut(&key) else {
             notes.insert(key, new);
+            self.tell(&notes);
             return;
         };
         cause.listed |= new.listed;
@@ -102,12 +116,32 @@ impl Causes {
         }
     }
 
+    /// A run begins.
     pub(crate) fn take(&self, key: &Key) -> Option<Cause> {
-        self.notes().remove(key)
+        let cause = self.forget(key)?;
+        if let (Some(queue), Some(waited)) = (self.queue.get(), cause.waited()) {
+            queue.begins(waited);
+        }
+        Some(cause)
+    }
+
+    /// There will be no run.
+    pub(crate) fn forget(&self, key: &Key) -> Option<Cause> {
+        let mut notes = self.notes();
+        let cause = notes.remove(key)?;
+        self.tell(&notes);
+        Some(cause)
+    }
+
+    /// Told while nobody else can note anything, so that the last that is told is so.
+    fn tell(&self, notes: &HashMap<Key, Cause>) {
+        if let Some(queue) = self.queue.get() {
+            queue.waits(notes.len());
+        }
     }
 
     fn notes(&self) -> MutexGuard<'_, HashMap<Key, Cause>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,6 +169,34 @@ mod tests {
         let joined = causes.take(&key()).unwrap();
         assert_eq!((joined.reason, joined.contexts), (Reason::ObjectUpdated, vec![context]));
         assert!(causes.take(&key()).is_none());
+    }
+
+    #[derive(Debug, Default)]
+    struct Seen(std::sync::Arc<Mutex<Vec<String>>>);
+
+    impl Queue for Seen {
+        fn waits(&self, objects: usize) {
+            self.0.lock().unwrap().push(format!("{objects} wait"));
+        }
+        fn begins(&self, _: Duration) {
+            self.0.lock().unwrap().push("begins".to_owned());
+        }
+    }
+
+    #[test]
+    fn who_looks_at_the_queue_hears_of_each_object_once() {
+        let (causes, seen) = (Causes::default(), Seen::default());
+        let told = std::sync::Arc::clone(&seen.0);
+        causes.observe(seen);
+        let other = Key { namespace: None, name: "b".to_owned() };
+        let arrived = |reason| Cause { arrived: Some(Instant::now()), ..cause(reason, &[]) };
+        causes.note(key(), arrived(Reason::ObjectUpdated));
+        causes.note(key(), arrived(Reason::Bulk));
+        causes.note(other.clone(), arrived(Reason::Bulk));
+        causes.take(&key()).unwrap();
+        assert!(causes.take(&key()).is_none(), "it asked for this run itself");
+        causes.forget(&other).unwrap();
+        assert_eq!(*told.lock().unwrap(), ["1 wait", "2 wait", "1 wait", "begins", "0 wait"]);
     }
 
     #[test]

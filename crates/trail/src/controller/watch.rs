@@ -34,7 +34,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Watching {
     trail: OnceLock<Trail>,
-    causes: Causes,
+    pub(super) causes: Causes,
     /// Watches of related objects that have not delivered what was there at the start.
     behind: AtomicUsize,
     caught_up: Notify,
@@ -70,7 +70,7 @@ impl Watching {
     }
 
     pub(super) fn note(&self, key: Key, reason: Reason, related: Option<String>, context: Option<SpanContext>) {
-        if !self.trail.get().is_some_and(Trail::is_on) {
+        if !self.trail.get().is_some_and(Trail::is_on) && !self.causes.is_observed() {
             return;
         }
         let contexts = context.into_iter().collect();
@@ -84,7 +84,7 @@ impl Watching {
     }
 
     pub(super) fn forget<K: Lookup>(&self, object: &ObjectRef<K>) {
-        self.causes.take(&Key { namespace: object.namespace.clone(), name: object.name.clone() });
+        self.causes.forget(&Key { namespace: object.namespace.clone(), name: object.name.clone() });
     }
 
     /// Waits until every watch has delivered what was there at the start, or has failed.
@@ -213,7 +213,7 @@ where
 }
 
 fn gone<K: Resource>(watching: &Watching, object: &K) {
-    watching.causes.take(&key_of(object));
+    watching.causes.forget(&key_of(object));
     if let (Some(shared), Some(uid)) = (watching.trail.get().and_then(Trail::shared), &object.meta().uid) {
         shared.objects.forget(uid);
     }

@@ -18,7 +18,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{Params, StoreJson, bad_parameters, search::SummaryJson, trace::SpanJson};
+use super::{Params, Problem, StoreJson, bad_parameters, search::SummaryJson, trace::SpanJson};
 use crate::{
     query::Filter,
     receive::now,
@@ -46,7 +46,7 @@ pub(crate) async fn live(
 ) -> Response {
     match wanted(pairs) {
         Ok(filter) => events(state, move |state, events| follow(state, filter, events)),
-        Err(refusal) => refusal,
+        Err(problems) => bad_parameters(&problems),
     }
 }
 
@@ -56,15 +56,15 @@ pub(crate) async fn tail(
 ) -> Response {
     match wanted(pairs) {
         Ok(filter) => events(state, move |state, events| spans(state, filter, events)),
-        Err(refusal) => refusal,
+        Err(problems) => bad_parameters(&problems),
     }
 }
 
-/// What is to be told.
-fn wanted(pairs: Vec<(String, String)>) -> Result<Filter, Response> {
+/// What is to be told, or all that is wrong with the question.
+fn wanted(pairs: Vec<(String, String)>) -> Result<Filter, Vec<Problem>> {
     let mut params = Params::new(pairs);
     let filter = params.filter(now());
-    if params.problems.is_empty() { Ok(filter) } else { Err(bad_parameters(&params.problems)) }
+    if params.problems.is_empty() { Ok(filter) } else { Err(params.problems) }
 }
 
 /// Answers with what `work` says, until it ends, the reader goes, or the viewer stops.

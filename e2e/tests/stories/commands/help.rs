@@ -1,12 +1,16 @@
 //! Every command says how it is used, and shells know them all.
 
 use std::{
+    collections::BTreeMap,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use kubewake_e2e::{process::kubewake, python::python};
+use kubewake_e2e::{
+    process::{kubewake, workspace},
+    python::python,
+};
 
 use super::run;
 
@@ -55,6 +59,44 @@ fn shells_complete_every_command() {
     );
     let completed = Command::new("bash").args(["-c", &typed]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "check", "{completed:?}");
+}
+
+/// The documents that people read.
+fn documents() -> Vec<PathBuf> {
+    let list = |folder: &str| fs::read_dir(workspace().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let examples = list("examples").map(|example| example.join("README.md"));
+    let all = list("").chain(list("docs")).chain(examples);
+    all.filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
+}
+
+/// What of a text is a command of ours, in a block or in a sentence: the words up to where another program begins.
+fn ours(text: &str) -> Vec<Vec<&str>> {
+    let typed = text.lines().filter(|line| line.starts_with("kubewake "));
+    let named = text.split('`').skip(1).step_by(2).filter(|code| code.starts_with("kubewake "));
+    let goes_on = |word: &&str| !["|", "\\|", ">", "#"].contains(word) && !word.contains("$(");
+    typed.chain(named).map(|it| it.split_whitespace().skip(1).take_while(goes_on).collect()).collect()
+}
+
+#[test]
+fn documents_name_only_commands_and_options_that_exist() {
+    let home = tempfile::tempdir().unwrap();
+    let all = commands(home.path(), "");
+    let mut helps: BTreeMap<String, String> = BTreeMap::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        for words in ours(&text) {
+            let line = format!("{}: kubewake {}", path.display(), words.join(" "));
+            let longest = (1..=words.len()).rev().map(|count| words[..count].join(" "));
+            let command = longest.into_iter().find(|name| all.contains(name)).unwrap_or_else(|| panic!("{line}"));
+            let help = helps.entry(command).or_insert_with_key(|it| run(home.path(), &format!("{it} --help")).stdout);
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap();
+                let knows = help.split_whitespace().any(|word| word.trim_end_matches(',') == option);
+                assert!(knows, "{line}: there is no {option}");
+            }
+        }
+    }
+    assert!(helps.len() > 10, "{:?}", helps.keys());
 }
 
 /// Runs a command at a terminal, and gives what it shows there.

@@ -4,31 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use kubewake_e2e::{Sink, eventually, process::kubewake};
 
-use super::*;
-
-/// The blocks of a document in their order: the language, and the lines without what they are indented by.
-fn blocks(document: &str) -> Vec<(String, String)> {
-    let text = fs::read_to_string(workspace().join(document)).unwrap();
-    let mut blocks: Vec<(String, String)> = Vec::new();
-    let mut open: Option<usize> = None;
-    for line in text.lines() {
-        let bare = line.trim_start();
-        match (open, bare.strip_prefix("```")) {
-            (None, Some(language)) => {
-                open = Some(line.len() - bare.len());
-                blocks.push((language.to_owned(), String::new()));
-            }
-            (Some(_), Some(_)) => open = None,
-            (Some(indent), None) => {
-                let block = &mut blocks.last_mut().unwrap().1;
-                *block += line.get(indent..).unwrap_or_default();
-                *block += "\n";
-            }
-            (None, None) => {}
-        }
-    }
-    blocks
-}
+use super::{super::readme, *};
 
 /// Runs a line as a person does who is at the root of the tree, with this program in the path.
 fn typed(kubectl: &Kubectl, folder: &Path, line: &str) {
@@ -58,7 +34,7 @@ fn write_down(folder: &Path, yaml: &str, backend: SocketAddr) -> Option<String> 
 }
 
 fn walk(kubectl: &Kubectl, folder: &Path, document: &str, backend: SocketAddr) {
-    for (language, block) in blocks(document) {
+    for (language, block) in readme::in_order(document) {
         match language.as_str() {
             "sh" => block.lines().filter(|line| !line.is_empty()).for_each(|line| match line {
                 // The image that the tests look at is made before them.

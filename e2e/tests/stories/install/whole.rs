@@ -91,6 +91,11 @@ fn overlays_change_what_they_say_and_nothing_else() {
         "the role is there, and nobody has it"
     );
     assert_eq!(whole.matches("name: kubewake-operator-references\n").count(), 3);
+    let traced = objects("deploy/overlays/traced");
+    let variable =
+        "        - name: OTEL_EXPORTER_OTLP_ENDPOINT\n          value: http://kubewake-otlp.kubewake-system:4317\n";
+    assert_eq!(traced.replacen(variable, "", 1), whole, "nothing else is changed");
+    assert!(traced.contains(variable) && !whole.contains("OTEL_"), "{traced}");
 }
 
 /// The files for a mesh name what the operator makes.

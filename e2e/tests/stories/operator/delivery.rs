@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kubewake_e2e::{
-    Load, Sink, free_address,
+    Authority, Load, Sink, free_address,
     operator::{Operated, trace_pipeline},
 };
 
@@ -37,6 +37,18 @@ fn a_wrong_password_shows_within_15_seconds() {
     // What was refused is lost, and that is not forgotten at once.
     let status = operated.until_reason("tracepipeline/backend", "DataDropped");
     assert!(Operated::condition(&status, "Delivering")["message"].as_str().unwrap().contains("refused"), "{status}");
+}
+
+#[test]
+fn an_endpoint_without_tls_at_a_port_that_expects_it_is_told_how_to_mend_it() {
+    let Some(operated) = Operated::start() else { return };
+    let backend = guarded::by_certificate(&Sink::start(), &Authority::new("ours"));
+    operated.apply(&trace_pipeline("backend", backend.grpc()));
+    operated.until_state("tracepipeline/backend", "Ready");
+    Load::run("grpc", operated.otlp(), SOME);
+    let status = operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    let words = Operated::condition(&status, "Delivering")["message"].as_str().unwrap().to_owned();
+    assert!(words.contains("expects TLS") && words.contains("use https:// instead of http://"), "{words}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 use kubewake_e2e::{
     eventually, http,
     otlp::spans,
+    shown,
     up::{Home, link_in},
 };
 
@@ -19,17 +20,6 @@ fn browser(home: &Home) -> PathBuf {
     note
 }
 
-/// The README shows what it says, but for numbers and addresses.
-fn is_as_in_the_readme(said: &str) {
-    let shown = readme::blocks("README.md", "text").remove(0);
-    for line in shown.lines() {
-        let part = line.split("127.").next().unwrap().split('…').next().unwrap();
-        // A step is told with the time that it took.
-        let part = if part.starts_with('✓') { part.split("  ").next().unwrap() } else { part.trim_end() };
-        assert!(said.lines().any(|line| line.starts_with(part)), "`up` does not say {part:?}:\n{said}");
-    }
-}
-
 #[test]
 fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
     let home = Home::default();
@@ -37,7 +27,9 @@ fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
     let mut up = home.up(&["--open"]);
     let screen = up.screen().to_owned();
     assert!(screen.ends_with(&format!("\nready http://{}\n", up.page())), "{screen}");
-    is_as_in_the_readme(&format!("{}{screen}", up.process().stderr()));
+    let shown = readme::blocks("docs/tour.md", "text").remove(0);
+    let said = format!("{}{screen}", up.process().stderr());
+    assert_eq!(shown::missing(&shown, &said), Vec::<&str>::new(), "docs/tour.md shows what it does not say:\n{said}");
     let link = link_in(&screen).to_owned();
     assert!(link.starts_with(&format!("http://{}/trace/", up.page())), "{link}");
     up.becomes(&link, &new_head());

@@ -7,9 +7,14 @@ use kubewake_config::{
     model::{BearerTokenAuth, ClientTls, Compression},
 };
 use kubewake_otlp::wire;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use super::*;
 use crate::{
+    core::TlsFault,
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
@@ -385,6 +390,38 @@ async fn tls_and_another_authority() {
     let neither = OtlpGrpcExporter { authority: None, ..by_authority };
     let error = send(&neither, &[b"x"]).await.unwrap_err();
     assert!(error.message.contains("certificate"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_port_that_expects_tls_is_recognised() {
+    let ca = Ca::new();
+    let server = tls::server_config(&ca.server("backend.test"), &[connect::H2]).unwrap();
+    let backend = Backend::start(Speaks::Http2, Some(server), |_, _| ok()).await;
+    let error = send(&settings(&backend), &[b"x"]).await.unwrap_err();
+    let suspected = [TlsFault::Wanted, TlsFault::PerhapsWanted].map(|fault| Some(Said::Tls(fault)));
+    assert!(suspected.contains(&error.said), "{error:?}");
+    assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
+}
+
+#[tokio::test]
+async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
+    for (word, expected) in [(&b"\x15\x03\x03\0\x02\x02F"[..], TlsFault::Wanted), (b"", TlsFault::PerhapsWanted)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            stream.write_all(word).await.unwrap();
+            if !word.is_empty() {
+                // It stays there and says no more.
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        });
+        let backend = backend(ok()).await;
+        let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
+        let error = send(&settings, &[b"x"]).await.unwrap_err();
+        assert_eq!(error.said, Some(Said::Tls(expected)), "{error:?}");
+    }
 }
 
 #[test]

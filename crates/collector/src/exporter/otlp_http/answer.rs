@@ -21,6 +21,13 @@ pub(super) fn settle(head: &Parts, answer: &Answer) -> Result<Delivered, SendErr
     if head.status.is_success() { delivered(head, answer) } else { Err(refused(head, answer)) }
 }
 
+/// Whether it is the answer of a port that expects TLS to somebody without. Go, nginx and Apache have their own words for it.
+pub(super) fn wants_tls(head: &Parts, answer: &Answer) -> bool {
+    const WORDS: [&[u8]; 3] = [b"HTTP request to an HTTPS server", b"sent to HTTPS port", b"SSL-enabled server port"];
+    let says = |words: &&[u8]| answer.bytes.windows(words.len()).any(|said| said == *words);
+    head.status == StatusCode::BAD_REQUEST && WORDS.iter().any(says)
+}
+
 fn delivered(head: &Parts, answer: &Answer) -> Result<Delivered, SendError> {
     if answer.bytes.is_empty() || !answer.complete {
         return Ok(Delivered::default());

@@ -226,6 +226,21 @@ async fn a_connection_that_breaks_may_be_tried_again() {
     let error = send(&settings(format!("http://{address}/v1/traces")), &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
     assert!(error.message.starts_with(&format!("http://{address}/v1/traces: ")), "{}", error.message);
+    assert_eq!(error.said, Some(Said::Tls(TlsFault::PerhapsWanted)));
+}
+
+#[tokio::test]
+async fn a_port_that_says_that_it_expects_tls_is_heard() {
+    for words in [
+        "Client sent an HTTP request to an HTTPS server.\n",
+        "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>",
+        "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
+    ] {
+        let error = answer(Reply::http(400, &[], words)).await.unwrap_err();
+        assert_eq!((error.class, error.said), (ErrorClass::Refused, Some(Said::Tls(TlsFault::Wanted))), "{words}");
+    }
+    let error = answer(Reply::http(400, &[], "no HTTPS here")).await.unwrap_err();
+    assert_eq!(error.said, Some(Said::Http(http::StatusCode::BAD_REQUEST)));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -14,18 +14,21 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use super::first::FirstWord;
+
 /// A connection.
 pub(crate) struct Stream(Kind);
 
 enum Kind {
-    Plain(TokioIo<TcpStream>),
+    Plain(TokioIo<TcpStream>, Option<FirstWord>),
     // The state of a TLS session is large, and most connections are made once and kept.
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
 impl Stream {
-    pub(super) fn plain(tcp: TokioIo<TcpStream>) -> Self {
-        Self(Kind::Plain(tcp))
+    /// One whose first word is noted.
+    pub(super) fn plain(tcp: TokioIo<TcpStream>, first: FirstWord) -> Self {
+        Self(Kind::Plain(tcp, Some(first)))
     }
 
     pub(super) fn tls(tls: TlsStream<TcpStream>) -> Self {
@@ -47,7 +50,13 @@ impl Connection for Stream {
 impl Read for Stream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Kind::Plain(tcp, first) => {
+                if let Some(word) = first {
+                    ready!(word.poll_hear(tcp.inner(), cx))?;
+                    *first = None;
+                }
+                Pin::new(tcp).poll_read(cx, buf)
+            }
             Kind::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
         }
     }
@@ -56,28 +65,30 @@ impl Read for Stream {
 impl Write for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Kind::Plain(tcp) => Pin::new(tcp).poll_write(cx, buf),
+            Kind::Plain(tcp, first) => {
+                Pin::new(tcp).poll_write(cx, buf).map_err(|error| unheard(first.as_ref(), error))
+            }
             Kind::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Kind::Plain(tcp, _) => Pin::new(tcp).poll_flush(cx),
             Kind::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Kind::Plain(tcp, _) => Pin::new(tcp).poll_shutdown(cx),
             Kind::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.0 {
-            Kind::Plain(tcp) => tcp.is_write_vectored(),
+            Kind::Plain(tcp, _) => tcp.is_write_vectored(),
             Kind::Tls(tls) => tls.is_write_vectored(),
         }
     }
@@ -88,8 +99,16 @@ impl Write for Stream {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Kind::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, bufs),
+            Kind::Plain(tcp, first) => {
+                Pin::new(tcp).poll_write_vectored(cx, bufs).map_err(|error| unheard(first.as_ref(), error))
+            }
             Kind::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
         }
     }
+}
+
+/// The same error, noted if nothing was heard before.
+fn unheard(first: Option<&FirstWord>, error: io::Error) -> io::Error {
+    first.into_iter().for_each(|word| word.broke(&error));
+    error
 }

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use kubewake_otlp::{
-    Edit, Edits, TraceState,
+    Edit, Edits, Fate, Retained, Signal, TraceState,
     probability::{Randomness, Threshold},
+    select, select_traces,
     view::{AnyValue, Span},
 };
 use memchr::memmem;
@@ -18,83 +19,34 @@ use crate::core::Part;
 /// The attribute by which a sender asks to be kept, or dropped.
 const PRIORITY: &str = "sampling.priority";
 
-/// Decides on the spans of a request, one after the other.
-pub(super) struct Spans<'a> {
-    sampler: &'a Sampler,
-    /// Whether any span can have a priority.
-    priorities: bool,
-    /// Whether each begins with its trace id and has no trace state, so that its trace id is all that counts.
-    plain: bool,
-    /// Those that came last, if that was so for them: neighbours are often of the same trace.
-    run: Option<Run>,
-    tally: Tally,
+/// Drops spans of a request, and marks those that it keeps.
+pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
+    // One search through all bytes costs less than to look at the attributes of each span.
+    let priorities = part.traits.may_have(PRIORITY) && memmem::find(&part.bytes, PRIORITY.as_bytes()).is_some();
+    let mut tally = Tally::default();
+    let retained = if part.traits.has_plain_ids() && !priorities {
+        select_traces(&part.bytes, |id, spans| {
+            let decision = Decision::new(sampler, id, &[], None);
+            tally.note(decision.verdict, spans as u64);
+            decision.fate()
+        })
+    } else {
+        select(Signal::Traces, &part.bytes, |record, edits| {
+            let Some(span) = record.span() else { return true };
+            let found = span.to_sample();
+            let priority = priorities.then(|| priority(span)).flatten();
+            let decision = Decision::new(sampler, found.trace_id, found.trace_state, priority);
+            tally.note(decision.verdict, 1);
+            decision.mark(edits)
+        })
+    };
+    (retained, tally)
 }
 
-type TraceId = [u8; 16];
-
-/// Spans of one trace, side by side.
-struct Run {
-    id: TraceId,
-    decision: Decision,
-    spans: u64,
-}
-
-/// What became of a span, and the trace state that it gets.
+/// What becomes of spans, and the trace state that they get.
 struct Decision {
     verdict: Verdict,
     trace_state: Option<Bytes>,
-}
-
-impl<'a> Spans<'a> {
-    pub(super) fn new(sampler: &'a Sampler, part: &Part) -> Self {
-        // One search through all bytes costs less than to look at the attributes of each span.
-        let priorities = part.traits.may_have(PRIORITY) && memmem::find(&part.bytes, PRIORITY.as_bytes()).is_some();
-        let plain = part.traits.has_plain_ids() && !priorities;
-        Self { sampler, priorities, plain, run: None, tally: Tally::default() }
-    }
-
-    /// Whether to keep a span, which is marked then.
-    #[inline]
-    pub(super) fn keep(&mut self, span: Span<'_>, edits: &mut Edits) -> bool {
-        let Some(id) = span.leading_trace_id().filter(|_| self.plain) else {
-            return self.keep_by_its_fields(span, edits);
-        };
-        if let Some(run) = &mut self.run
-            && run.id == *id
-        {
-            run.spans += 1;
-            return run.decision.mark(edits, Edit::first_trace_state);
-        }
-        self.begin_run(id).mark(edits, Edit::first_trace_state)
-    }
-
-    #[inline(never)]
-    fn begin_run(&mut self, id: &TraceId) -> &Decision {
-        self.end_run();
-        let decision = Decision::new(self.sampler, id, &[], None);
-        &self.run.insert(Run { id: *id, decision, spans: 1 }).decision
-    }
-
-    fn end_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.tally.note(run.decision.verdict, run.spans);
-        }
-    }
-
-    #[inline(never)]
-    fn keep_by_its_fields(&mut self, span: Span<'_>, edits: &mut Edits) -> bool {
-        let found = span.to_sample();
-        let priority = self.priorities.then(|| priority(span)).flatten();
-        let decision = Decision::new(self.sampler, found.trace_id, found.trace_state, priority);
-        self.tally.note(decision.verdict, 1);
-        decision.mark(edits, Edit::trace_state)
-    }
-
-    /// What was decided on all of them.
-    pub(super) fn finish(mut self) -> Tally {
-        self.end_run();
-        self.tally
-    }
 }
 
 impl Decision {
@@ -110,11 +62,18 @@ impl Decision {
         Self { verdict, trace_state: written }
     }
 
-    #[inline]
-    fn mark(&self, edits: &mut Edits, edit: impl Fn(Bytes) -> Edit) -> bool {
-        if let Some(state) = &self.trace_state {
-            edits.push(edit(state.clone()));
+    /// Of all spans of a trace.
+    fn fate(self) -> Fate {
+        match (self.verdict.kept, self.trace_state) {
+            (false, _) => Fate::Drop,
+            (true, None) => Fate::Keep,
+            (true, Some(state)) => Fate::Mark(state),
         }
+    }
+
+    /// Marks one span, and says whether to keep it.
+    fn mark(self, edits: &mut Edits) -> bool {
+        edits.extend(self.trace_state.map(Edit::trace_state));
         self.verdict.kept
     }
 }

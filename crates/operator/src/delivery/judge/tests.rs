@@ -82,6 +82,16 @@ fn every_diagnosis_is_a_verdict() {
             "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate",
         ),
         (
+            failing("BackendUnreachable", "connection", Some("tls:wanted")),
+            BackendUnreachable,
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`",
+        ),
+        (
+            failing("BackendRefuses", "refused", Some("tls:wanted")),
+            BackendRefuses,
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`",
+        ),
+        (
             failing("BackendUnreachable", "connection", Some("tls:hunter2")),
             BackendUnreachable,
             "no connection to the backend: the TLS handshake fails",

@@ -1,0 +1,71 @@
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kubewake_api::{Pipeline, Resolved, Signal, v1alpha1::TracePipeline, validate};
+use serde_json::json;
+
+use super::*;
+
+fn pipeline(name: &str, endpoint: &str) -> (Id, Arc<Valid>) {
+    let spec = json!({"output": {"otlp": {"endpoint": {"value": endpoint}}}});
+    let mut object = TracePipeline::new(name, serde_json::from_value(spec).unwrap());
+    (object.metadata.uid, object.metadata.generation) = (Some(name.to_owned()), Some(1));
+    let valid = validate(&Pipeline::from(&object), &Resolved::new(), Timestamp::UNIX_EPOCH).unwrap();
+    (Id { signal: Signal::Traces, name: name.to_owned() }, Arc::new(valid))
+}
+
+fn yaml(layer: &Layer) -> &str {
+    layer.gateway.as_ref().map(|document| document.yaml.as_str()).unwrap_or_default()
+}
+
+/// What the collector says of a document whose part of this id has a field that it does not know.
+fn complaint(about: &str) -> Errors {
+    let text = format!("exporters: {{\"{about}\": {{endpoint: \"a:1\", nonsense: 1}}}}");
+    load(&text, &Layer::default().sources()).err().expect("it is refused")
+}
+
+/// A collector that does not want this word.
+fn against(word: &'static str, about: &'static str) -> impl Fn(&Layer) -> Result<(), Errors> {
+    move |layer| if yaml(layer).contains(word) { Err(complaint(about)) } else { accepted(layer) }
+}
+
+fn names(of: impl IntoIterator<Item = Id>) -> BTreeSet<String> {
+    of.into_iter().map(|id| id.name).collect()
+}
+
+#[test]
+fn a_pipeline_that_the_collector_refuses_is_left_out_and_costs_the_others_nothing() {
+    let asked = BTreeMap::from([pipeline("good", "good.test:1"), pipeline("bad", "bad.test:1")]);
+    let settings = Settings::new("default");
+    let judge = against("bad.test", "otlp_grpc/traces-bad");
+    let rendered = Rendered::judged_by(judge, asked.clone(), settings.clone(), None).unwrap();
+    assert_eq!(names(rendered.valid.keys().cloned()), BTreeSet::from(["good".to_owned()]));
+    let why = rendered.refused.get(&pipeline("bad", "bad.test:1").0).unwrap();
+    assert!(why.contains("otlp_grpc/traces-bad") && why.contains("nonsense"), "{why}");
+    assert!(yaml(&rendered.layer).contains("good.test") && !yaml(&rendered.layer).contains("bad.test"));
+    assert!(rendered.is_of(&asked, &settings), "it is not rendered again for the same");
+}
+
+#[test]
+fn a_pipeline_that_is_refused_as_it_is_now_goes_on_as_it_was() {
+    let settings = Settings::new("default");
+    let before = BTreeMap::from([pipeline("one", "old.test:1")]);
+    let before = Rendered::new(before, settings.clone(), None).unwrap();
+    let asked = BTreeMap::from([pipeline("one", "new.test:1")]);
+    let judge = against("new.test", "otlp_grpc/traces-one");
+    let rendered = Rendered::judged_by(judge, asked.clone(), settings.clone(), Some(&before)).unwrap();
+    assert!(yaml(&rendered.layer).contains("old.test"), "{}", yaml(&rendered.layer));
+    assert_eq!(names(rendered.refused.into_keys()), BTreeSet::from(["one".to_owned()]));
+    // Twice refused is left out.
+    let rendered =
+        Rendered::judged_by(against(".test", "otlp_grpc/traces-one"), asked, settings, Some(&before)).unwrap();
+    assert!(rendered.layer.gateway.is_none() && rendered.valid.is_empty());
+}
+
+#[test]
+fn where_nobody_is_to_blame_nothing_is_written() {
+    let asked = BTreeMap::from([pipeline("one", "one.test:1")]);
+    let judge = against("one.test", "otlp_grpc/somebody-else");
+    let refused = Rendered::judged_by(judge, asked, Settings::new("default"), None).err();
+    assert!(matches!(&refused, Some(Error::Refused(why)) if why.contains("nonsense")), "{refused:?}");
+}

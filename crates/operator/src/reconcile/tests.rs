@@ -1,0 +1,74 @@
+use jiff::SignedDuration;
+use kubewake_api::{ConditionType, Delivery, Problem, Reason, State, Valid, v1alpha1::TracePipeline};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::json;
+
+use super::*;
+use crate::{layer::Outcome, verdicts::Verdict};
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A pipeline with a certificate that is valid for so many days.
+fn certified(days: u32) -> Pipeline {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["sender".to_owned()]).unwrap();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    (params.not_before, params.not_after) = (epoch, epoch + DAY * days);
+    let tls = json!({
+        "cert": {"value": params.self_signed(&key).unwrap().pem()}, "key": {"value": key.serialize_pem()},
+    });
+    let spec = json!({"output": {"otlp": {"endpoint": {"value": "backend:4317"}, "tls": tls}}});
+    let mut object = TracePipeline::new("backend", serde_json::from_value(spec).unwrap());
+    (object.metadata.uid, object.metadata.generation) = (Some("uid".to_owned()), Some(1));
+    Pipeline::from(&object)
+}
+
+fn looked_at(pipeline: &Pipeline, now: Timestamp) -> Result<Valid, Vec<Problem>> {
+    validate(pipeline, &Resolved::new(), now)
+}
+
+fn entry(valid: Valid) -> Entry {
+    Entry {
+        owner: OwnerReference::default(),
+        valid: Some(Arc::new(valid)),
+        problems: Vec::new(),
+        slot: Some(Slot::Held),
+        checked: None,
+    }
+}
+
+#[test]
+fn a_pipeline_is_looked_at_again_when_its_certificate_is_to_be_warned_about() {
+    let (pipeline, resync) = (certified(100), DAY * 1000);
+    let entry = entry(looked_at(&pipeline, NOW).unwrap());
+    assert_eq!(next_look(&entry, resync, NOW), DAY * 86);
+    assert_eq!(next_look(&entry, DAY, NOW), DAY, "and by then anyway");
+    let warned = NOW + SignedDuration::from_hours(24 * 90);
+    assert_eq!(next_look(&entry, resync, warned), DAY * 10 + Duration::from_secs(1), "and when it has expired");
+    let expired = NOW + SignedDuration::from_hours(24 * 101);
+    assert_eq!(next_look(&entry, resync, expired), resync);
+    assert_eq!(looked_at(&pipeline, expired).unwrap_err()[0].reason, Reason::CertificateExpired);
+}
+
+#[test]
+fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
+    let (entry, id) = (entry(looked_at(&certified(10), NOW).unwrap()), id_of(&certified(10)));
+    let outcome = Outcome { rendered: [id.clone()].into(), ..Outcome::default() };
+    let facts = Facts {
+        id: &id,
+        generation: Some(1),
+        backend: "backend:4317".to_owned(),
+        entry: &entry,
+        outcome: &outcome,
+        collectors: &Collectors::example(2, 2),
+        verdict: Some(Verdict { delivery: Delivery::NoData, message: String::new(), rollout: None }),
+        slots: 1,
+        warnings: Vec::new(),
+    };
+    let status = status::status(None, &facts, NOW);
+    assert_eq!((status.state, status.reason.as_deref()), (Some(State::Ready), Some("CertificateExpiresSoon")));
+    let accepted = status.conditions.iter().find(|it| it.type_ == ConditionType::Accepted.as_str()).unwrap();
+    assert_eq!((accepted.status.as_str(), accepted.reason.as_str()), ("True", "CertificateExpiresSoon"));
+    assert!(accepted.message.contains("1970-01-11"), "{}", accepted.message);
+}

@@ -1,0 +1,129 @@
+//! Spans by their trace alone: neighbours of one trace are a run, which is decided on at once and kept as one piece.
+
+use bytes::Bytes;
+
+use super::{Chooser, Output, Records};
+use crate::level::is_child;
+use crate::numbers::{scope_entry, span};
+use crate::view::ResourceEntry;
+use crate::wire::{Field, LEN, put_bytes, read_varint};
+
+/// The id of a trace.
+pub type TraceId = [u8; 16];
+
+/// What becomes of spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They go.
+    Drop,
+    /// They stay as they are.
+    Keep,
+    /// They stay, and each gets this as its trace state. Where there is one already this one stands behind it, and counts.
+    Mark(Bytes),
+}
+
+pub(super) struct Runs<D> {
+    decide: D,
+}
+
+impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
+    pub(super) fn new(decide: D) -> Self {
+        Self { decide }
+    }
+
+    fn run<'s>(&mut self, out: &mut Output<'s>, run: &Run<'s>, records: &mut Records) {
+        records.before += run.spans;
+        match (self.decide)(run.trace_id, run.spans) {
+            Fate::Drop => return out.drop(run.spans),
+            Fate::Keep => out.keep(run.raw),
+            Fate::Mark(state) => {
+                run.mark(out, &state);
+                records.edited = true;
+            }
+        }
+        out.kept(run.spans);
+        records.after += run.spans;
+    }
+
+    /// Anything else, and a span of which it is not known to what trace it belongs.
+    fn other<'s>(out: &mut Output<'s>, rest: &mut &'s [u8], records: &mut Records) {
+        let Ok(field) = Field::read(rest) else { return out.keep(std::mem::take(rest)) };
+        if is_child(2, &field) {
+            records.before += 1;
+            records.after += 1;
+            out.kept(1);
+        }
+        out.keep(field.raw);
+    }
+}
+
+impl<D: FnMut(&TraceId, usize) -> Fate> Chooser for Runs<D> {
+    fn scope<'s>(&mut self, out: &mut Output<'s>, _: &ResourceEntry<'_>, content: &'s [u8]) -> Records {
+        let mut records = Records::default();
+        let mut rest = content;
+        while !rest.is_empty() {
+            match Run::take(&mut rest) {
+                Some(run) => self.run(out, &run, &mut records),
+                None => Self::other(out, &mut rest, &mut records),
+            }
+        }
+        records
+    }
+}
+
+/// Spans of one trace, side by side.
+struct Run<'s> {
+    trace_id: &'s TraceId,
+    spans: usize,
+    /// Their fields.
+    raw: &'s [u8],
+}
+
+impl<'s> Run<'s> {
+    /// Takes the spans that stand first.
+    #[inline(always)]
+    fn take(rest: &mut &'s [u8]) -> Option<Self> {
+        let start = *rest;
+        let (trace_id, mut behind) = first_span(start)?;
+        let mut spans = 1;
+        while let Some((id, further)) = first_span(behind)
+            && id == trace_id
+        {
+            spans += 1;
+            behind = further;
+        }
+        let raw = start.get(..start.len() - behind.len())?;
+        *rest = behind;
+        Some(Self { trace_id, spans, raw })
+    }
+
+    fn mark(&self, out: &mut Output<'s>, state: &Bytes) {
+        let mut rest = self.raw;
+        while let Ok(field) = Field::read(&mut rest) {
+            out.plan.open(field.number);
+            out.keep(field.value);
+            out.plan.new_bytes(|new| put_bytes(new, span::TRACE_STATE, state));
+            out.plan.close();
+        }
+        out.changed = true;
+    }
+}
+
+/// The trace of the span that stands first, and what is behind the span.
+#[inline(always)]
+fn first_span(rest: &[u8]) -> Option<(&TraceId, &[u8])> {
+    const SPAN: u8 = tag(scope_entry::RECORDS);
+    const TRACE_ID: u8 = tag(span::TRACE_ID);
+    let [SPAN, sized @ ..] = rest else { return None };
+    let mut content = sized;
+    let size = usize::try_from(read_varint(&mut content).ok()?).ok()?;
+    let behind = content.get(size..)?;
+    match content.first_chunk::<18>()? {
+        [TRACE_ID, 16, id @ ..] if size >= 18 => Some((id, behind)),
+        _ => None,
+    }
+}
+
+const fn tag(number: u32) -> u8 {
+    (number << 3) as u8 | LEN
+}
