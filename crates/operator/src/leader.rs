@@ -1,6 +1,6 @@
 //! Who of several operators works: the one that holds the Lease.
 //!
-//! *Guaranteed*: whoever loses it ends, and so does who cannot renew it in time, whether the API server answers or not (`fence`). Of several that take it at once one gets it.
+//! *Guaranteed*: whoever loses it stops what it does, and so does who cannot renew it in time, whether the API server answers or not (`fence`). Of several that take it at once one gets it.
 //! *Not needed* for anything to be right: locks and documents are safe with two that work at once, which happens when one was paused. It keeps them from doing everything twice.
 
 use std::time::Duration;
@@ -76,26 +76,23 @@ impl Candidate {
         Ok(Self { state, fence, task })
     }
 
-    /// Waits until it leads.
-    pub async fn elected(&mut self) {
-        self.until(true).await;
+    /// Waits until it leads. It never will, if nobody asks for the Lease any more.
+    pub async fn elected(&mut self) -> bool {
+        let is_elected = self.state.wait_for(|leads| *leads).await.is_ok();
         // Who finds its own name in the Lease has not written it.
         self.fence.renew(Instant::now());
+        is_elected
     }
 
     /// Waits until it does not lead any more, or does not know.
     pub async fn deposed(&mut self) {
         let fence = self.fence.clone();
         tokio::select! {
-            () = self.until(false) => {}
-            () = fence.fallen() => tracing::error!("the Lease could not be renewed in time, and another operator may take it"),
-        }
-    }
-
-    async fn until(&mut self, leads: bool) {
-        if self.state.wait_for(|state| *state == leads).await.is_err() && leads {
-            // Nobody asks for the Lease any more.
-            std::future::pending().await
+            // Also if nobody asks for the Lease any more.
+            _ = self.state.wait_for(|leads| !*leads) => {}
+            () = fence.fallen() => {
+                tracing::error!("the Lease could not be renewed in time, and another operator may take it");
+            }
         }
     }
 

@@ -158,9 +158,13 @@ impl Metrics {
         lock(&self.states).retain(|id, _| is_there(id));
     }
 
-    /// Whether this one leads.
+    /// Whether this one leads. Who does not knows nothing of pipelines.
     pub fn leads(&self, leads: bool) {
         self.leads.store(leads.into(), Ordering::Relaxed);
+        if !leads {
+            lock(&self.states).clear();
+            lock(&self.depths).clear();
+        }
     }
 
     /// All of it as text.

@@ -25,7 +25,10 @@ use kubewake_api::{
 };
 use kubewake_trail::{Controller, Trail, in_words};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use crate::{
     bell::Bell,
@@ -45,6 +48,9 @@ use crate::{
     written::Written,
 };
 
+/// Before it stands for election again.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// How often it is asked whether Prometheus' operator has come or gone; nobody waits for it.
 const GLANCE: Duration = Duration::from_secs(30);
 
@@ -62,9 +68,6 @@ pub enum Error {
         /// Why.
         source: LeaseManagerError,
     },
-    /// Another one leads now.
-    #[error("the Lease was lost, and another operator may lead")]
-    Deposed,
 }
 
 /// The operator.
@@ -91,35 +94,64 @@ enum Next {
 }
 
 impl Operator {
-    /// Works until `stop`: waits until it leads, and leads. What is under way then is finished.
+    /// Works until `stop`: waits until it leads, and leads. What is under way then is finished. Who does not lead any more stands for election again.
     ///
     /// # Errors
-    /// If it cannot stand for election, or does not lead any more.
+    /// If it can never stand for election.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
-        let namespace = self.options.namespace.clone();
-        let stop = stop.shared();
-        let candidate = tokio::select! {
-            candidate = Candidate::stand(&self.leases, &namespace, &self.terms) => candidate,
-            () = stop.clone() => return Ok(()),
-        };
-        let mut candidate = candidate.map_err(|source| Error::Lease { namespace, source })?;
-        tokio::select! {
-            () = candidate.elected() => {}
-            () = stop.clone() => {
-                candidate.resign().await;
-                return Ok(());
+        let (stop, term) = (stop.shared(), Duration::from_secs(self.terms.seconds));
+        let mut has_stood = false;
+        loop {
+            let stood = tokio::select! {
+                stood = timeout(term, Candidate::stand(&self.leases, &self.options.namespace, &self.terms)) => stood,
+                () = stop.clone() => return Ok(()),
+            };
+            match stood {
+                Ok(Ok(candidate)) => {
+                    has_stood = true;
+                    if self.term(candidate, stop.clone()).await == Next::End {
+                        return Ok(());
+                    }
+                }
+                Ok(Err(source)) if !has_stood => {
+                    return Err(Error::Lease { namespace: self.options.namespace.clone(), source });
+                }
+                Ok(Err(error)) => tracing::warn!(error = in_words(&error), "this operator cannot stand for election"),
+                Err(_) => tracing::warn!("this operator cannot stand for election: the API server does not answer"),
+            }
+            tokio::select! {
+                () = sleep(PAUSE) => {}
+                () = stop.clone() => return Ok(()),
             }
         }
-        tracing::info!(identity = self.terms.identity, "this operator leads");
-        self.metrics.leads(true);
-        let ended = tokio::select! {
-            () = self.lead_on(stop.clone()) => Ok(()),
-            // Who is about to end anyway need not complain.
-            () = candidate.deposed() => stop.now_or_never().ok_or(Error::Deposed),
+    }
+
+    /// Waits until it leads, and leads, until it is to end or another may lead.
+    async fn term(
+        &self,
+        mut candidate: Candidate,
+        stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
+    ) -> Next {
+        let waited = tokio::select! {
+            is_elected = candidate.elected() => is_elected.then_some(()).ok_or(Next::Anew),
+            () = stop.clone() => Err(Next::End),
         };
-        self.metrics.leads(false);
+        let next = match waited {
+            Ok(()) => {
+                tracing::info!(identity = self.terms.identity, "this operator leads");
+                self.metrics.leads(true);
+                let next = tokio::select! {
+                    () = self.lead_on(stop) => Next::End,
+                    () = candidate.deposed() => Next::Anew,
+                };
+                self.metrics.leads(false);
+                tracing::info!(identity = self.terms.identity, "this operator does not lead any more");
+                next
+            }
+            Err(next) => next,
+        };
         candidate.resign().await;
-        ended
+        next
     }
 
     /// Leads, and begins anew when there are other kinds in the cluster. Nothing is lost by it, as by no restart.
@@ -158,7 +190,7 @@ impl Operator {
             let stop = stop.clone();
             async move {
                 stop.await;
-                tokio::time::sleep(PATIENCE).await;
+                sleep(PATIENCE).await;
             }
         };
         let work = future::join3(
@@ -187,7 +219,7 @@ impl Operator {
     /// Waits until PodMonitors have come, if there are none, or gone.
     async fn until_other_kinds(&self, has_pod_monitors: bool) {
         loop {
-            tokio::time::sleep(GLANCE.min(self.options.resync)).await;
+            sleep(GLANCE.min(self.options.resync)).await;
             if find_pod_monitors(&self.client).await.is_some_and(|found| found != has_pod_monitors) {
                 return;
             }

@@ -53,7 +53,7 @@ async fn of_two_that_take_a_free_lease_at_once_one_gets_it() {
     until(|| after() == 1).await;
 
     let mut first = Candidate::stand(&client, "default", &terms("first")).await.unwrap();
-    timeout(PATIENCE, first.elected()).await.unwrap();
+    assert!(timeout(PATIENCE, first.elected()).await.unwrap());
     gate.send_replace(true);
     until(|| after() > 1).await;
     let lease = Api::<Lease>::namespaced(client, "default").get(names::LEASE).await.unwrap();
@@ -66,8 +66,8 @@ async fn who_resigns_lets_another_lead_at_once() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
     let mut first = Candidate::stand(&client, "default", &terms("first")).await.unwrap();
-    timeout(PATIENCE, first.elected()).await.unwrap();
+    assert!(timeout(PATIENCE, first.elected()).await.unwrap());
     first.resign().await;
     let mut second = Candidate::stand(&client, "default", &terms("second")).await.unwrap();
-    timeout(PATIENCE, second.elected()).await.expect("ten minutes are not over");
+    assert!(timeout(PATIENCE, second.elected()).await.expect("ten minutes are not over"));
 }

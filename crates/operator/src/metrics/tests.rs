@@ -23,6 +23,7 @@ fn who_waits_and_how_long_is_counted_by_kind() {
     logs.waits(1);
     logs.waits(0);
     traces.begins(Duration::from_millis(20));
+    metrics.state(&Id { signal: Signal::Traces, name: "backend".into() }, Some(State::Ready));
     let page = metrics.page();
     for line in [
         "queue_depth{signal=\"traces\"} 2",
@@ -31,9 +32,13 @@ fn who_waits_and_how_long_is_counted_by_kind() {
         "queue_wait_seconds_bucket{signal=\"traces\",le=\"0.025\"} 1",
         "queue_wait_seconds_bucket{signal=\"traces\",le=\"+Inf\"} 1",
         "queue_wait_seconds_count{signal=\"traces\"} 1",
+        "pipelines{signal=\"traces\",state=\"Ready\"} 1",
     ] {
         assert!(page.contains(&format!("kubewake_operator_{line}\n")), "{line} is not in {page}");
     }
+    metrics.leads(false);
+    let page = metrics.page();
+    assert!(!page.contains("queue_depth{") && !page.contains("pipelines{"), "another one leads: {page}");
 }
 
 /// docs/running-on-a-cluster.md has every name, and every value of a label.

@@ -235,11 +235,6 @@ impl Running {
         self.asked.lock().unwrap().clone()
     }
 
-    /// How it ends by itself.
-    pub async fn ends(&mut self) -> Result<(), Error> {
-        timeout(PATIENCE, &mut self.task).await.expect("it ends").unwrap()
-    }
-
     /// Ends wherever it is.
     pub async fn kill(self) {
         self.task.abort();

