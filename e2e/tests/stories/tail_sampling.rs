@@ -81,6 +81,20 @@ fn policies_change_while_traces_wait() {
 }
 
 #[test]
+fn a_reload_of_something_else_keeps_what_waits_and_what_was_decided() {
+    let (sink, other) = (Sink::start(), Sink::start());
+    let settings = format!("{{decision_wait: 10m, sample_on_first_match: true, policies: [{ERRORS}]}}");
+    let collector = Collector::with(sampling(&sink, &settings)).start();
+    send(&collector, &[(1, 2), (2, 0)]);
+    sink.await_items(1);
+    collector.reload(sampling(&other, &settings));
+    send(&collector, &[(1, 0)]);
+    send(&collector, &[(2, 2)]);
+    other.await_items(3);
+    assert_eq!((arrived(&sink), arrived(&other)), (vec![1], vec![1, 2, 2]));
+}
+
+#[test]
 fn a_backend_that_is_down_costs_no_trace_that_was_taken() {
     let sink = Sink::hanging();
     let config = sampling(&sink, "{decision_wait: 1s, policies: [{name: all, type: always_sample}]}");
@@ -102,6 +116,36 @@ fn what_waits_is_decided_on_when_the_collector_stops() {
     send(&collector, &[(1, 2), (2, 0)]);
     assert!(collector.stop().success());
     assert_eq!(arrived(&sink), [1]);
+}
+
+#[test]
+fn when_memory_runs_short_a_share_is_kept_with_its_weight_until_there_is_some_again() {
+    let sink = Sink::start();
+    // Nothing that the load sends has an error.
+    let config = |wait: &str| {
+        let settings = format!("{{decision_wait: {wait}, overload_sampling_percentage: 50, policies: [{ERRORS}]}}");
+        sampling(&sink, &settings)
+            .processor("memory_limiter", "{check_interval: 1s, limit_mib: 4, spike_limit_mib: 0}")
+            .pipeline("traces", "memory_limiter, tail_sampling", "otlp")
+    };
+    let collector = Collector::with(config("10m")).start();
+    let state = || collector.status()["samplers"]["tail_sampling"]["state"].clone();
+    let gauge = || collector.metric("kubewake_tail_sampling_overloaded", &[]);
+    let early = || collector.metric("kubewake_tail_sampling_early_decisions", &[r#"reason="overload""#]);
+    assert_eq!((state(), gauge()), ("ok".into(), 0.0));
+    eventually("new traces do not wait any more", || {
+        Load::run("grpc", collector.grpc(), &["--requests", "20", "--spans", "100", "--retry"]);
+        early() > 100.0
+    });
+    assert_eq!((state(), gauge()), ("overloaded".into(), 1.0));
+    sink.await_items(1);
+    let requests = sink.received(Signal::Traces);
+    let scopes = requests.iter().map(|request| &request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]);
+    assert!(scopes.map(|span| &span["traceState"]).all(|state| state == "ot=th:8"), "{requests:?}");
+
+    collector.reload(config("1s"));
+    eventually("what waited was decided on, and there is memory", || state() == "ok" && gauge() == 0.0);
+    assert_eq!(collector.metric("kubewake_tail_sampling_overloads", &[]), 1.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -170,8 +170,8 @@ pub struct TailStats {
     pub promoted: AtomicU64,
     /// Spans of kept traces whose trace state could not be read, and so says nothing of the probability.
     pub unreadable_trace_states: AtomicU64,
-    /// Whether there is no memory to let new traces wait.
-    pub overloaded: AtomicBool,
+    /// In how many pipelines there is no memory to let new traces wait.
+    pub overloaded: AtomicU64,
     /// How often that began.
     pub overloads: AtomicU64,
     /// Milliseconds that runs of decisions took.
@@ -196,7 +196,7 @@ impl Default for TailStats {
             waiting_bytes: AtomicU64::new(0),
             promoted: AtomicU64::new(0),
             unreadable_trace_states: AtomicU64::new(0),
-            overloaded: AtomicBool::new(false),
+            overloaded: AtomicU64::new(0),
             overloads: AtomicU64::new(0),
             decision_time: Distribution::new(LATENCIES),
             late_age: Distribution::new(AGES),

@@ -256,13 +256,14 @@ impl TailSampler {
     }
 
     fn tell(&self, overloaded: bool) {
-        self.sampling.overloaded.store(overloaded, Ordering::Relaxed);
         if overloaded {
+            self.sampling.overloaded.fetch_add(1, Ordering::Relaxed);
             self.sampling.overloads.fetch_add(1, Ordering::Relaxed);
             let percentage = self.rules.load().settings.overload_percentage;
             tracing::warn!(processor = %self.id, percentage,
                 "memory runs short: new traces do not wait, a share of them is kept at random");
         } else {
+            self.sampling.overloaded.fetch_sub(1, Ordering::Relaxed);
             tracing::info!(processor = %self.id, "there is memory again: new traces wait for their decision");
         }
     }
@@ -282,7 +283,7 @@ impl Lane {
         let mut state = self.shard.state();
         let at_once = state.add(arrival, at, charge, rules, moment);
         state.flushing |= retired;
-        let attend = state.wants_attention();
+        let attend = state.wants_attention(moment);
         let news = state.has_news() || retired;
         drop(state);
         if news {
@@ -422,7 +423,9 @@ impl Processor for TailSampler {
 impl Drop for TailSampler {
     fn drop(&mut self) {
         // Counters outlive whoever counts, and this is a state.
-        self.sampling.overloaded.store(false, Ordering::Relaxed);
+        if self.overloaded.swap(false, Ordering::Relaxed) {
+            self.sampling.overloaded.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

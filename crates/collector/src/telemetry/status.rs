@@ -228,7 +228,7 @@ pub fn build(
 
 impl SamplerStatus {
     fn of(stats: &TailStats) -> Self {
-        let overloaded = stats.overloaded.load(Ordering::Relaxed);
+        let overloaded = stats.overloaded.load(Ordering::Relaxed) > 0;
         Self {
             state: if overloaded { SamplerState::Overloaded } else { SamplerState::Ok },
             traces: stats.traces.load(Ordering::Relaxed),

@@ -1,7 +1,5 @@
 //! Spans by their trace alone: neighbours of one trace are a run, which is decided on at once and kept as one piece.
 
-use bytes::Bytes;
-
 use super::{Chooser, Output, Records};
 use crate::level::is_child;
 use crate::numbers::{scope_entry, span};
@@ -19,7 +17,7 @@ pub enum Fate {
     /// They stay as they are.
     Keep,
     /// They stay, and each gets this as its trace state. Where there is one already this one stands behind it, and counts.
-    Mark(Bytes),
+    Mark(Vec<u8>),
 }
 
 pub(super) struct Runs<D> {
@@ -97,7 +95,7 @@ impl<'s> Run<'s> {
         Some(Self { trace_id, spans, raw })
     }
 
-    fn mark(&self, out: &mut Output<'s>, state: &Bytes) {
+    fn mark(&self, out: &mut Output<'s>, state: &[u8]) {
         let mut rest = self.raw;
         while let Ok(field) = Field::read(&mut rest) {
             out.plan.open(field.number);

@@ -1,8 +1,25 @@
 //! Somebody types what docs/up.md says.
 
-use kubewake_e2e::{kubectl::on_path, up::Home};
+use std::process::Command;
 
-use super::super::readme::{commands, shell};
+use kubewake_e2e::{
+    eventually, free_address,
+    kubectl::on_path,
+    process::Process,
+    shown, until_ok,
+    up::{Home, Up},
+};
+
+use super::super::readme::{blocks, commands, shell};
+
+/// A command that is typed beside a running `up`, with the ports that are free here.
+fn typed(home: &Home, up: &Up, webhook: &str, command: &str) -> Command {
+    let otlp = up.line("OTLP gRPC").rsplit_once("=http").unwrap().1.trim_start_matches("://");
+    let mut shell = shell(&command.replace("127.0.0.1:9444", webhook), home.path());
+    shell.env("KUBECONFIG", up.kubeconfig()).env("HOME", home.path()).env("NO_PROXY", "*");
+    shell.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{otlp}"));
+    shell
+}
 
 #[test]
 fn every_command_of_the_document_works() {
@@ -14,15 +31,42 @@ fn every_command_of_the_document_works() {
     let (start, others) = all.split_first().unwrap();
     assert_eq!(start, "kubewake up");
     let up = home.up(&[]);
-    let ours = up.kubeconfig().to_owned();
+    let place = free_address().to_string();
+    let (typed, mut webhook) = (|command: &str| typed(&home, &up, &place, command), None);
+    let run = |command: &str| {
+        let output = typed(command).output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(said) } else { Err(format!("{command}: {said}")) }
+    };
     for command in others {
-        if let Some(named) = command.strip_prefix("export KUBECONFIG=~") {
-            assert_eq!(format!("{}{named}", home.path().display()), ours);
-            continue;
+        match command.split_whitespace().take(2).collect::<Vec<_>>().as_slice() {
+            ["export", named] if named.starts_with("OTEL_") => {}
+            ["export", named] => {
+                let named = named.strip_prefix("KUBECONFIG=~").expect("the only other variable");
+                assert_eq!(format!("{}{named}", home.path().display()), up.kubeconfig());
+            }
+            ["kubewake", "webhook"] => {
+                let mut process = Process::start(&mut typed(command));
+                process.ready();
+                webhook = Some(process);
+            }
+            // Its spans take a moment to the viewer.
+            ["kubewake", "trace"] => drop(until_ok(|| run(command))),
+            ["kubectl", "create"] => {
+                // A registration is in force a moment after it was made, which is over before a person has typed this.
+                let probe = format!("{command} --dry-run=server -o yaml");
+                eventually("the API server calls", || run(&probe).unwrap().contains("traceparent"));
+                run(command).unwrap();
+            }
+            _ => drop(run(command).unwrap()),
         }
-        let mut typed = shell(command, home.path());
-        let output = typed.env("KUBECONFIG", &ours).env("HOME", home.path()).env("NO_PROXY", "*").output().unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
+    let shown = blocks("docs/up.md", "text").remove(0);
+    until_ok(|| {
+        let said = run("kubewake trace configmap/shop")?;
+        if shown::missing(&shown, &said).is_empty() { Ok(()) } else { Err(said) }
+    });
+    assert!(webhook.is_some(), "the document shows how to stamp kinds of one's own");
+    drop(webhook);
     up.end("TERM");
 }

@@ -8,6 +8,9 @@ use kubewake_otlp::{
 
 use super::ranking;
 
+#[cfg(test)]
+mod tests;
+
 /// Finds the keys of records.
 pub(super) struct Router {
     key: RoutingKey,

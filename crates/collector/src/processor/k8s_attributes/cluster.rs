@@ -1,7 +1,7 @@
 //! What is known of the cluster.
 //!
 //! *Guarantees.* Of every object only what the rules ask for is kept, and only objects that they ask for are watched. What is
-//! kept is bounded: beyond [`MAX_HELD`] no further pod is remembered, which is counted. A pod that is gone is remembered for a
+//! kept is bounded: beyond [`MAX_HELD`](super::state::MAX_HELD) no further object is remembered, which is counted. A pod that is gone is remembered for a
 //! while, since what it sent may come late, unless another one has its address by then.
 
 use std::{
@@ -19,7 +19,7 @@ use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use super::{
     objects::{Any, Pod},
     rules::{Attributes, Owned, Rules},
-    state::{MAX_HELD, Maker, Other, State},
+    state::{Maker, Other, State},
 };
 use crate::{
     components::BuildError,
@@ -219,18 +219,12 @@ impl Cluster {
                 listed.extend([name(kind, object.metadata()), object.metadata().uid.clone()]);
                 self.set_other(kind, object.metadata());
             }
-            Event::Deleted(object) => self.change(|state| match kind {
-                Kind::Of(owner) => {
-                    state.others.remove(&(owner, name(kind, object.metadata())));
-                    state.makers.remove(&object.metadata().uid);
-                }
-                _ => drop(state.makers.remove(&object.metadata().uid)),
-            }),
+            Event::Deleted(object) => {
+                let metadata = object.metadata();
+                self.change(|state| state.remove(kind, name(kind, metadata), &metadata.uid));
+            }
             Event::Complete => {
-                self.change(|state| {
-                    state.makers.retain(|uid, maker| maker.of != kind || listed.contains(uid));
-                    state.others.retain(|(of, name), _| Kind::Of(*of) != kind || listed.contains(name));
-                });
+                self.change(|state| state.retain(kind, |known| listed.contains(known)));
                 *listed = HashSet::new();
                 self.complete(kind);
             }
@@ -254,18 +248,13 @@ impl Cluster {
             _ => Attributes::default(),
         };
         self.change(|state| {
-            // Far fewer than pods, so that their number alone is enough of a bound.
-            let room = state.held < MAX_HELD && state.others.len() + state.makers.len() < MAX_HELD / 512;
-            if !room {
-                self.stats.left_out.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            if let Some(maker) = maker {
-                state.makers.insert(metadata.uid.clone(), maker);
-            }
+            let uid = &metadata.uid;
+            let mut kept = maker.is_none_or(|maker| state.set_maker(uid, maker));
             if let Kind::Of(owner) = kind {
-                let other = Other { uid: metadata.uid.clone(), attributes };
-                state.others.insert((owner, name(kind, metadata)), other);
+                kept &= state.set_other(owner, name(kind, metadata), Other { uid: uid.clone(), attributes });
+            }
+            if !kept {
+                self.stats.left_out.fetch_add(1, Ordering::Relaxed);
             }
         });
     }

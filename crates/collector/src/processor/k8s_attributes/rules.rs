@@ -237,17 +237,20 @@ impl Rules {
     }
 }
 
+/// What maps and allocations cost beside the text.
+pub(super) const EACH: usize = 96;
+
 impl Known {
     fn measure(&self) -> usize {
-        // What maps and allocations cost beside the text.
-        const EACH: usize = 96;
-        let attributes =
-            |list: &Attributes| -> usize { list.iter().map(|(key, value)| key.len() + size(value) + EACH).sum() };
-        let containers: usize =
-            self.containers.iter().map(|c| attributes(&c.attributes) + c.runs.len() * EACH * 2).sum();
+        let containers: usize = self.containers.iter().map(|c| measure(&c.attributes) + c.runs.len() * EACH * 2).sum();
         let identifiers: usize = self.identifiers.iter().map(|id| id.len() + EACH).sum();
-        EACH * 4 + attributes(&self.attributes) + containers + identifiers
+        EACH * 4 + measure(&self.attributes) + containers + identifiers
     }
+}
+
+/// What attributes take.
+pub(super) fn measure(attributes: &Attributes) -> usize {
+    attributes.iter().map(|(key, value)| key.len() + size(value) + EACH).sum()
 }
 
 fn size(value: &Value) -> usize {

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::{
     cluster::Kind,
-    rules::{Attributes, Known},
+    rules::{self, Attributes, EACH, Known},
 };
 
-/// About a hundred thousand pods with a handful of labels each. A cluster of Kubernetes has at most 150 000.
-pub(super) const MAX_HELD: usize = 128 << 20;
+/// About a hundred thousand pods with a handful of labels each. A cluster of Kubernetes has at most 150 000. Tests have smaller ones.
+pub(super) const MAX_HELD: usize = if cfg!(test) { 1 << 20 } else { 128 << 20 };
 
 /// What is kept.
 #[derive(Default)]
@@ -26,9 +26,9 @@ pub(super) struct State {
     /// Pods that are gone, and until when they are remembered.
     pub(super) leaving: VecDeque<(Instant, String)>,
     /// Labels and annotations of others, by their kind and name.
-    pub(super) others: HashMap<(Owner, String), Other>,
+    others: HashMap<(Owner, String), Other>,
     /// Who made what makes pods, by uid: the Deployment of a ReplicaSet, the CronJob of a Job.
-    pub(super) makers: HashMap<String, Maker>,
+    makers: HashMap<String, Maker>,
     pub(super) held: usize,
 }
 
@@ -44,6 +44,18 @@ pub(super) struct Maker {
 pub(super) struct Other {
     pub(super) uid: String,
     pub(super) attributes: Attributes,
+}
+
+impl Maker {
+    fn size(&self, uid: &str) -> usize {
+        uid.len() + self.name.len() + self.uid.len() + EACH * 2
+    }
+}
+
+impl Other {
+    fn size(&self, name: &str) -> usize {
+        name.len() + self.uid.len() + rules::measure(&self.attributes) + EACH * 2
+    }
 }
 
 impl State {
@@ -67,6 +79,59 @@ impl State {
         self.makers.get(uid)
     }
 
+    /// Notes that something takes so much instead of what it took, if there is room.
+    fn make_room(&mut self, old: usize, new: usize) -> bool {
+        self.held -= old.min(self.held);
+        let fits = self.held + new <= MAX_HELD;
+        self.held += if fits { new } else { 0 };
+        fits
+    }
+
+    /// Remembers what is known of another object, if there is room.
+    pub(super) fn set_other(&mut self, kind: Owner, name: String, other: Other) -> bool {
+        let key = (kind, name);
+        let old = self.others.remove(&key).map_or(0, |old| old.size(&key.1));
+        let fits = self.make_room(old, other.size(&key.1));
+        if fits {
+            self.others.insert(key, other);
+        }
+        fits
+    }
+
+    /// Remembers who made something, if there is room.
+    pub(super) fn set_maker(&mut self, uid: &str, maker: Maker) -> bool {
+        let old = self.makers.remove(uid).map_or(0, |old| old.size(uid));
+        let fits = self.make_room(old, maker.size(uid));
+        if fits {
+            self.makers.insert(uid.to_owned(), maker);
+        }
+        fits
+    }
+
+    /// Forgets an object that is no pod, and who made it.
+    pub(super) fn remove(&mut self, kind: Kind, name: String, uid: &str) {
+        let maker = self.makers.remove(uid).map_or(0, |maker| maker.size(uid));
+        let other = match kind {
+            Kind::Of(owner) => {
+                let key = (owner, name);
+                self.others.remove(&key).map_or(0, |other| other.size(&key.1))
+            }
+            _ => 0,
+        };
+        self.held -= (maker + other).min(self.held);
+    }
+
+    /// Keeps of a kind only what is so: by the name of an object, or by the uid of what somebody made.
+    pub(super) fn retain(&mut self, kind: Kind, stays: impl Fn(&str) -> bool) {
+        let held = &mut self.held;
+        let mut goes = |goes: bool, size: usize| {
+            *held -= if goes { size.min(*held) } else { 0 };
+            !goes
+        };
+        self.others.retain(|(of, name), other| goes(Kind::Of(*of) == kind && !stays(name), other.size(name)));
+        self.makers.retain(|uid, maker| goes(maker.of == kind && !stays(uid), maker.size(uid)));
+    }
+
     pub(super) fn set_pod(&mut self, pod: Known) -> bool {
         let uid = pod.uid.clone();
         self.leaving.retain(|(_, gone)| *gone != uid);
@@ -74,11 +139,10 @@ impl State {
         if let Some(old) = &old {
             self.unindex(old);
         }
-        if self.held + pod.size > MAX_HELD {
+        if !self.make_room(0, pod.size) {
             return false;
         }
         let pod = Arc::new(pod);
-        self.held += pod.size;
         for identifier in &pod.identifiers {
             // An address may have gone from one pod to another, and the news of the two come in any order.
             let newer = self.index.get(identifier).is_some_and(|other| other.started > pod.started);

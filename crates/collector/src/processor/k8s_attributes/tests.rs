@@ -247,6 +247,75 @@ fn associations_are_tried_in_their_order_and_all_sources_of_one_must_agree() {
 }
 
 #[test]
+fn a_pod_is_found_by_its_uid_or_by_an_address_that_a_resource_names() {
+    let settings = settings(
+        "extract: {metadata: [k8s.pod.name, k8s.node.name]}\npod_association:\n\
+         - sources: [{from: resource_attribute, name: k8s.pod.uid}]\n\
+         - sources: [{from: resource_attribute, name: k8s.pod.ip}]\n",
+    );
+    let mut host = pod();
+    host["metadata"]["uid"] = "host-uid".into();
+    host["metadata"]["name"] = "agent".into();
+    host["spec"]["hostNetwork"] = true.into();
+    let cluster = told(&settings, &[pod(), host]);
+    let name = |own: &[(&str, &str)]| {
+        given(&settings, Some(&cluster), "10.9.9.9", own).get("k8s.pod.name").cloned().unwrap_or_default()
+    };
+    assert_eq!(name(&[("k8s.pod.uid", "pod-uid")]), "shop-6c45f8d6f6-x2x2x");
+    assert_eq!(name(&[("k8s.pod.uid", "host-uid")]), "agent", "its address would not do");
+    assert_eq!(name(&[("k8s.pod.uid", "nobody")]), "");
+    assert_eq!(name(&[("k8s.pod.ip", "10.0.0.7")]), "shop-6c45f8d6f6-x2x2x");
+    assert_eq!(name(&[]), "", "the connection was not to be asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
+    let settings = settings(
+        "pod_delete_grace_period: 1s\nextract:\n  metadata: [k8s.pod.uid, k8s.deployment.uid]\n  annotations:\n  \
+         - {key_regex: '.*'}\n  - {key_regex: '.*', from: deployment}\n",
+    );
+    let cluster = told(&settings, &[]);
+    let held = || cluster.state().held;
+    let large = "x".repeat(10_000);
+    let mut uids = Vec::new();
+    for n in 0..200 {
+        let mut object = pod();
+        object["metadata"]["uid"] = format!("pod-{n}").into();
+        object["metadata"]["annotations"] = json!({ "large": large });
+        object["status"]["podIPs"] = json!([{"ip": format!("10.1.0.{n}")}]);
+        cluster.tell(&object);
+        uids.push(format!("pod-{n}"));
+    }
+    let count = || cluster.stats().left_out.load(Ordering::Relaxed);
+    assert!(held() <= state::MAX_HELD && held() > state::MAX_HELD / 2, "{} bytes are held", held());
+    let without = count();
+    assert!(without > 50, "{without} were left out");
+    uids.iter().for_each(|uid| cluster.forget(uid));
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    cluster.sweep();
+    assert_eq!(held(), 0);
+
+    // The same for what is no pod, which may say as much of itself.
+    for n in 0..200 {
+        let name = format!("d-{n}");
+        let metadata = json!({"name": name, "namespace": "web", "uid": name, "annotations": {"large": large}});
+        cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+        let owners = json!([{"kind": "Deployment", "name": name, "uid": name}]);
+        let metadata = json!({"name": name, "namespace": "web", "uid": format!("rs-{n}"), "ownerReferences": owners});
+        cluster.tell(&json!({"kind": "ReplicaSet", "metadata": metadata}));
+    }
+    assert!(held() <= state::MAX_HELD && held() > state::MAX_HELD / 2, "{} bytes are held", held());
+    assert!(count() > without + 50);
+    // Twice the same is the same, and a list without them ends them.
+    let before = held();
+    let metadata = json!({"name": "d-0", "namespace": "web", "uid": "d-0", "annotations": {"large": large}});
+    cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+    assert_eq!(held(), before);
+    cluster.list_nothing();
+    assert_eq!(held(), 0);
+}
+
+#[test]
 fn passing_through_only_the_address_is_written() {
     let settings = settings("passthrough: true");
     assert_eq!(given(&settings, None, "10.0.0.7", &[]), pairs(&[("k8s.pod.ip", "10.0.0.7")]));

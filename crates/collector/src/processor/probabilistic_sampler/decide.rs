@@ -1,7 +1,10 @@
 //! The decision on one item, whatever it is.
 
 use kubewake_config::model::{ProbabilisticSampler as Settings, SamplerMode};
-use kubewake_otlp::probability::{MIN_PROBABILITY, Randomness, Threshold};
+use kubewake_otlp::{
+    TraceId,
+    probability::{MIN_PROBABILITY, Randomness, Threshold},
+};
 
 use super::{count::Policy, hash};
 
@@ -123,6 +126,18 @@ impl Sampler {
         });
         let policy = if priority.is_some() { Policy::Priority } else { item.policy };
         Verdict { kept, policy, trouble: item.trouble, mark }
+    }
+
+    /// Rejects a trace of which nothing is known but its id, if that is so: most are, and need nothing more.
+    pub(super) fn reject(&self, trace_id: &TraceId) -> Option<Verdict> {
+        let (randomness, policy, threshold) = match self.mode {
+            Mode::Never => return None,
+            Mode::Hash { seed, threshold } => (hash::randomness(seed, trace_id), Policy::TraceIdHash, threshold),
+            Mode::Equalizing { threshold } | Mode::Proportional { unsampled: threshold, .. } => {
+                (Randomness::of_trace_id(trace_id)?, Policy::TraceIdW3c, threshold)
+            }
+        };
+        (!threshold.keeps(randomness)).then_some(Verdict { kept: false, policy, trouble: None, mark: None })
     }
 
     /// The threshold for an item that came with another one.

@@ -1,6 +1,5 @@
 //! What a span says.
 
-use bytes::Bytes;
 use kubewake_otlp::{
     Edit, Edits, Fate, Retained, Signal, TraceState,
     probability::{Randomness, Threshold},
@@ -26,6 +25,10 @@ pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
     let mut tally = Tally::default();
     let retained = if part.traits.has_plain_ids() && !priorities {
         select_traces(&part.bytes, |id, spans| {
+            if let Some(verdict) = sampler.reject(id) {
+                tally.note(verdict, spans as u64);
+                return Fate::Drop;
+            }
             let decision = Decision::new(sampler, id, &[], None);
             tally.note(decision.verdict, spans as u64);
             decision.fate()
@@ -46,7 +49,7 @@ pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
 /// What becomes of spans, and the trace state that they get.
 struct Decision {
     verdict: Verdict,
-    trace_state: Option<Bytes>,
+    trace_state: Option<Vec<u8>>,
 }
 
 impl Decision {
@@ -57,7 +60,7 @@ impl Decision {
         let written = verdict.mark.zip(state.ok()).map(|(mark, state)| {
             let mut text = Vec::with_capacity(trace_state.len() + 48);
             state.write(Some(mark.threshold), mark.new_randomness, &mut text);
-            Bytes::from(text)
+            text
         });
         Self { verdict, trace_state: written }
     }

@@ -1,7 +1,7 @@
 //! Spans that were kept, written as requests.
 //!
 //! *Guarantees.* Spans of one resource and scope that are written together share one entry, so that what is written is not larger than
-//! what came, whoever chose the size of a resource. Spans are copied as they are, but for a `th` in their trace state. Each
+//! what came, whoever chose the size of a resource. Spans are copied as they are, but for `th` and `rv` in their trace state. Each
 //! resource is a request of its own, so that no two senders' spans are in one, and a backend that refuses one sender's can be
 //! given the others. All requests are slices of one allocation. *Assumes* that equal headers are the same bytes in memory, as
 //! they are for spans that came together, and for no others.
@@ -11,13 +11,12 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use kubewake_otlp::{
     TraceState,
-    probability::Threshold,
     view::{KeyValue, View},
     wire::{Fields, len_field_size, put_bool, put_bytes, put_header},
 };
 
 use super::{
-    policy::{Stamp, Stamps},
+    policy::{Stamp, Stamps, Weight},
     wire,
 };
 use crate::core::Part;
@@ -94,15 +93,15 @@ impl<'a> Draft<'a> {
             true => Cow::Owned(recorded(first.scope, first.stamp, marks)),
             false => Cow::Borrowed(first.scope),
         };
-        let threshold = marks.stamps.threshold(first.stamp);
-        let spans: Vec<_> = group.iter().map(|piece| self.span(piece.span, threshold)).collect();
+        let weight = marks.stamps.weight(first.stamp);
+        let spans: Vec<_> = group.iter().map(|piece| self.span(piece.span, weight)).collect();
         let size = fields.len() + spans.iter().map(|span| len_field_size(wire::SPAN, span.len())).sum::<usize>();
         Scope { fields, spans, size }
     }
 
-    fn span(&mut self, span: &'a [u8], threshold: Option<Threshold>) -> Cow<'a, [u8]> {
-        let Some(threshold) = threshold else { return Cow::Borrowed(span) };
-        match with_threshold(span, threshold) {
+    fn span(&mut self, span: &'a [u8], weight: Option<Weight>) -> Cow<'a, [u8]> {
+        let Some(weight) = weight else { return Cow::Borrowed(span) };
+        match with_weight(span, weight) {
             Ok(written) => written.map_or(Cow::Borrowed(span), Cow::Owned),
             Err(()) => {
                 self.unreadable += 1;
@@ -164,15 +163,16 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The span with the threshold in its trace state; `None` if it was sampled at a higher one before, which it keeps.
-fn with_threshold(span: &[u8], threshold: Threshold) -> Result<Option<Vec<u8>>, ()> {
-    let old = Fields::new(span).last_of(wire::span::TRACE_STATE).and_then(|field| field.as_len()).unwrap_or_default();
-    let state = TraceState::parse(old).map_err(drop)?;
-    if state.threshold().is_some_and(|before| before >= threshold) {
+/// The span with its weight in its trace state; `None` if it was sampled at a higher threshold before, which it keeps.
+fn with_weight(span: &[u8], weight: Weight) -> Result<Option<Vec<u8>>, ()> {
+    let text = |number| Fields::new(span).last_of(number).and_then(|field| field.as_len());
+    let state = TraceState::parse(text(wire::span::TRACE_STATE).unwrap_or_default()).map_err(drop)?;
+    if state.threshold().is_some_and(|before| before >= weight.threshold) {
         return Ok(None);
     }
+    let id = text(wire::span::TRACE_ID).and_then(|id| id.try_into().ok()).map_or(0, u128::from_be_bytes);
     let mut new = Vec::new();
-    state.write(Some(threshold), None, &mut new);
+    state.write(Some(weight.threshold), weight.randomness(id), &mut new);
     let mut out = Vec::with_capacity(span.len() + new.len() + 4);
     for field in Fields::new(span).filter(|field| !field.is_len(wire::span::TRACE_STATE)) {
         out.extend_from_slice(field.raw);

@@ -6,21 +6,22 @@ mod limit;
 mod observe;
 mod stamp;
 mod trace_state;
+mod weight;
 
 use std::{sync::Arc, time::Duration};
 
 use kubewake_config::model::{SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling};
-use kubewake_otlp::probability::{Randomness, Threshold};
+use kubewake_otlp::probability::Randomness;
 
 use self::{
-    chance::Chance,
+    chance::{Chance, threshold},
     compile::Compiler,
     limit::{Bucket, PerSecond},
 };
 pub(super) use self::{
-    chance::threshold,
-    observe::{Observer, Seen, Times},
+    observe::{Observer, Seen, Times, randomness_of},
     stamp::{Stamp, Stamps},
+    weight::Weight,
 };
 use crate::core::{PolicyStats, SamplingOutcome, TailStats};
 
@@ -34,7 +35,7 @@ pub(super) struct Policies {
     list: Vec<Compiled>,
     first_match: bool,
     strategy: SamplingStrategy,
-    overload: Threshold,
+    overload: Weight,
 }
 
 struct Compiled {
@@ -90,16 +91,16 @@ pub(super) enum Verdict {
     Dropped,
 }
 
-/// The answer of a node: whether it keeps the trace, at which threshold, and which part of a composite said so.
+/// The answer of a node: whether it keeps the trace, how many that stands for then, and which part of a composite said so.
 struct Reply {
     keeps: bool,
-    threshold: Threshold,
+    weight: Weight,
     part: Option<Stamp>,
 }
 
 impl From<bool> for Reply {
     fn from(keeps: bool) -> Self {
-        Self { keeps, threshold: Threshold::ALWAYS, part: None }
+        Self { keeps, weight: Weight::ONE, part: None }
     }
 }
 
@@ -111,7 +112,7 @@ impl Policies {
             stamps: old.map(|old| old.stamps.clone()).unwrap_or_default(),
             old: old.map(|old| old.list.as_slice()).unwrap_or_default(),
         };
-        let overload = threshold(settings.overload_percentage);
+        let overload = Weight::by_randomness(threshold(settings.overload_percentage));
         compiler.stamps.know(overload);
         let (drops, others): (Vec<_>, Vec<_>) =
             settings.policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
@@ -129,7 +130,7 @@ impl Policies {
 
     /// Decides on a trace that there is no memory to wait for, by its randomness alone.
     pub(super) fn decide_at_once(&self, randomness: Randomness) -> Verdict {
-        match self.overload.keeps(randomness) {
+        match self.overload.threshold.keeps(randomness) {
             true => Verdict::Kept(self.stamps.at(Stamp::default(), self.overload)),
             false => Verdict::NotSampled,
         }
@@ -153,9 +154,8 @@ impl Policies {
 
     /// Decides on a whole trace.
     pub(super) fn decide(&self, facts: &Facts<'_>) -> Verdict {
-        let mut kept: Option<Stamp> = None;
-        let mut least = Threshold::NEVER;
-        for policy in &self.list {
+        let mut kept: Option<(Stamp, Weight)> = None;
+        for (at, policy) in self.list.iter().enumerate() {
             let reply = policy.node.ask(facts);
             policy.count(&reply, facts);
             if !reply.keeps {
@@ -164,20 +164,20 @@ impl Policies {
             if policy.drops() {
                 return Verdict::Dropped;
             }
-            least = least.min(reply.threshold);
-            kept.get_or_insert(reply.part.unwrap_or(policy.stamp));
             if self.first_match {
-                break;
+                return self.keep(policy, &reply, at, facts);
             }
+            let stamp = reply.part.unwrap_or(policy.stamp);
+            kept = Some(kept.map_or((stamp, reply.weight), |(stamp, least)| (stamp, least.min(reply.weight))));
         }
-        self.verdict(kept, least)
+        kept.map_or(Verdict::NotSampled, |(stamp, weight)| Verdict::Kept(self.stamps.at(stamp, weight)))
     }
 
     /// Decides on an arrival: a trace that is not kept or dropped by what came now may still be by what comes.
     pub(super) fn decide_arrival(&self, facts: &Facts<'_>) -> Option<Verdict> {
         // One that drops and has not may still do so, and until then nobody may keep the trace.
         let mut may_drop = false;
-        for policy in &self.list {
+        for (at, policy) in self.list.iter().enumerate() {
             if may_drop && !policy.drops() {
                 return None;
             }
@@ -186,7 +186,7 @@ impl Policies {
             match (policy.drops(), reply.keeps) {
                 (true, true) => return Some(Verdict::Dropped),
                 (true, false) => may_drop = true,
-                (false, true) => return Some(self.verdict(Some(policy.stamp), reply.threshold)),
+                (false, true) => return Some(self.keep(policy, &reply, at, facts)),
                 (false, false) => {}
             }
         }
@@ -199,14 +199,14 @@ impl Policies {
             self.list.iter().filter(|policy| policy.is_lasting).map(|policy| (policy, policy.node.ask(facts)));
         let (policy, reply) = replies.find(|(_, reply)| reply.keeps)?;
         policy.count(&reply, facts);
-        Some(self.verdict(Some(policy.stamp), reply.threshold))
+        Some(Verdict::Kept(self.stamps.at(policy.stamp, reply.weight)))
     }
 
-    fn verdict(&self, kept: Option<Stamp>, threshold: Threshold) -> Verdict {
-        match kept {
-            Some(stamp) => Verdict::Kept(self.stamps.at(stamp, threshold)),
-            None => Verdict::NotSampled,
-        }
+    /// The policy at this place keeps the trace, and nobody behind it is asked, except for what the trace stands for.
+    fn keep(&self, policy: &Compiled, reply: &Reply, at: usize, facts: &Facts<'_>) -> Verdict {
+        let others = self.list.iter().skip(at + 1).map(|policy| &policy.node);
+        let weight = least(reply.weight, others, facts);
+        Verdict::Kept(self.stamps.at(reply.part.unwrap_or(policy.stamp), weight))
     }
 }
 
@@ -232,7 +232,7 @@ impl Node {
             Self::Bit { bit, invert } => (bit_is_set(facts.bits, *bit) != *invert).into(),
             Self::Chance(chance) => {
                 let keeps = chance.keeps(facts.id, facts.randomness);
-                Reply { keeps, threshold: chance.threshold(), part: None }
+                Reply { keeps, weight: chance.weight(facts.randomness), part: None }
             }
             Self::Spans { min, max } => {
                 let spans = i64::try_from(facts.spans).unwrap_or(i64::MAX);
@@ -244,25 +244,47 @@ impl Node {
             Self::Drop(nodes) => all(nodes, facts).keeps.into(),
             Self::Not(node) => (!node.ask(facts).keeps).into(),
             Self::Composite { max, parts } => {
-                let Some(part) = parts.iter().find(|part| part.node.ask(facts).keeps) else { return false.into() };
+                let mut replies = parts.iter().map(|part| (part, part.node.ask(facts)));
+                let Some((part, reply)) = replies.find(|(_, reply)| reply.keeps) else { return false.into() };
                 let keeps = part.used.take(facts.spans, part.share.min(*max), facts.now);
-                Reply { keeps, threshold: Threshold::ALWAYS, part: Some(part.stamp) }
+                let others = parts.iter().filter(|other| !std::ptr::eq(*other, part)).map(|other| &other.node);
+                Reply { keeps, weight: least(reply.weight, others, facts), part: Some(part.stamp) }
             }
+        }
+    }
+
+    /// Whether to ask it uses something up.
+    fn is_limited(&self) -> bool {
+        match self {
+            Self::Rate(_) | Self::Bytes(_) | Self::Composite { .. } => true,
+            Self::And(nodes) | Self::Drop(nodes) => nodes.iter().any(Self::is_limited),
+            Self::Not(node) => node.is_limited(),
+            Self::Always | Self::Bit { .. } | Self::Chance(_) | Self::Spans { .. } => false,
         }
     }
 }
 
+/// What a kept trace stands for, if these others were not asked: one that they would have kept anyway stands for no more than
+/// that says. Whoever has a limit is not asked for it.
+fn least<'a>(weight: Weight, others: impl Iterator<Item = &'a Node>, facts: &Facts<'_>) -> Weight {
+    if weight == Weight::ONE {
+        return weight;
+    }
+    let replies = others.filter(|node| !node.is_limited()).map(|node| node.ask(facts));
+    replies.filter(|reply| reply.keeps).map(|reply| reply.weight).fold(weight, Weight::min)
+}
+
 /// What all keep, at the highest threshold of them.
 fn all(nodes: &[Node], facts: &Facts<'_>) -> Reply {
-    let mut threshold = Threshold::ALWAYS;
+    let mut weight = Weight::ONE;
     for node in nodes {
         let reply = node.ask(facts);
         if !reply.keeps {
             return false.into();
         }
-        threshold = threshold.max(reply.threshold);
+        weight = weight.max(reply.weight);
     }
-    Reply { keeps: true, threshold, part: None }
+    Reply { keeps: true, weight, part: None }
 }
 
 fn bit_is_set(bits: &[u64], bit: usize) -> bool {

@@ -18,7 +18,7 @@ use super::{
     arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
     id::{IdHash, TraceId},
-    policy::{Policies, Stamp, Times, Verdict},
+    policy::{Policies, Stamp, Times, Verdict, randomness_of},
     store::{Place, Store},
 };
 use crate::core::{Charge, EarlyDecision, TailStats};
@@ -72,8 +72,9 @@ pub(super) struct State {
     stats: Arc<TailStats>,
     table: HashMap<TraceId, Trace, IdHash>,
     hash: IdHash,
-    /// The traces that wait, by the tick at which it is time. One that has moved to an earlier tick is still in the later one.
-    wheel: BTreeMap<u64, Vec<TraceId>>,
+    /// The traces that wait, by the tick at which it is time, the oldest first. One that has moved to an earlier tick is still in
+    /// the later one.
+    wheel: BTreeMap<u64, VecDeque<TraceId>>,
     waiting: usize,
     /// Those that were decided on and are still known, the oldest first.
     decided: VecDeque<TraceId>,
@@ -210,8 +211,8 @@ impl State {
 
     /// Spans of one trace and one scope that stand side by side.
     fn run(&mut self, adding: &mut Adding<'_>, first: usize, run: &[Record]) {
-        let Some(Record { seen, hash, .. }) = run.first() else { return };
-        match self.fate(seen.id, *hash, seen.randomness, adding) {
+        let Some(record) = run.first() else { return };
+        match self.fate(record, run.len(), adding) {
             Fate::Waits => self.wait(adding, run),
             Fate::Kept(stamp) => adding.at_once.extend((first..first + run.len()).map(|at| (at, stamp))),
             Fate::NotSampled => self.perhaps_promote(adding, run),
@@ -219,8 +220,9 @@ impl State {
         }
     }
 
-    /// What becomes of the spans of a trace that come now. One that was not known is known afterwards.
-    fn fate(&mut self, id: TraceId, hash: u64, randomness: Option<Randomness>, adding: &Adding<'_>) -> Fate {
+    /// What becomes of so many spans of a trace that come now, this one first. One that was not known is known afterwards.
+    fn fate(&mut self, first: &Record, spans: usize, adding: &Adding<'_>) -> Fate {
+        let id = first.seen.id;
         if let Some(trace) = self.table.get(&id) {
             let late = trace.phase != Phase::Waiting;
             if late {
@@ -229,25 +231,25 @@ impl State {
             }
             return trace.phase.into();
         }
-        if let Some(fate) = self.remembered(hash) {
+        if let Some(fate) = self.remembered(first.hash, spans as u64) {
             return fate;
         }
         self.stats.new_traces.fetch_add(1, Ordering::Relaxed);
         if adding.moment.overloaded {
-            return self.decide_at_once(id, hash, randomness, &adding.rules.policies);
+            return self.decide_at_once(first, adding);
         }
         self.admit(id, adding);
         Fate::Waits
     }
 
-    fn remembered(&self, hash: u64) -> Option<Fate> {
+    fn remembered(&self, hash: u64, spans: u64) -> Option<Fate> {
         let in_cache = |cache: &Option<DecisionCache>| cache.as_ref().and_then(|cache| cache.get(hash));
         if let Some(note) = in_cache(&self.kept) {
-            self.stats.cached_kept.fetch_add(1, Ordering::Relaxed);
+            self.stats.cached_kept.fetch_add(spans, Ordering::Relaxed);
             return Some(Fate::Kept(Stamp::from_note(note)));
         }
         if in_cache(&self.dropped).is_some() {
-            self.stats.cached_dropped.fetch_add(1, Ordering::Relaxed);
+            self.stats.cached_dropped.fetch_add(spans, Ordering::Relaxed);
             return Some(Fate::Dropped);
         }
         let (kept, dropped) = self.hasty.as_ref()?;
@@ -256,9 +258,11 @@ impl State {
     }
 
     /// There is no memory to wait: the trace is decided on by its randomness, which all of its spans agree on.
-    fn decide_at_once(&mut self, id: TraceId, hash: u64, randomness: Option<Randomness>, policies: &Policies) -> Fate {
-        let randomness = randomness.unwrap_or_else(|| Randomness::from_bits(id as u64));
-        let verdict = policies.decide_at_once(randomness);
+    fn decide_at_once(&mut self, first: &Record, adding: &Adding<'_>) -> Fate {
+        let (id, hash) = (first.seen.id, first.hash);
+        // Where no policy asks for it, it was not read.
+        let stated = first.seen.randomness.or_else(|| randomness_of(adding.arrival.span_of(first), id));
+        let verdict = adding.rules.policies.decide_at_once(stated.unwrap_or_else(|| Randomness::from_bits(id as u64)));
         self.stats.hurry(EarlyDecision::Overload);
         self.stats.decide(verdict.outcome());
         let caches = || Some((DecisionCache::new(HASTY, true)?, DecisionCache::new(HASTY, false)?));

@@ -2,9 +2,11 @@
 
 mod concurrent;
 mod decisions;
+mod examples;
 mod hostile;
 mod limits;
 mod model;
 mod property;
 mod reload;
 mod support;
+mod weights;

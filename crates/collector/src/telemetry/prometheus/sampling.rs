@@ -120,7 +120,7 @@ fn state(page: &mut Page, stats: &TailStats, processor: Label<'_>) {
     let help = "Bytes of spans that wait for a decision.";
     page.gauge("kubewake_tail_sampling_waiting_bytes", help, &[processor], read(&stats.waiting_bytes));
     let help = "Whether new traces are kept or dropped at random at once, because memory is short.";
-    let overloaded = u64::from(stats.overloaded.load(Ordering::Relaxed));
+    let overloaded = u64::from(read(&stats.overloaded) > 0);
     page.gauge("kubewake_tail_sampling_overloaded", help, &[processor], overloaded);
 }
 

@@ -4,7 +4,7 @@ use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
 use super::*;
-use crate::core::{Budget, Code, Destination, Transport};
+use crate::core::{Budget, Code, Destination, EarlyDecision, SamplingOutcome, Transport};
 
 fn pipeline(signal: Signal, name: Option<&str>) -> PipelineId {
     PipelineId { signal, name: name.map(Into::into) }
@@ -239,4 +239,41 @@ fn calls_have_the_rows_of_a_recorded_collector() {
     let page = page(&registry, Level::Detailed);
     let labels = r#"rpc_method="opentelemetry.proto.collector.logs.v1.LogsService/Export",rpc_response_status_code="UNAVAILABLE",rpc_system_name="grpc""#;
     assert!(page.contains(&format!("rpc_client_call_duration_bucket{{{labels},le=\"0.005\"}} 1")), "{page}");
+}
+
+#[test]
+fn a_tail_sampler_has_the_rows_of_the_collectors_contributions() {
+    let registry = Registry::default();
+    let stats = registry.sampler(&ComponentId::new("tail_sampling/shop"));
+    let policy = stats.policy("errors");
+    policy.count(SamplingOutcome::Sampled, 10, 1000);
+    policy.count(SamplingOutcome::NotSampled, 3, 300);
+    policy.count(SamplingOutcome::Dropped, 2, 200);
+    stats.decide(SamplingOutcome::Dropped);
+    stats.hurry(EarlyDecision::Overload);
+    stats.overloaded.store(1, Ordering::Relaxed);
+    stats.promoted.store(4, Ordering::Relaxed);
+    let rows = rows(&registry, Level::Basic, "");
+    let (of_processor, of_policy) = (r#"processor="tail_sampling/shop""#, r#"policy="shop.errors""#);
+    let names = "otelcol_processor_tail_sampling";
+    for (outcome, sampled, traces, spans, bytes) in
+        [("sampled", "true", 1, 10, 1000), ("not_sampled", "false", 1, 3, 300), ("dropped", "false", 1, 2, 200)]
+    {
+        let labels = format!(r#"{{decision="{outcome}",{of_policy},{of_processor},sampled="{sampled}"}}"#);
+        for (unit, count) in [("traces", traces), ("spans", spans), ("bytes", bytes)] {
+            let row = format!("{names}_count_{unit}_sampled{labels} {count}");
+            assert!(rows.contains(&row), "{row}\n{rows:#?}");
+        }
+    }
+    for row in [
+        format!("{names}_sampling_policy_execution_count{{{of_policy},{of_processor}}} 3"),
+        format!(r#"{names}_global_count_traces_sampled{{decision="dropped",{of_processor},sampled="false"}} 1"#),
+        format!(r#"{names}_early_releases_from_cache_decision{{{of_processor},sampled="true"}} 0"#),
+        format!("{names}_sampling_trace_dropped_too_early{{{of_processor}}} 0"),
+        format!(r#"kubewake_tail_sampling_early_decisions{{{of_processor},reason="overload"}} 1"#),
+        format!("kubewake_tail_sampling_overloaded{{{of_processor}}} 1"),
+        format!("kubewake_tail_sampling_promoted_traces{{{of_processor}}} 4"),
+    ] {
+        assert!(rows.contains(&row), "{row}\n{rows:#?}");
+    }
 }

@@ -325,3 +325,19 @@ async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
     drop(view);
     assert!(setup.status().clusters.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_sampler_without_memory_is_seen_until_all_have_some_again() {
+    let setup = Setup::new();
+    let stats = setup.registry.sampler(&ComponentId::new("tail_sampling"));
+    let state = || serde_json::to_value(setup.status()).unwrap()["samplers"]["tail_sampling"].clone();
+    let expected = |state: &str, overloads: u64| json!({"state": state, "traces": 7, "waiting_bytes": 4096, "overloads": overloads});
+    stats.traces.store(7, Ordering::Relaxed);
+    stats.waiting_bytes.store(4096, Ordering::Relaxed);
+    assert_eq!(state(), expected("ok", 0));
+    stats.overloads.store(2, Ordering::Relaxed);
+    for (pipelines, word) in [(2, "overloaded"), (1, "overloaded"), (0, "ok")] {
+        stats.overloaded.store(pipelines, Ordering::Relaxed);
+        assert_eq!(state(), expected(word, 2), "{pipelines} have too little");
+    }
+}

@@ -36,6 +36,18 @@ impl Cluster {
         self.pod_gone(uid);
     }
 
+    /// What is counted.
+    pub(in crate::processor::k8s_attributes) fn stats(&self) -> &ClusterStats {
+        &self.stats
+    }
+
+    /// Lists of what is no pod come, and are empty.
+    pub(in crate::processor::k8s_attributes) fn list_nothing(&self) {
+        for kind in self.kinds().into_iter().filter(|kind| *kind != Kind::Pod) {
+            self.other(kind, Event::Complete, &mut HashSet::new());
+        }
+    }
+
     /// Time has passed.
     pub(in crate::processor::k8s_attributes) fn sweep(&self) {
         self.change(|state| state.sweep(Instant::now()));

@@ -2,6 +2,8 @@
 
 use kubewake_otlp::probability::{Randomness, Threshold};
 
+use super::weight::Weight;
+
 /// What the Collector hashes in front of the id unless it is told otherwise.
 const SALT: &str = "default-hash-seed";
 
@@ -30,13 +32,25 @@ impl Chance {
         }
     }
 
-    pub(super) fn threshold(&self) -> Threshold {
-        self.threshold
+    /// How many a trace stands for that was kept.
+    pub(super) fn weight(&self, randomness: Option<Randomness>) -> Weight {
+        let [by_randomness, by_hash] = self.weights();
+        if randomness.is_some() { by_randomness } else { by_hash }
+    }
+
+    /// All weights that a kept trace may have.
+    pub(super) fn weights(&self) -> [Weight; 2] {
+        [Weight::by_randomness(self.threshold), Weight::by_hash(self.threshold, self.salted)]
     }
 }
 
+/// The hash of an id as 56 bits of randomness: low hashes are kept, and high randomness is.
+pub(super) fn randomness(salted: u64, id: u128) -> u64 {
+    !fnv1a(salted, &id.to_be_bytes()) >> 8
+}
+
 /// The threshold of a percentage: beyond both ends it keeps all or nothing.
-pub(in super::super) fn threshold(percentage: f64) -> Threshold {
+pub(super) fn threshold(percentage: f64) -> Threshold {
     let ratio = percentage / 100.0;
     let beyond = if ratio >= 1.0 { Threshold::ALWAYS } else { Threshold::NEVER };
     Threshold::from_probability(ratio, 0).unwrap_or(beyond)
@@ -98,6 +112,24 @@ mod tests {
         assert_ne!(kept(&tenth), kept(&salted));
         assert!(kept(&Chance::new("", 0.0)).is_empty());
         assert_eq!(kept(&Chance::new("", 100.0)).len(), 10_000);
+    }
+
+    #[test]
+    fn what_the_hash_keeps_says_so_to_whoever_samples_next() {
+        for percentage in [0.1, 10.0, 33.3, 50.0, 99.9] {
+            let chance = Chance::new("pepper", percentage);
+            let weight = chance.weight(None);
+            let mut clamped = 0;
+            for id in (1..=20_000_u128).map(|id| id.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)) {
+                let written = weight.randomness(id).unwrap();
+                let own = Randomness::from_bits(randomness(chance.salted, id));
+                assert_eq!(chance.keeps(id, None), weight.threshold.keeps(own), "{percentage} % of {id}");
+                assert!(weight.threshold.keeps(written) || !chance.keeps(id, None));
+                clamped += u32::from(chance.keeps(id, None) && written != own);
+            }
+            assert_eq!(clamped, 0, "what is written is the randomness itself");
+        }
+        assert_eq!(Chance::new("", 10.0).weight(Some(Randomness::MAX)).randomness(7), None, "everybody sees it");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Compiler<'_> {
             SamplingRule::Probabilistic { salt, percentage } => {
                 self.observer.chances = true;
                 let chance = Chance::new(salt, *percentage);
-                self.stamps.know(chance.threshold());
+                chance.weights().into_iter().for_each(|weight| self.stamps.know(weight));
                 Node::Chance(chance)
             }
             SamplingRule::SpanCount { min, max } => Node::Spans { min: *min, max: *max },

@@ -261,6 +261,11 @@ fn status_code(status: &[u8]) -> i32 {
     code.unwrap_or(0) as i32
 }
 
+/// The randomness that a span of a trace carries.
+pub(in super::super) fn randomness_of(span: &[u8], id: u128) -> Option<Randomness> {
+    randomness(Fields::new(span).last_of(wire::span::TRACE_STATE)?.as_len()?, id)
+}
+
 /// What the trace state says of sampling.
 fn randomness(state: &[u8], id: u128) -> Option<Randomness> {
     if state.is_empty() {

@@ -1,12 +1,12 @@
 //! What a kept span says of the decision: who kept its trace, and how many it stands for.
 
-use kubewake_otlp::probability::Threshold;
+use super::weight::Weight;
 
-/// A deciding policy and a threshold, as two small numbers. It stays valid when policies change.
+/// A deciding policy and a weight, as two small numbers. It stays valid when policies change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in super::super) struct Stamp {
     policy: u16,
-    threshold: u16,
+    weight: u16,
 }
 
 /// All stamps that there are or were. A new set of policies adds its own to those of the old one.
@@ -15,7 +15,7 @@ pub(in super::super) struct Stamps {
     /// Number 1 is the first; 0 is nobody.
     policies: Vec<Policy>,
     /// Number 1 is the first; 0 is no probability.
-    thresholds: Vec<Threshold>,
+    weights: Vec<Weight>,
 }
 
 /// The name of a policy, and of the part of a composite that decided.
@@ -29,21 +29,21 @@ impl Stamps {
     /// The stamp of a policy. After 65 535 of them a further one has none.
     pub(super) fn of(&mut self, name: &str, part: Option<&str>) -> Stamp {
         let policy = Policy { name: name.to_owned(), part: part.map(str::to_owned) };
-        Stamp { policy: number(&mut self.policies, policy), threshold: 0 }
+        Stamp { policy: number(&mut self.policies, policy), weight: 0 }
     }
 
-    /// From now on there can be stamps with this threshold.
-    pub(super) fn know(&mut self, threshold: Threshold) {
-        if has_weight(threshold) {
-            number(&mut self.thresholds, threshold);
+    /// From now on there can be stamps with this weight.
+    pub(super) fn know(&mut self, weight: Weight) {
+        if weight.says_something() {
+            number(&mut self.weights, weight);
         }
     }
 
-    /// The stamp with a threshold, if that is a known one.
-    pub(in super::super) fn at(&self, stamp: Stamp, threshold: Threshold) -> Stamp {
-        let known = self.thresholds.iter().position(|known| *known == threshold);
-        let number = known.filter(|_| has_weight(threshold)).and_then(|at| u16::try_from(at + 1).ok());
-        Stamp { threshold: number.unwrap_or(0), ..stamp }
+    /// The stamp with a weight, if that is a known one.
+    pub(in super::super) fn at(&self, stamp: Stamp, weight: Weight) -> Stamp {
+        let known = self.weights.iter().position(|known| *known == weight);
+        let number = known.filter(|_| weight.says_something()).and_then(|at| u16::try_from(at + 1).ok());
+        Stamp { weight: number.unwrap_or(0), ..stamp }
     }
 
     /// Who decided.
@@ -51,27 +51,22 @@ impl Stamps {
         self.policies.get(usize::from(stamp.policy).checked_sub(1)?)
     }
 
-    /// At which threshold, if the decision had a probability.
-    pub(in super::super) fn threshold(&self, stamp: Stamp) -> Option<Threshold> {
-        self.thresholds.get(usize::from(stamp.threshold).checked_sub(1)?).copied()
+    /// How many it stands for, if the decision had a probability.
+    pub(in super::super) fn weight(&self, stamp: Stamp) -> Option<Weight> {
+        self.weights.get(usize::from(stamp.weight).checked_sub(1)?).copied()
     }
 }
 
 impl Stamp {
     /// As a note in a cache.
     pub(in super::super) fn note(self) -> u32 {
-        u32::from(self.policy) << 16 | u32::from(self.threshold)
+        u32::from(self.policy) << 16 | u32::from(self.weight)
     }
 
     /// From a note in a cache.
     pub(in super::super) fn from_note(note: u32) -> Self {
-        Self { policy: (note >> 16) as u16, threshold: note as u16 }
+        Self { policy: (note >> 16) as u16, weight: note as u16 }
     }
-}
-
-/// Whether something kept at that threshold stands for more than itself.
-fn has_weight(threshold: Threshold) -> bool {
-    threshold != Threshold::ALWAYS && threshold != Threshold::NEVER
 }
 
 fn number<T: PartialEq>(list: &mut Vec<T>, item: T) -> u16 {

@@ -80,7 +80,7 @@ impl State {
             && *slot.key() <= until
         {
             let tick = *slot.key();
-            let next = slot.get_mut().pop();
+            let next = slot.get_mut().pop_front();
             if slot.get().is_empty() {
                 slot.remove();
             }
@@ -202,9 +202,10 @@ impl State {
         }
     }
 
-    /// Whether a task must look at the shard that has not been told so.
-    pub(in super::super) fn wants_attention(&mut self) -> bool {
-        let wants = !self.attended && (!self.wheel.is_empty() || !self.work.is_empty() || !self.lingering.is_empty());
+    /// Whether a task must look at the shard that has not been told so: for what it holds, or to see when the overload is over.
+    pub(in super::super) fn wants_attention(&mut self, moment: Moment) -> bool {
+        let holds = !self.wheel.is_empty() || !self.work.is_empty() || !self.lingering.is_empty();
+        let wants = !self.attended && (holds || moment.overloaded);
         self.attended |= wants;
         wants
     }
@@ -244,7 +245,7 @@ impl Trace {
     }
 
     /// Reads all its spans again, for policies that they were not read for when they came.
-    fn observe(&mut self, store: &super::Store, policies: &Policies) -> Vec<u64> {
+    pub(super) fn observe(&mut self, store: &super::Store, policies: &Policies) -> Vec<u64> {
         let mut places = Vec::with_capacity(self.spans as usize);
         let mut place = self.tail;
         while let Some(stored) = store.read(place) {

@@ -11,6 +11,9 @@ use crate::{
     },
 };
 
+/// So many spans of a dropped trace are looked for while senders wait.
+const MOST_SPANS: usize = 10_000;
+
 impl State {
     /// Knows a new trace from now on.
     pub(super) fn admit(&mut self, id: TraceId, adding: &Adding<'_>) {
@@ -36,7 +39,7 @@ impl State {
         self.stats.traces.fetch_add(1, Ordering::Relaxed);
         self.waiting += 1;
         self.admitted += 1;
-        self.wheel.entry(due).or_default().push(id);
+        self.wheel.entry(due).or_default().push_back(id);
     }
 
     /// What waits is to wait no longer than that, and looked at once for all of it: settings change seldom.
@@ -45,7 +48,7 @@ impl State {
             let due = trace.born + ticks(wait) + 1;
             if due < trace.due {
                 trace.due = due;
-                self.wheel.entry(due).or_default().push(*id);
+                self.wheel.entry(due).or_default().push_back(*id);
             }
         }
     }
@@ -75,7 +78,7 @@ impl State {
     fn hurry_oldest(&mut self, adding: &Adding<'_>) -> bool {
         while let Some(mut slot) = self.wheel.first_entry() {
             let (tick, ids) = (*slot.key(), slot.get_mut());
-            let next = ids.pop();
+            let next = ids.pop_front();
             if ids.is_empty() {
                 slot.remove();
             }
@@ -119,7 +122,7 @@ impl State {
         let due = moment.tick() + ticks(after_root) + 1;
         if is_root && !after_root.is_zero() && due < trace.due {
             trace.due = due;
-            self.wheel.entry(due).or_default().push(id);
+            self.wheel.entry(due).or_default().push_back(id);
         }
         if rules.policies.by_arrival() {
             return;
@@ -155,17 +158,12 @@ impl State {
     /// A span of a trace that no policy kept comes late. If it is an error, the policies are asked again; if one keeps the trace now, and
     /// all of it is still there, it is kept.
     pub(super) fn perhaps_promote(&mut self, adding: &mut Adding<'_>, run: &[Record]) {
-        /// Nobody waits while more spans than that are looked for.
-        const MOST_SPANS: usize = 10_000;
         let (rules, moment) = (adding.rules, adding.moment);
         let error = run.iter().any(|record| record.seen.is_error);
-        let Some(id) = run.first().map(|record| record.seen.id).filter(|_| error && !rules.policies.is_wide()) else {
-            return;
-        };
-        let Some(trace) = self.table.get_mut(&id).filter(|trace| trace.generation == rules.policies.generation) else {
-            return;
-        };
-        if self.store.is_gone(trace.since) {
+        let known = !rules.policies.is_wide() && adding.arrival.generation == rules.policies.generation;
+        let Some(id) = run.first().map(|record| record.seen.id).filter(|_| error && known) else { return };
+        let Some(trace) = self.table.get_mut(&id) else { return };
+        if self.store.is_gone(trace.since) || !trace.catch_up(&self.store, rules) {
             return;
         }
         // Before anything changes: whoever sends errors of a trace that nobody wants changes nothing.
@@ -187,6 +185,19 @@ impl Trace {
     /// What its spans take.
     fn held(&self) -> u64 {
         self.bytes + u64::from(self.spans) * SPAN_WORDS as u64
+    }
+
+    /// What its spans say to the policies that are in force: read again, once, if others were when they came. False if they cannot be.
+    fn catch_up(&mut self, store: &Store, rules: &Rules) -> bool {
+        if self.generation == rules.policies.generation {
+            return true;
+        }
+        if store.segments(self.tail, self.since, MOST_SPANS).is_none() {
+            return false;
+        }
+        self.bits = self.observe(store, &rules.policies).first().copied().unwrap_or(0);
+        self.generation = rules.policies.generation;
+        true
     }
 
     /// What the policies would say if these spans were there, too.

@@ -126,11 +126,11 @@ async fn with_caches_decisions_outlive_the_table() {
         setup.send(vec![span(other)]).await;
     }
     setup.pass(6000).await;
-    setup.send(vec![span(1), error(2)]).await;
+    setup.send(vec![span(1), span(1), error(2), error(2), error(2)]).await;
     setup.pass(6000).await;
-    assert_eq!(setup.kept(), kept([(1, 2)]));
+    assert_eq!(setup.kept(), kept([(1, 3)]));
     let count = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!((count(&setup.stats.cached_kept), count(&setup.stats.cached_dropped)), (1, 1));
+    assert_eq!((count(&setup.stats.cached_kept), count(&setup.stats.cached_dropped)), (2, 3), "spans");
     assert_eq!(count(&setup.stats.traces), 0, "the table is empty");
 }
 
@@ -154,6 +154,30 @@ async fn kept_spans_say_who_kept_them_where_that_is_wanted() {
     let policy = || ("tailsampling.policy".to_owned(), Some(Value::StringValue("errors".into())));
     let cached = ("tailsampling.cached_decision".to_owned(), Some(Value::BoolValue(true)));
     assert_eq!(attributes, [vec![policy()], vec![policy(), cached]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_composite_says_which_of_its_parts_kept_them() {
+    let part = |name: &str, code: &str| {
+        format!("{{name: {name}, type: status_code, status_code: {{status_codes: [{code}]}}}}")
+    };
+    let setup = Setup::new(&format!(
+        "record_policy: true\ndecision_wait: 1s\npolicies: [{{name: whole, type: composite, composite: \
+         {{max_total_spans_per_second: 100, composite_sub_policy: [{}, {}], \
+         rate_allocation: [{{policy: bad, percent: 50}}, {{policy: fine, percent: 50}}]}}}}]",
+        part("bad", "ERROR"),
+        part("fine", "UNSET")
+    ));
+    setup.send(vec![error(1), span(2)]).await;
+    setup.pass(2000).await;
+    let scopes = setup.backend.requests().into_iter().flat_map(|request| request.resource_spans);
+    let mut found: Vec<(u8, Vec<_>)> = scopes
+        .flat_map(|resource| resource.scope_spans)
+        .map(|entry| (entry.spans[0].trace_id[15], entry.scope.unwrap().attributes))
+        .collect();
+    found.sort_by_key(|(trace, _)| *trace);
+    let said = |part| vec![text("tailsampling.policy", "whole"), text("tailsampling.composite_policy", part)];
+    assert_eq!(found, [(1, said("bad")), (2, said("fine"))]);
 }
 
 #[tokio::test(start_paused = true)]

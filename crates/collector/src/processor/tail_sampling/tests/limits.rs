@@ -29,6 +29,14 @@ async fn a_trace_too_many_makes_the_oldest_a_decision_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_traces_that_came_at_the_same_time_the_first_is_decided_on_first() {
+    let setup = Setup::new(&format!("num_traces: 3\ndecision_wait: 60s\n{ALL}"));
+    setup.send((1..=10).flat_map(|trace| [span(trace), span(trace)]).collect()).await;
+    setup.pass(100).await;
+    assert_eq!(setup.kept(), (1..=7).map(|trace| (trace, 2)).collect());
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_held_when_all_was_dropped() {
     let setup = Setup::new(
         "num_traces: 1000\ndecision_wait: 2s\npolicies: [{name: e, type: status_code, status_code: {status_codes: [ERROR]}}]",
@@ -176,7 +184,7 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
         settle().await;
     }
     setup.pass(100).await;
-    assert!(setup.stats.overloaded.load(Ordering::Relaxed));
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);
     let hurried = setup.stats.hurried(EarlyDecision::Overload) as f64;
     assert!(hurried > 1000.0, "{hurried} did not wait");
     let spans = setup.backend.spans();
@@ -191,7 +199,7 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
     // Those that wait are decided on in time, and there is memory again.
     setup.backend.forget();
     setup.pass(12_000).await;
-    assert!(!setup.stats.overloaded.load(Ordering::Relaxed));
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 0);
     setup.send(vec![span(7)]).await;
     setup.pass(100).await;
     assert!(setup.kept().is_empty(), "new traces wait again");
@@ -200,4 +208,33 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
     setup.pass(100).await;
     let was_kept = spans.iter().any(|span| span.trace_id == known.to_be_bytes());
     assert_eq!(setup.kept().contains_key(&known), was_kept, "what was decided on then is remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_memory_runs_short_the_randomness_that_spans_carry_decides() {
+    let budget = Budget::new(1 << 20, 100 << 10);
+    let errors = "policies: [{name: e, type: status_code, status_code: {status_codes: [ERROR]}}]";
+    let setup = Setup::new(&format!("overload_sampling_percentage: 50\n{errors}")).charged_to(budget.join());
+    let _elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    let with = |trace: u128, state: &str| Span { trace_state: state.into(), ..span(trace) };
+    // By their ids the first would be dropped and the second kept.
+    setup.send(vec![with(1, "ot=rv:f0000000000000"), with(u128::MAX, "ot=rv:10000000000000")]).await;
+    setup.pass(100).await;
+    let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
+    assert_eq!(states, ["ot=rv:f0000000000000;th:8"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overload_that_others_made_ends_by_itself_though_nobody_sends() {
+    let budget = Budget::new(1 << 20, 100 << 10);
+    let setup = Setup::new(&format!("decision_wait: 1s\n{ALL}")).charged_to(budget.join());
+    // What is held elsewhere in the pipeline, as in the queue of its exporter.
+    let elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    setup.send(vec![span(1)]).await;
+    setup.pass(2000).await;
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);
+    assert_eq!(setup.stats.traces.load(Ordering::Relaxed), 0, "nothing waits");
+    drop(elsewhere);
+    setup.pass(2000).await;
+    assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 0);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kubewake_config::model::{SamplingPolicy, SamplingRule, TextValues};
+use kubewake_config::model::{Allowed, SamplingPolicy, SamplingRule, TextValues};
 use kubewake_otlp::probability::{Randomness, Threshold};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -26,15 +26,50 @@ pub(super) fn traces(requests: &[ExportTraceServiceRequest]) -> BTreeMap<u128, T
     traces
 }
 
-/// Whether the trace is kept.
-pub(super) fn keeps(policies: &[SamplingPolicy], id: u128, trace: &Trace) -> bool {
-    let (drops, others): (Vec<_>, Vec<_>) =
-        policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
-    !drops.iter().any(|policy| says_yes(&policy.rule, id, trace))
-        && others.iter().any(|policy| says_yes(&policy.rule, id, trace))
+/// What limits have left, and the tick at which somebody asks.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) tick: i64,
+    /// By the place of their rule: tenths of what is in the bucket, and since when.
+    buckets: BTreeMap<usize, (i64, i64)>,
+    /// By the place of their policy: the second, and the spans that were kept in it.
+    shares: BTreeMap<usize, (i64, i64)>,
 }
 
-fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace) -> bool {
+impl World {
+    fn take(&mut self, rule: &SamplingRule, allowed: Allowed, tokens: usize) -> bool {
+        let (tokens, most) = (tokens as i64 * 10, allowed.burst * 10);
+        let (level, since) = self.buckets.entry(std::ptr::from_ref(rule).addr()).or_insert((most, self.tick));
+        *level = most.min(*level + (self.tick - *since) * allowed.per_second);
+        *since = self.tick;
+        let enough = tokens <= *level;
+        *level -= if enough { tokens } else { 0 };
+        enough
+    }
+
+    fn share(&mut self, part: &SamplingPolicy, spans: usize, most: i64) -> bool {
+        let used = self.shares.entry(std::ptr::from_ref(part).addr()).or_default();
+        if used.0 != self.tick / 10 {
+            *used = (self.tick / 10, 0);
+        }
+        let fits = used.1 + spans as i64 <= most;
+        used.1 += if fits { spans as i64 } else { 0 };
+        fits
+    }
+}
+
+/// Whether the trace is kept.
+pub(super) fn keeps(policies: &[SamplingPolicy], id: u128, trace: &Trace, world: &mut World) -> bool {
+    let (drops, others): (Vec<_>, Vec<_>) =
+        policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
+    if drops.iter().any(|policy| says_yes(&policy.rule, id, trace, world)) {
+        return false;
+    }
+    // All are asked, as whoever says yes may use up what it has.
+    others.iter().filter(|policy| says_yes(&policy.rule, id, trace, world)).count() > 0
+}
+
+fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace, world: &mut World) -> bool {
     let any_value = |key: &str, is: &dyn Fn(Option<&Value>, bool) -> bool| {
         let find = |attributes: &[KeyValue], on_resource: bool| {
             let found = attributes.iter().find(|attribute| attribute.key == key);
@@ -82,12 +117,23 @@ fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace) -> bool {
         }),
         SamplingRule::TraceFlags => trace.iter().any(|(_, span)| span.flags % 2 == 1),
         SamplingRule::And(parts) | SamplingRule::Drop(parts) => {
-            parts.iter().all(|part| says_yes(&part.rule, id, trace))
+            parts.iter().all(|part| says_yes(&part.rule, id, trace, world))
         }
-        SamplingRule::Not(part) => !says_yes(&part.rule, id, trace),
-        SamplingRule::Composite { parts, .. } => parts.iter().any(|(part, _)| says_yes(&part.rule, id, trace)),
-        SamplingRule::RateLimiting(_) | SamplingRule::BytesLimiting(_) => panic!("depends on other traces"),
+        SamplingRule::Not(part) => !says_yes(&part.rule, id, trace, world),
+        SamplingRule::Composite { parts, max_total } => {
+            let first = parts.iter().find(|(part, _)| says_yes(&part.rule, id, trace, world));
+            first.is_some_and(|(part, share)| world.share(part, trace.len(), *share.min(max_total)))
+        }
+        SamplingRule::RateLimiting(allowed) => world.take(rule, *allowed, trace.len()),
+        SamplingRule::BytesLimiting(allowed) => world.take(rule, *allowed, trace.iter().map(padding).sum()),
     }
+}
+
+/// The length of what makes a span long; whoever asks for bytes leaves room for the rest.
+fn padding((_, span): &(Vec<KeyValue>, Span)) -> usize {
+    let pads = span.attributes.iter().filter(|attribute| attribute.key == "pad");
+    let value = |pad: &KeyValue| pad.value.clone().and_then(|value| value.value);
+    pads.map(|pad| if let Some(Value::StringValue(text)) = value(pad) { text.len() } else { 0 }).sum()
 }
 
 /// From the first start to the last end of the spans so far: once within the bounds is enough.

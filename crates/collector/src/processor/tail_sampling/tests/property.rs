@@ -116,6 +116,99 @@ fn policy() -> impl Strategy<Value = String> {
     ]
 }
 
+/// What depends on the traces before. Sizes are such that the bytes around a span's padding change nothing.
+fn limited() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0..6, 0..8).prop_map(|(rate, burst)| format!(
+            "type: rate_limiting, rate_limiting: {{spans_per_second: {rate}, burst_capacity: {burst}}}"
+        )),
+        (0..3_usize, 0..8_usize).prop_map(|(rate, burst)| format!(
+            "type: bytes_limiting, bytes_limiting: {{bytes_per_second: {}, burst_capacity: {}}}",
+            rate * 10 * PAD,
+            burst * PAD + PAD / 2
+        )),
+    ]
+}
+
+/// A policy with a limit in it.
+fn limiting() -> impl Strategy<Value = String> {
+    let errors = || Just("type: status_code, status_code: {status_codes: [ERROR]}".to_owned());
+    let part = || prop_oneof![2 => limited(), 1 => errors(), 1 => Just("type: always_sample".to_owned())];
+    let some = |part| prop::collection::vec(part, 1..4);
+    let not = limited().prop_map(|inner| format!("type: not, not: {{not_sub_policy: {{name: inner, {inner}}}}}"));
+    let composite = (1..12, prop::collection::vec((part(), 0..60), 1..4)).prop_map(|(most, parts)| {
+        let (parts, shares): (Vec<_>, Vec<i32>) = parts.into_iter().unzip();
+        let shares = shares.iter().enumerate().map(|(at, share)| format!("{{policy: p{at}, percent: {share}}}"));
+        format!(
+            "type: composite, composite: {{max_total_spans_per_second: {most}, composite_sub_policy: [{}], \
+             rate_allocation: [{}]}}",
+            list(parts),
+            shares.collect::<Vec<_>>().join(", ")
+        )
+    });
+    prop_oneof![
+        3 => limited(),
+        1 => not,
+        1 => some(part().boxed()).prop_map(|parts| format!("type: and, and: {{and_sub_policy: [{}]}}", list(parts))),
+        1 => some(part().boxed()).prop_map(|parts| format!("type: drop, drop: {{drop_sub_policy: [{}]}}", list(parts))),
+        3 => composite,
+    ]
+}
+
+const PAD: usize = 4000;
+
+/// How long after the one before a trace comes, in ticks, and its spans: whether each is an error, and how long it is.
+fn one_trace() -> impl Strategy<Value = (u64, Vec<(bool, usize)>)> {
+    (1..8_u64, prop::collection::vec((any::<bool>(), 0..3_usize), 1..4))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn limits_let_through_what_the_model_lets_through(
+        policies in prop::collection::vec(limiting(), 1..4),
+        traces in prop::collection::vec(one_trace(), 1..16),
+        reload_at in 0..16_usize,
+    ) {
+        const WAIT: i64 = 10;
+        let text = |more: &str| format!("decision_wait: 1s\nnum_shards: 1\npolicies: [{}{more}]", list(policies.clone()));
+        let (before, after) = (settings(&text("")), settings(&text(", {name: more, type: trace_state, trace_state: {key: z, values: [z]}}")));
+        let spans = |id: u128, spans: &[(bool, usize)]| -> Vec<Span> {
+            let one = |(is_error, pads): &(bool, usize)| Span {
+                attributes: vec![super::support::text("pad", &"x".repeat(pads * PAD))],
+                ..if *is_error { super::support::error(id) } else { span(id) }
+            };
+            spans.iter().map(one).collect()
+        };
+        let (mut world, mut now) = (model::World::default(), 0);
+        let mut expected = std::collections::BTreeMap::new();
+        for (id, (gap, trace)) in (1_u128..).zip(&traces) {
+            now += *gap as i64;
+            world.tick = now + WAIT + 1;
+            let trace = spans(id, trace).into_iter().map(|span| (Vec::new(), span)).collect::<Vec<_>>();
+            if model::keeps(&before.policies, id, &trace, &mut world) {
+                expected.insert(id, trace.len());
+            }
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let kept = runtime.block_on(async {
+            let setup = Setup::with(before.clone());
+            for (at, (gap, trace)) in traces.iter().enumerate() {
+                setup.pass(gap * 100).await;
+                if at == reload_at {
+                    // Limits that did not change keep what they have used.
+                    setup.sampler.reconfigure(after.clone());
+                }
+                setup.send(spans(at as u128 + 1, trace)).await;
+            }
+            setup.pass(2000).await;
+            setup.kept()
+        });
+        prop_assert_eq!(kept, expected, "{}", text(""));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
@@ -132,7 +225,7 @@ proptest! {
         let settings_now = settings(&text);
         let expected: std::collections::BTreeMap<u128, usize> = model::traces(&requests)
             .into_iter()
-            .filter(|(id, trace)| model::keeps(&settings_now.policies, *id, trace))
+            .filter(|(id, trace)| model::keeps(&settings_now.policies, *id, trace, &mut model::World::default()))
             .map(|(id, trace)| (id, trace.len()))
             .collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

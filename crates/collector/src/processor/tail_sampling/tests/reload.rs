@@ -42,6 +42,22 @@ async fn a_shorter_wait_is_in_force_for_what_waits_and_a_longer_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_error_brings_back_by_new_policies_what_old_ones_dropped() {
+    let late = |policy: &str| format!("decision_wait: 1s\nlate_error_wait: 10s\npolicies: [{policy}]");
+    let setup = Setup::new(&late("{name: slow, type: latency, latency: {threshold_ms: 1000}}"));
+    let with = |trace| opentelemetry_proto::tonic::trace::v1::Span { attributes: vec![text("k", "v")], ..span(trace) };
+    setup.send(vec![with(1), span(1), span(2)]).await;
+    setup.pass(2000).await;
+    let errors = "{name: e, type: status_code, status_code: {status_codes: [ERROR]}}";
+    let keyed = "{name: k, type: string_attribute, string_attribute: {key: k, values: [v]}}";
+    let both = format!("{{name: both, type: and, and: {{and_sub_policy: [{errors}, {keyed}]}}}}");
+    setup.sampler.reconfigure(settings(&late(&both)));
+    setup.send(vec![error(1), error(2)]).await;
+    setup.pass(200).await;
+    assert_eq!(setup.kept(), [(1, 3)].into(), "by what came before and now");
+}
+
+#[tokio::test(start_paused = true)]
 async fn decisions_and_stamps_stay_valid() {
     let setup = Setup::new(&format!("record_policy: true\n{ERRORS}"));
     setup.send(vec![error(1), span(2)]).await;
