@@ -41,12 +41,13 @@ impl Traced {
         Some(Self { traces, kubectl })
     }
 
-    /// The same, or on the cluster that was named, whose API server's spans nobody gets.
+    /// The same, or on the cluster that was named. Its API server trusts nobody of ours, if anybody gets its spans at all.
     pub fn anywhere(args: &[&str], trusted: &[&str]) -> Option<Self> {
         if std::env::var_os(KUBECONFIG).is_none() {
             return Self::start(args, trusted);
         }
-        Some(Self { traces: Traces::start().seen_by(Callers::Dark), kubectl: Kubectl::start()? })
+        let traces = Traces::elsewhere();
+        Some(Self { kubectl: Kubectl::start()?, traces })
     }
 
     /// A program of ours that sends its spans and works as this ServiceAccount, which is there.

@@ -21,7 +21,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
-    sync::Mutex,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 pub use self::{
@@ -29,14 +29,22 @@ pub use self::{
     span::{Span, SpanRef, Spans},
     tree::{Callers, Tree},
 };
-use crate::{Collector, Config, wait::until_ok};
+use crate::{Collector, Config, config::otlp_at, wait::until_ok};
 
 /// Everything that was received.
 pub struct Traces {
     collector: Collector,
     read: Mutex<Received>,
     callers: Callers,
+    /// Where others would disturb: let go of after the collector.
+    alone: Option<MutexGuard<'static, ()>>,
 }
+
+/// Names the address of this machine to which the API server of another cluster sends its spans. Without it nobody hears them.
+pub const OTLP: &str = "KUBEWAKE_E2E_OTLP";
+
+/// Held by the one story that is told on another cluster at a time, as all of them have the same kinds and that address.
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[derive(Default)]
 struct Received {
@@ -56,14 +64,35 @@ impl Default for Traces {
 impl Traces {
     /// Begins to receive.
     pub fn start() -> Self {
-        let collector = Collector::with(Config::to("file", r#"{path: "${env:DIR}/spans.json"}"#)).start();
-        Self { collector, read: Mutex::default(), callers: Callers::Trusted }
+        Self::start_at("127.0.0.1:0")
+    }
+
+    fn start_at(address: &str) -> Self {
+        let config = Config::to("file", r#"{path: "${env:DIR}/spans.json"}"#);
+        let collector = Collector::with(config.receiver("otlp", otlp_at(address, "127.0.0.1:0"))).start();
+        Self { collector, read: Mutex::default(), callers: Callers::Trusted, alone: None }
+    }
+
+    /// Begins to receive for a story on another cluster, which is alone there until this is dropped. If the spans of its API server come here ([`OTLP`]), that one begins a trace for
+    /// whoever it does not trust, as any kube-apiserver does.
+    pub fn elsewhere() -> Self {
+        let alone = Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+        let (traces, callers) = match std::env::var(OTLP) {
+            Ok(address) => (Self::start_at(&address), Callers::Linked),
+            Err(_) => (Self::start(), Callers::Dark),
+        };
+        Self { alone, ..traces.seen_by(callers) }
     }
 
     /// Looks at traces of an API server that treats its callers like this.
     pub fn seen_by(mut self, callers: Callers) -> Self {
         self.callers = callers;
         self
+    }
+
+    /// How the API server appears in them.
+    pub fn callers(&self) -> Callers {
+        self.callers
     }
 
     /// Where OTLP is taken over gRPC.
@@ -129,8 +158,11 @@ impl Traces {
         until_ok(|| self.compare(trace, expected));
     }
 
-    /// Whether a trace is as expected now.
+    /// Whether a trace is as expected now; on another cluster, whose API server does not end with the story, soon.
     pub fn is(&self, trace: &str, expected: &str) {
+        if self.alone.is_some() {
+            return self.becomes(trace, expected);
+        }
         if let Err(differences) = self.compare(trace, expected) {
             panic!("{differences}");
         }
@@ -144,6 +176,24 @@ impl Traces {
             let shown = others.iter().map(|trace| self.show_among(spans, trace)).collect::<String>();
             assert!(others.is_empty(), "{services:?} have spans in other traces, too:\n{shown}");
         });
+    }
+
+    /// Whether every other trace of this service has one root, and nothing that the text does not have, which has a root for each sort of trace; gives how many there are. What of the text a trace has not is no matter.
+    pub fn are_among(&self, service: &str, except: &[&str], expected: &str) -> usize {
+        self.with_spans(|spans| {
+            // What is in a trace of its own is told by itself.
+            let callers = if self.callers == Callers::Dark { Callers::Dark } else { Callers::Trusted };
+            let expected = Expected::read(expected, callers);
+            let mut others = spans.traces_of(&[service]);
+            others.retain(|trace| !except.contains(&trace.as_str()));
+            for trace in &others {
+                let tree = Tree::of(spans, trace, callers);
+                assert_eq!(tree.roots().count(), 1, "trace {trace} has not one root\n{tree}");
+                let unexpected = expected.unexpected(&tree).unwrap_or_default();
+                assert!(unexpected.is_empty(), "trace {trace} has more than is expected\n{unexpected}");
+            }
+            others.len()
+        })
     }
 
     /// A trace as text.

@@ -18,7 +18,17 @@ use crate::{
 const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
 const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
-const REACHED: [&str; 2] = ["stories::webhook::rules::", "stories::head_operator::whole::one_apply"];
+const REACHED: [&str; 9] = [
+    "stories::webhook::rules::",
+    "stories::head_operator::whole::one_apply",
+    "stories::head_operator::again::",
+    "stories::head_operator::distrust::",
+    "stories::head_operator::links::",
+    "stories::head_operator::rapid::",
+    "stories::head_operator::refused::",
+    "stories::head_operator::removed::",
+    "stories::head_operator::restart::",
+];
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]

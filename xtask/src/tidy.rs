@@ -18,6 +18,9 @@ const MAX_LIB_LINES: usize = 120;
 /// Words that promise work nobody has planned. Put together here, so that this file has none.
 const PROMISES: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
+/// Libraries for programs of others: they depend on nothing else of ours.
+const ALONE: [&str; 1] = ["name = \"kubewake-trail\""];
+
 /// Checks every source file, manifest and document, and lists all that is wrong.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
@@ -93,11 +96,29 @@ fn lines_without_tests(name: &Path, text: &str) -> usize {
     code.count()
 }
 
-/// Every crate takes the workspace's lints. A workspace of its own has none to take.
+/// Every crate takes the workspace's lints, and a workspace of its own has none to take. Libraries for others stand alone.
 fn manifest(text: &str) -> Vec<String> {
     let inherits = text.contains("[lints]\nworkspace = true");
     let own_workspace = text.contains("[workspace]");
-    if inherits || own_workspace { Vec::new() } else { vec!["does not take the workspace's lints".to_owned()] }
+    let mut problems = Vec::new();
+    if !inherits && !own_workspace {
+        problems.push("does not take the workspace's lints".to_owned());
+    }
+    if ALONE.iter().any(|name| text.contains(name)) {
+        problems.extend(our_dependencies(text).map(|line| format!("is for others, and depends on ours: {line}")));
+    }
+    problems
+}
+
+/// What a crate needs of ours, tests excluded.
+fn our_dependencies(text: &str) -> impl Iterator<Item = &str> {
+    let mut section = "";
+    text.lines().filter(move |line| {
+        if line.starts_with('[') {
+            section = line;
+        }
+        section.ends_with("dependencies]") && !section.contains("dev-dependencies") && line.starts_with("kubewake-")
+    })
 }
 
 #[cfg(test)]
@@ -120,5 +141,14 @@ mod tests {
     fn a_crate_without_the_lints_is_found() {
         assert_eq!(manifest("[package]\nname = \"a\"\n").len(), 1);
         assert!(manifest("[lints]\nworkspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn a_library_for_others_that_depends_on_ours_is_found() {
+        let with = |section: &str| {
+            format!("{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n", ALONE[0])
+        };
+        assert_eq!(manifest(&with("dependencies")).len(), 1);
+        assert!(manifest(&with("dev-dependencies")).is_empty());
     }
 }

@@ -34,7 +34,7 @@ pub use code::{Code, Said, TlsFault};
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};
-pub use link::{Answer, Consumer, Link, Pressure};
+pub use link::{Answer, Consumer, Link, Pressure, Shortfall};
 pub use moment::Moment;
 pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};

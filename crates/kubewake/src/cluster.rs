@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::error::ErrorKind;
 use kubewake_node::{
     addresses,
     cluster::{EmbeddedCluster, Options},
     controller::autoscaler::Settings,
-    images::{Images, Program},
+    images::{ImageError, Images, Program},
 };
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
-    #[arg(long = "image", value_name = "NAME=PATH")]
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     images: Vec<String>,
     /// How often the autoscaler looks, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -42,12 +43,10 @@ pub(crate) struct Args {
 
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
-        let mut images = own_images()?;
-        self.images.iter().try_for_each(|entry| images.add(entry)).context("--image")?;
         Ok(Options {
             api: self.server.options(),
             nodes: self.nodes,
-            images,
+            images: with_given(own_images()?, &self.images)?,
             autoscaler: Settings { period: Duration::from_secs(self.autoscaler_period), ..Settings::default() },
             ..Options::default()
         })
@@ -63,6 +62,18 @@ pub(crate) fn own_images() -> anyhow::Result<Images> {
     Ok(["collector", "operator", "webhook"].into_iter().fold(Images::default(), of))
 }
 
+/// An entry that the table of images takes.
+pub(crate) fn image(entry: &str) -> Result<String, ImageError> {
+    Images::default().add(entry).map(|()| entry.to_owned())
+}
+
+/// A table with what was given by `--image`. What is wrong with it is wrong with how the command was called.
+pub(crate) fn with_given(mut images: Images, given: &[String]) -> anyhow::Result<Images> {
+    let wrong = |error: ImageError| clap::Error::raw(ErrorKind::ArgumentConflict, format!("--image: {error}\n"));
+    given.iter().try_for_each(|entry| images.add(entry)).map_err(wrong)?;
+    Ok(images)
+}
+
 /// As many open files as the system allows: a connection through a Service takes two.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
@@ -73,10 +84,11 @@ pub(crate) fn raise_file_limit() {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let options = args.options()?;
     let _logging = logging::start(&kubewake_config::model::Logs::default());
     raise_file_limit();
     let signals = Signals::new()?;
-    let cluster = EmbeddedCluster::start(args.options()?).await.context("the cluster does not start")?;
+    let cluster = EmbeddedCluster::start(options).await.context("the cluster does not start")?;
     args.server.write_kubeconfig(cluster.api())?;
     println!("ready cluster on {}", cluster.api().address());
     signals.until_ended(cluster.api()).await;

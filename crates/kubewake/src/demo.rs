@@ -10,10 +10,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client, Config};
 use kubewake_config::model::LogLevel;
 
 pub(crate) use self::{
@@ -85,10 +82,10 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
         return viewer(config).await.with_context(|| format!("the cluster of {}", path.display()));
     }
     // Whatever is wrong with another cluster is no business of ours.
-    let own = if std::env::var_os("KUBECONFIG").is_some() { Kubeconfig::read().ok() } else { None };
-    let last = Notice::find().and_then(|up| Kubeconfig::read_from(up.kubeconfig).ok());
+    let own = std::env::var_os("KUBECONFIG").map(|_| None);
+    let last = Notice::find().map(|up| Some(up.kubeconfig));
     for file in own.into_iter().chain(last) {
-        let Ok(config) = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await else { continue };
+        let Ok(config) = client::config(file.as_deref()).await else { continue };
         if let Ok(found) = viewer(config).await {
             return Ok(found);
         }

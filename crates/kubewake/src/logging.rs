@@ -13,7 +13,7 @@ use tracing_subscriber::{
 pub(crate) struct Output(Option<reload::Handle<Targets, Registry>>);
 
 /// Only what is at least so bad, for a command that shows people how it gets on.
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 pub(crate) fn only(level: LogLevel) -> Logs {
     Logs { level, ..Logs::default() }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod check;
 #[cfg(any(feature = "operator", feature = "webhook"))]
 mod client;
@@ -10,38 +10,38 @@ mod client;
 mod cluster;
 #[cfg(feature = "data-plane")]
 mod collector;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod completions;
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 mod demo;
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 mod example;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 mod objects;
 #[cfg(feature = "operator")]
 mod operator;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod output;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod place;
 #[cfg(feature = "tools")]
 mod sink;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod status;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod survey;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod tail;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod trace;
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 mod up;
 #[cfg(feature = "viewer")]
 mod viewer;
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 mod web;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -77,22 +77,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
-    #[cfg(feature = "up")]
+    #[cfg(feature = "desk")]
     Up(Box<up::Args>),
     /// Applies a sample to a running `up`, and gives the link of its trace
-    #[cfg(feature = "up")]
+    #[cfg(feature = "desk")]
     Demo(demo::Args),
     /// Shows how everything is, at a glance
-    #[cfg(feature = "inspect")]
+    #[cfg(feature = "desk")]
     Status(status::Args),
     /// Says what is wrong and how to mend it, before and after an install
-    #[cfg(feature = "inspect")]
+    #[cfg(feature = "desk")]
     Check(check::Args),
     /// Draws the latest trace of an object
-    #[cfg(feature = "inspect")]
+    #[cfg(feature = "desk")]
     Trace(trace::Args),
     /// Shows spans as they arrive
-    #[cfg(feature = "inspect")]
+    #[cfg(feature = "desk")]
     Tail(tail::Args),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
@@ -104,7 +104,7 @@ enum Command {
     #[cfg(feature = "data-plane")]
     Collector(collector::Args),
     /// Runs a sample operator
-    #[cfg(feature = "up")]
+    #[cfg(feature = "desk")]
     #[command(hide = true)]
     Example(Box<example::Args>),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
@@ -123,7 +123,7 @@ enum Command {
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::Args>),
     /// Prints what a shell needs to complete commands
-    #[cfg(feature = "inspect")]
+    #[cfg(feature = "desk")]
     Completions(completions::Args),
 }
 
@@ -142,17 +142,17 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            #[cfg(feature = "inspect")]
+            #[cfg(feature = "desk")]
             Command::Status(args) => answer(status::run(args).await),
-            #[cfg(feature = "inspect")]
+            #[cfg(feature = "desk")]
             Command::Check(args) => answer(check::run(args).await),
-            #[cfg(feature = "inspect")]
+            #[cfg(feature = "desk")]
             Command::Trace(args) => answer(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
-            #[cfg(feature = "inspect")]
+            #[cfg(feature = "desk")]
             Command::Tail(args) => answer(tail::run(args).await),
-            #[cfg(feature = "inspect")]
+            #[cfg(feature = "desk")]
             Command::Completions(args) => report(completions::run(&args)),
-            #[cfg(feature = "up")]
+            #[cfg(feature = "desk")]
             Command::Up(args) => report(up::run(*args).await),
             #[cfg(feature = "apiserver")]
             Command::Apiserver(args) => report(apiserver::run(args).await),
@@ -160,9 +160,9 @@ fn main() -> ExitCode {
             Command::Cluster(args) => report(cluster::run(args).await),
             #[cfg(feature = "data-plane")]
             Command::Collector(args) => collector::run(args).await,
-            #[cfg(feature = "up")]
+            #[cfg(feature = "desk")]
             Command::Demo(args) => report(demo::run(args).await),
-            #[cfg(feature = "up")]
+            #[cfg(feature = "desk")]
             Command::Example(args) => report(example::run(*args).await),
             #[cfg(feature = "tools")]
             Command::Load(args) => report(load::run(args).await),
@@ -182,29 +182,34 @@ fn main() -> ExitCode {
 }
 
 /// Of a command whose exit code says what it found.
-#[cfg(feature = "inspect")]
+#[cfg(feature = "desk")]
 fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
+        if let Some(code) = misused(&error) {
+            return code;
+        }
         // It may quote what somebody else answered.
         eprintln!("error: {}", output::text::safe(&kubewake_trail::in_words(error.as_ref())));
         ExitCode::FAILURE
     })
 }
 
-#[cfg(any(
-    feature = "apiserver",
-    feature = "inspect",
-    feature = "operator",
-    feature = "tools",
-    feature = "viewer",
-    feature = "webhook"
-))]
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(error) => misused(&error).unwrap_or_else(|| {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
-        }
+        }),
     }
+}
+
+/// Arguments that are wrong only together are answered as those that are wrong alone.
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
+fn misused(error: &anyhow::Error) -> Option<ExitCode> {
+    let error = error.downcast_ref::<clap::Error>()?;
+    // Whoever closed standard error does not want to know.
+    let _ = error.print();
+    Some(ExitCode::from(2))
 }

@@ -35,7 +35,7 @@ enum Command {
 }
 
 /// What `kubewake operator manifests` prints for this image.
-#[cfg(feature = "up")]
+#[cfg(feature = "desk")]
 pub(crate) fn manifests(image: &str) -> String {
     manifests::text(image)
 }

@@ -3,15 +3,13 @@
 //! `kubewake up` writes down where it is ([`Notice`]), on its machine and in its cluster, so that nobody has to say so. What is said by an argument or a
 //! variable wins.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use http::Uri;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client, Config};
+use kubewake_trail::connect;
 
 use crate::up::notice::{self, Notice};
 
@@ -76,39 +74,18 @@ impl ClusterArgs {
     }
 
     async fn config(&self) -> anyhow::Result<(Config, String)> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        if let Some(path) = &self.kubeconfig {
-            return Ok((read(path, &options).await?, path.display().to_string()));
-        }
-        match Kubeconfig::read() {
-            Ok(file) => {
-                let context = self.context.clone().or_else(|| file.current_context.clone()).unwrap_or_default();
-                let config = Config::from_custom_kubeconfig(file, &options).await;
-                return Ok((
-                    config.context("the kubeconfig names no cluster that can be used")?,
-                    format!("context {context}"),
-                ));
+        let context = self.context.as_deref();
+        let found = match connect::find(self.kubeconfig.as_deref(), context).await {
+            Err(connect::Error::Nowhere) => {
+                let Some(up) = Notice::find() else {
+                    bail!("there is no cluster: name one by --kubeconfig or KUBECONFIG, or start one by `kubewake up`")
+                };
+                return Ok((connect::find(Some(&up.kubeconfig), context).await?.config, "kubewake up".to_owned()));
             }
-            // A file that is there and wrong is not passed by.
-            Err(error) if std::env::var_os("KUBECONFIG").is_some() => {
-                return Err(error).context("$KUBECONFIG cannot be read");
-            }
-            Err(_) => {}
-        }
-        if let Ok(config) = Config::incluster() {
-            return Ok((config, "the pod's own account".to_owned()));
-        }
-        let Some(up) = Notice::find() else {
-            bail!("there is no cluster: name one by --kubeconfig or KUBECONFIG, or start one by `kubewake up`")
+            found => found?,
         };
-        Ok((read(&up.kubeconfig, &options).await?, "kubewake up".to_owned()))
+        Ok((found.config, found.source.to_string()))
     }
-}
-
-async fn read(path: &Path, options: &KubeConfigOptions) -> anyhow::Result<Config> {
-    let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(file, options).await;
-    config.with_context(|| format!("{} names no cluster that can be used", path.display()))
 }
 
 impl ViewerArgs {

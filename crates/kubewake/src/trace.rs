@@ -1,17 +1,20 @@
 //! `kubewake trace`: the latest trace of an object, as a waterfall in the terminal.
 //!
-//! - [`find`]: which trace is meant; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`draw`]: the waterfall.
+//! - [`find`]: which trace is meant; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`fold`]: those that only wrap others;
+//!   [`draw`]: the waterfall.
 //!
-//! *Guaranteed*: whatever is in a trace, every span has a line and nothing in it reaches the terminal but text.
+//! *Guaranteed*: whatever is in a trace, every span has a line or is said to be left out, and nothing in it reaches the terminal but text.
 
 mod draw;
 mod find;
+mod fold;
 mod model;
 mod rows;
 
 use std::{io::IsTerminal as _, time::Duration};
 
 use anyhow::{Context, bail};
+use clap::error::ErrorKind;
 use serde_json::Value;
 
 pub(crate) use self::model::nanoseconds;
@@ -53,6 +56,9 @@ pub(crate) struct Args {
     /// The trace of this generation of the object [default: the latest]
     #[arg(long, value_name = "N", conflicts_with = "id")]
     generation: Option<i64>,
+    /// Show also spans that say nothing which the only one below them does not
+    #[arg(long)]
+    all: bool,
     /// Look until the object is as it should be, or has failed
     #[arg(long, short, conflicts_with_all = ["id", "generation"])]
     follow: bool,
@@ -85,14 +91,20 @@ impl Args {
     fn object(&self) -> anyhow::Result<Option<Object>> {
         let (kind, name) = match self.object.as_slice() {
             [] => return Ok(None),
-            [both] => both.split_once('/').with_context(|| format!("{both:?} is no object: write KIND/NAME"))?,
+            [both] => {
+                both.split_once('/').ok_or_else(|| misused(&format!("{both:?} is no object: write KIND/NAME")))?
+            }
             [kind, name, ..] => (kind.as_str(), name.as_str()),
         };
         if kind.is_empty() || name.is_empty() || name.contains('/') {
-            bail!("an object is KIND/NAME, its namespace --namespace NAME");
+            return Err(misused("an object is KIND/NAME, its namespace --namespace NAME"));
         }
         Ok(Some(Object { kind: kind.to_owned(), name: name.to_owned(), namespace: self.namespace.clone() }))
     }
+}
+
+fn misused(words: &str) -> anyhow::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{words}\n")).into()
 }
 
 async fn fetch(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
@@ -107,7 +119,7 @@ fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
     let trace: Trace = serde_json::from_value(trace.clone()).context("the viewer's answer is no trace")?;
     Ok(match args.output {
         Format::Name => format!("{}\n", output::text::safe(&trace.trace_id)),
-        _ => draw::waterfall(&trace, url, &Screen::stdout()),
+        _ => draw::waterfall(&trace, url, !args.all, &Screen::stdout()),
     })
 }
 

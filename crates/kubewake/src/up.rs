@@ -28,10 +28,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::bail;
 use kubewake_config::model::LogLevel;
-use kubewake_node::{
-    addresses,
-    images::{ImageError, Images},
-};
+use kubewake_node::addresses;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
@@ -78,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
-    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = cluster::image)]
     images: Vec<String>,
 }
 
@@ -95,11 +92,6 @@ impl Args {
             otlp_http: self.otlp_http.unwrap_or(before.otlp_http),
         }
     }
-}
-
-/// An entry that the table of images takes.
-fn image(entry: &str) -> Result<String, ImageError> {
-    Images::default().add(entry).map(|()| entry.to_owned())
 }
 
 /// The signals that tell it to end.
@@ -129,6 +121,8 @@ impl Ends {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    // Said before anything is started.
+    start::images(&args.images)?;
     // While parts come and go, they complain of each other. What they say when all are there is worth reading.
     let (level, levels) = watch::channel(logging::only(LogLevel::Error));
     logging::start(&logging::only(LogLevel::Error)).follow(levels);

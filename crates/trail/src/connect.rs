@@ -1,6 +1,9 @@
 //! How a program finds its cluster, with errors that name the file that is no good.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use kube::{
     Config,
@@ -31,32 +34,80 @@ pub enum Error {
     Nowhere,
 }
 
+/// A way to a cluster.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// How to reach it.
+    pub config: Config,
+    /// Who says so.
+    pub source: Source,
+}
+
+/// Who says where a cluster is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A kubeconfig that was named.
+    File(PathBuf),
+    /// A context of kubectl's own kubeconfig.
+    Context(String),
+    /// The account of the pod in which this runs.
+    Pod,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => write!(f, "{}", file.display()),
+            Self::Context(context) => write!(f, "context {context}"),
+            Self::Pod => write!(f, "the pod's own account"),
+        }
+    }
+}
+
 /// By the given kubeconfig, else as kubectl finds it, else as a pod does.
 ///
 /// # Errors
 /// Where nothing leads to a cluster.
 pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, Error> {
-    let options = KubeConfigOptions::default();
+    Ok(find(kubeconfig, None).await?.config)
+}
+
+/// The same with who says so, by another context than the current one if that is named.
+///
+/// # Errors
+/// Where nothing leads to a cluster. A kubeconfig that somebody names is not passed by because it is wrong.
+pub async fn find(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Found, Error> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let Some(file) = kubeconfig else { return usual(&options).await };
     let named = |source| error(file.display().to_string(), source);
     let read = Kubeconfig::read_from(file).map_err(named)?;
-    Config::from_custom_kubeconfig(read, &options).await.map_err(named)
+    let config = Config::from_custom_kubeconfig(read, &options).await.map_err(named)?;
+    Ok(Found { config, source: Source::File(file.to_owned()) })
 }
 
-async fn usual(options: &KubeConfigOptions) -> Result<Config, Error> {
-    let source = match Config::from_kubeconfig(options).await {
-        Ok(config) => return Ok(config),
+async fn usual(options: &KubeConfigOptions) -> Result<Found, Error> {
+    let source = match as_kubectl(options).await {
+        Ok(found) => return Ok(found),
         Err(source) => source,
     };
-    if let Ok(config) = Config::incluster() {
-        return Ok(config);
-    }
     let named = std::env::var("KUBECONFIG").ok().filter(|files| !files.is_empty());
+    if named.is_none()
+        && let Ok(config) = Config::incluster()
+    {
+        return Ok(Found { config, source: Source::Pod });
+    }
     let home = || {
         let file = Path::new(&std::env::var_os("HOME")?).join(".kube/config");
         file.exists().then(|| file.display().to_string())
     };
     Err(named.or_else(home).map_or(Error::Nowhere, |file| error(file, source)))
+}
+
+async fn as_kubectl(options: &KubeConfigOptions) -> Result<Found, KubeconfigError> {
+    let file = Kubeconfig::read()?;
+    let context = options.context.clone().or_else(|| file.current_context.clone()).unwrap_or_default();
+    let config = Config::from_custom_kubeconfig(file, options).await?;
+    Ok(Found { config, source: Source::Context(context) })
 }
 
 fn error(file: String, source: KubeconfigError) -> Error {
@@ -90,6 +141,11 @@ mod tests {
         let broken = said("{").await.unwrap_err();
         assert!(broken.starts_with(&format!("the kubeconfig {name} cannot be used: ")), "{broken}");
         assert!(broken.contains("line 1") && !broken.contains('\n'), "{broken}");
+        let other = find(Some(&file), Some("b")).await.map_err(|error| in_words(&error));
+        assert!(other.is_err(), "it has no such context");
+        std::fs::write(&file, GOOD).unwrap();
+        let found = find(Some(&file), Some("a")).await.unwrap();
+        assert_eq!(found.source.to_string(), name.to_string());
         let gone = directory.join("gone");
         let gone = in_words(&config(Some(&gone)).await.unwrap_err());
         assert_eq!(

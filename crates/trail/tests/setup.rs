@@ -1,5 +1,5 @@
 //! What the environment says, in processes of their own: this program starts itself again and receives what it exports.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     convert::Infallible,
@@ -18,6 +18,8 @@ use tokio::net::TcpListener;
 
 /// Set where this program is the one that exports.
 const ROLE: &str = "TRAIL_TEST_EXPORTS";
+/// Its value where nothing but the end of a scope tells it to end.
+const DROPS: &str = "drops";
 
 /// Exports one span, if this process is told to.
 #[test]
@@ -26,12 +28,19 @@ fn exports() {
         return;
     }
     let (telemetry, trail) = kubewake_trail::setup("set-up-here").unwrap();
-    let work = opentelemetry::Context::new().with_span(trail.tracer().start("work"));
+    let inherited = kubewake_trail::operand::inherited();
+    let parent = opentelemetry::Context::new();
+    let parent = inherited.map_or(parent.clone(), |context| parent.with_remote_span_context(context));
+    let work = parent.with_span(trail.tracer().start_with_context("work", &parent));
     work.span().end();
     drop(work);
     println!("on: {}", telemetry.is_on());
     let start = Instant::now();
-    telemetry.shutdown();
+    if std::env::var(ROLE).is_ok_and(|role| role == DROPS) {
+        drop(telemetry);
+    } else {
+        telemetry.shutdown();
+    }
     println!("flushed after {} ms", start.elapsed().as_millis());
 }
 
@@ -86,6 +95,7 @@ async fn spans_go_where_the_environment_says_with_who_sent_them() {
             ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=value"),
             ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=tests"),
             ("POD_NAME", "pod-1"),
+            ("TRACEPARENT", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ])
     })
     .await
@@ -96,8 +106,26 @@ async fn spans_go_where_the_environment_says_with_who_sent_them() {
     let (path, key, body) = received.first().expect("a request");
     assert_eq!((received.len(), path.as_str(), key.as_deref()), (1, "/v1/traces", Some("value")));
     for text in ["set-up-here", "deployment.environment.name", "k8s.pod.name", "pod-1", "work"] {
-        assert!(body.windows(text.len()).any(|window| window == text.as_bytes()), "{text}");
+        assert!(holds(body, text.as_bytes()), "{text}");
     }
+    // What started this process.
+    assert!(holds(body, &0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes()), "the trace");
+    assert!(holds(body, &0x00f0_67aa_0ba9_02b7_u64.to_be_bytes()), "the parent");
+}
+
+fn holds(body: &[u8], part: &[u8]) -> bool {
+    body.windows(part.len()).any(|window| window == part)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_only_drops_it_has_exported_everything() {
+    let (address, received) = receiver().await;
+    let variables = [("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), (ROLE, DROPS)];
+    let end = move || export(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &*address), variables[0], variables[1]]);
+    let output = tokio::task::spawn_blocking(end).await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let received = received.lock().unwrap();
+    assert!(received.len() == 1 && holds(&received[0].2, b"work"));
 }
 
 #[test]

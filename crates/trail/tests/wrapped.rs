@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -157,6 +157,22 @@ fn who_is_not_believed_neither_leads_nor_decides_what_is_recorded() {
 }
 
 #[test]
+fn garbage_in_the_place_of_a_context_is_as_if_there_were_none_and_is_counted() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
+    let long = "a".repeat(100_000);
+    let spans = traced.run(&object(&[("tracing.k8s.io/traceparent", &long), ("traceparent", "garbage")]));
+    assert_eq!((parent(&spans[0]), links(&spans[0]).len()), (None, 0));
+    assert_eq!(traced.trail.counters().garbage, 2);
+    // Of others there may be a good one.
+    let tekton = format!(r#"{{"traceparent":"{USER}"}}"#);
+    let spans =
+        traced.run(&object(&[("tracing.k8s.io/traceparent", "??"), ("tekton.dev/taskrunSpanContext", &tekton)]));
+    assert_eq!(parent(&spans[0]).as_deref(), Some(USER_SPAN));
+    assert_eq!(attribute(&spans[0], "trail.source").as_deref(), Some("tekton"));
+    assert_eq!(traced.trail.counters().garbage, 3);
+}
+
+#[test]
 fn the_annotation_is_the_users_choice() {
     let options = Options { keys: Keys::new("tracing.example.com").unwrap(), ..Options::default() };
     let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&[("tracing.example.com/traceparent", USER)]));
@@ -257,10 +273,24 @@ fn a_converge_span_is_the_same_whoever_writes_it() {
     };
     let (first, second) = (write(), write());
     assert_eq!(first.span_context, second.span_context);
+    assert_eq!(first.span_context.trace_id().to_string(), USER[3..35]);
     assert_eq!((&*first.name, parent(&first).as_deref()), ("converge Deployment", Some(USER_SPAN)));
     assert_eq!(links(&first), ["b7ad6b7169203331"]);
     let start: jiff::Timestamp = "2026-01-01T00:00:00.5Z".parse().unwrap();
     assert_eq!(first.start_time, SystemTime::from(start));
+}
+
+#[test]
+fn objects_and_generations_have_converge_spans_of_their_own() {
+    let traced = Traced::with(Options::default(), Sampler::AlwaysOff);
+    for (uid, generation) in [("7", 1), ("7", 2), ("8", 2)] {
+        let mut object = object(&[("tracing.k8s.io/traceparent", USER)]);
+        (object.metadata.uid, object.metadata.generation) = (Some(uid.to_owned()), Some(generation));
+        traced.trail.converged(&object);
+    }
+    let spans = traced.exporter.get_finished_spans().unwrap();
+    let ids: BTreeSet<_> = spans.iter().map(|span| span.span_context.span_id().to_string()).collect();
+    assert_eq!((spans.len(), ids.len()), (3, 3));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 // Streams of events, few enough that every tab can still ask.
 //
 // A browser opens six connections to a host, for all its tabs together, and a stream holds one for as long as it is open. So only a page
-// that is seen has one, and of several windows side by side no more than FEW; the next gets its stream when another window is done.
-// What came meanwhile is not told: `state(true)` says that a stream begins, and whoever follows asks anew then.
+// that is seen has one, and of several windows side by side no more than FEW; the others look again and again, until one of these is done.
+// What came meanwhile is not told: `state(true)` says that a stream begins, or that it is time to look, and whoever follows asks anew then.
 
 /** Two connections are left for what is asked. */
 const FEW = 4;
+/** How often a window without a stream looks: seldom enough that many of them fit through these two. */
+const EVERY = 3000;
 
 /** Follows a stream of events while the page is seen; gives what ends it. The browser connects again by itself when it breaks. */
 export function follow(path, listeners, state = () => {}) {
@@ -17,7 +19,11 @@ export function follow(path, listeners, state = () => {}) {
     if (document.hidden) return state(false);
     stay = new AbortController();
     const { signal } = stay;
-    place(signal, () => listen(path, listeners, (open) => !signal.aborted && state(open), signal), () => state(false));
+    const said = (open) => !signal.aborted && state(open);
+    let timer = 0;
+    const look = () => (said(true), (timer = setTimeout(look, EVERY)));
+    signal.addEventListener('abort', () => clearTimeout(timer));
+    place(signal, () => (clearTimeout(timer), listen(path, listeners, said, signal)), look);
   }
 
   function go() {

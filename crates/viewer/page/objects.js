@@ -1,12 +1,13 @@
-// Objects of Kubernetes that traces tell of.
+// Objects of Kubernetes: those that traces tell of and what belongs to them, each below what it belongs to.
 
 import * as api from './api.js';
 import { fill, h, icon } from './dom.js';
-import { line, plural } from './format.js';
+import { count, line, plural } from './format.js';
 import { poll } from './poll.js';
-import { objectUrl, remember } from './router.js';
+import { objectUrl, remember, traceUrl } from './router.js';
 import { since } from './since.js';
 import { command, failed, loading } from './states.js';
+import { took } from './timeline.js';
 
 const FIELDS = ['kind', 'namespace', 'name'];
 
@@ -37,9 +38,9 @@ export function objects(element, route) {
     asked.now();
   };
   const form = h('form', { class: 'object-filter', role: 'search', on: { input: change, submit: (event) => event.preventDefault() } }, inputs, total);
-  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Each object that a trace tells of, with how its last change went. Open one to see what it made, and how each of these converged.' }), form, list));
+  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Each object that a trace tells of, with what belongs to it and how long its last change took to converge. Open one to see all of its changes, on one axis of time.' }), form, list));
   const show = (said) => {
-    total.textContent = plural(said.objects.length, 'object');
+    total.textContent = (said.total > said.objects.length ? `${count(said.objects.length)} of ` : '') + plural(said.total, 'object');
     fill(list, said.objects.length ? table(said.objects) : params.size ? h('div', { class: 'empty' }, h('h2', { text: 'No object matches' })) : none());
   };
   const ask = (signal) => api.objects(new URLSearchParams([...params, ['limit', '500']]), signal);
@@ -47,14 +48,28 @@ export function objects(element, route) {
   return { close: () => asked.close() };
 }
 
+const COLUMNS = [['Object'], ['Namespace', 'wide'], ['State'], ['Converged in', 'number'], ['Changes', 'number wide'], ['Last', 'wide']];
+
 function table(all) {
-  const row = (object) => h('tr', {},
-    h('td', {}, h('a', { href: objectUrl(object) }, icon('box'), h('strong', { text: line(object.kind, 60) }), ' ', h('span', { text: line(object.name, 120) }))),
-    h('td', { class: 'dim', text: line(object.namespace || 'cluster-wide', 80) }),
-    h('td', {}, statePill(object.state)),
-    h('td', { class: 'number', text: object.generations ? String(object.generations) : '–' }),
-    h('td', { class: 'dim' }, object.last && since(object.last.start)));
-  return h('table', {}, h('thead', {}, h('tr', {}, ['Object', 'Namespace', 'State', 'Changes', 'Last'].map((name) => h('th', { scope: 'col', class: name === 'Changes' ? 'number' : null, text: name })))), h('tbody', {}, all.map(row)));
+  const cells = (object) => [
+    h('a', { href: objectUrl(object) }, icon('box'), h('strong', { text: line(object.kind, 60) }), ' ', h('span', { text: line(object.name, 120) })),
+    h('span', { class: 'dim', text: line(object.namespace || 'cluster-wide', 80) }),
+    [statePill(object.state), object.live === false && h('span', { class: 'pill', text: 'gone' })],
+    converged(object),
+    object.generations ? String(object.generations) : '–',
+    h('span', { class: 'dim' }, object.last && since(object.last.start)),
+  ];
+  const row = (object) => h('tr', { role: 'row', 'aria-level': object.depth + 1, css: { '--depth': String(Math.min(object.depth, 12)) } },
+    cells(object).map((cell, at) => h('td', { role: 'gridcell', class: COLUMNS[at][1] ?? null }, cell)));
+  const names = COLUMNS.map(([text, look]) => h('th', { scope: 'col', role: 'columnheader', class: look ?? null, text }));
+  return h('table', { role: 'treegrid', 'aria-label': 'Objects' }, h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, names)), h('tbody', { role: 'rowgroup' }, all.map(row)));
+}
+
+/** How long the last change took, with the way to where it is seen. */
+function converged({ kind, name, change }) {
+  const amount = change && took(change);
+  if (!amount) return '–';
+  return change.traceId ? h('a', { href: traceUrl(change.traceId, { span: change.spanId }), 'aria-label': line(`The trace of ${kind} ${name}: ${amount}`, 300), text: amount }) : amount;
 }
 
 function none() {

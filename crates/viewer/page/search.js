@@ -74,7 +74,9 @@ export function search(element, route) {
       if (!frame) frame = requestAnimationFrame(() => ((frame = 0), arrive()));
     };
     const store = (said) => {
+      const isNews = said.dropped?.traces !== state.store?.dropped?.traces;
       state.store = said;
+      if (isNews) drawHead();
       dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
     };
     let asked = false;

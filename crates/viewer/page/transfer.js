@@ -37,6 +37,7 @@ export function dropFiles() {
 
 async function take(files) {
   const traces = [];
+  const refused = [];
   let spans = 0;
   for (const file of files) {
     try {
@@ -44,11 +45,13 @@ async function take(files) {
       const taken = await importOtlp(file);
       traces.push(...taken.traces);
       spans += taken.spans;
+      if (taken.rejected) refused.push(`${file.name}: ${taken.rejected.message}`);
     } catch (error) {
       toast(`Cannot import ${file.name}: ${error.message}`, true);
     }
   }
+  const without = refused.length ? `, without ${refused.join('; ')}` : '';
+  if (traces.length || without) toast(`${plural(spans, 'span')} in ${plural(traces.length, 'trace')} imported${without}`, Boolean(without));
   if (!traces.length) return;
-  toast(`${plural(spans, 'span')} in ${plural(traces.length, 'trace')} imported`);
   navigate(traces.length === 1 ? traceUrl(traces[0]) : '/search');
 }

@@ -13,11 +13,12 @@ mod trace;
 
 use axum::{
     Router,
+    extract::{FromRequestParts, Path},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use http::{StatusCode, header};
-use serde::Serialize;
+use http::{StatusCode, header, request};
+use serde::{Serialize, de::DeserializeOwned};
 
 pub(crate) use self::params::{Params, Problem};
 use crate::{json::Nanos, serve::State, store::Figures};
@@ -36,6 +37,21 @@ pub(crate) fn routes() -> Router<State> {
         .route("/objects/{kind}/{namespace}/{name}", get(objects::object))
         .route("/pipelines", get(pipelines::pipelines))
         .route("/info", get(services::info))
+}
+
+/// The answer to an address whose parts are no UTF-8.
+pub(crate) const NO_TEXT: &str = "the address holds something that is not UTF-8";
+
+/// Parts of an address, which must be text.
+pub(crate) struct Parts<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Parts<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(head: &mut request::Parts, state: &S) -> Result<Self, Response> {
+        let parts = Path::from_request_parts(head, state).await;
+        parts.map(|Path(parts)| Self(parts)).map_err(|_| refuse(StatusCode::BAD_REQUEST, NO_TEXT))
+    }
 }
 
 /// What the store holds.

@@ -18,15 +18,12 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::{
-    api::{Params, aside, json},
+    api::{NO_TEXT, Params, Problem, aside, json},
     query,
     receive::now,
     serve::State,
-    store::{Trace, TraceId},
+    store::Trace,
 };
-
-/// The answer to an address whose parts are no UTF-8.
-const NO_TEXT: &str = "the address holds something that is not UTF-8";
 
 /// The routes below `/api`.
 pub(crate) fn routes() -> Router<State> {
@@ -93,12 +90,10 @@ async fn operations(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let params = Params::new(pairs);
-    let Some(service) = params.text("service").map(str::to_owned) else {
+    let Some((service, kind)) = params::operations(pairs) else {
         return refuse(StatusCode::BAD_REQUEST, "parameter 'service' is required");
     };
-    let wanted = params.text("spanKind").map(str::to_owned);
-    aside(move || answer(operations_of_service(&state, &service, wanted.as_deref()))).await
+    aside(move || answer(operations_of_service(&state, &service, kind.as_deref()))).await
 }
 
 /// Names of spans with their kinds, of one kind or of all.
@@ -123,8 +118,10 @@ async fn dependencies(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let mut params = Params::new(pairs);
-    let Some(when) = params::when(&mut params) else { return bad(&params) };
+    let when = match params::when(pairs) {
+        Ok(when) => when,
+        Err(problem) => return bad(&problem),
+    };
     aside(move || {
         let calls = query::dependencies(&state.store.snapshot(), &when).into_iter();
         answer(calls.map(|((parent, child), call_count)| Dependency { parent, child, call_count }).collect())
@@ -132,19 +129,15 @@ async fn dependencies(
     .await
 }
 
-fn bad(params: &Params) -> Response {
-    let problem = params.problems.first();
-    let msg = problem.map(|problem| format!("unable to parse param '{}': {}", problem.parameter, problem.message));
-    refuse(StatusCode::BAD_REQUEST, msg.unwrap_or_default())
+fn bad(Problem { parameter, message }: &Problem) -> Response {
+    refuse(StatusCode::BAD_REQUEST, format!("unable to parse param '{parameter}': {message}"))
 }
 
 async fn traces(extract::State(state): extract::State<State>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
-    let mut params = Params::new(pairs);
-    let wanted = params::read(&mut params);
-    if !params.problems.is_empty() {
-        return bad(&params);
+    match params::wanted(pairs) {
+        Ok(wanted) => aside(move || show(&params::find(&state, &wanted), false)).await,
+        Err(problem) => bad(&problem),
     }
-    aside(move || show(&params::find(&state, &wanted), false)).await
 }
 
 async fn trace(
@@ -152,10 +145,9 @@ async fn trace(
     id: Result<Path<String>, PathRejection>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let Ok(Path(id)) = id else { return refuse(StatusCode::BAD_REQUEST, NO_TEXT) };
-    let id: TraceId = match id.parse() {
+    let id = match params::trace_id(id) {
         Ok(id) => id,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("{error}")),
+        Err(message) => return refuse(StatusCode::BAD_REQUEST, message),
     };
     let raw = Params::new(pairs).text("raw") == Some("true");
     aside(move || match state.store.trace(id) {

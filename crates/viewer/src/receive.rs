@@ -1,6 +1,6 @@
 //! OTLP into the store: the collector's own receiver, with the store behind it.
 //!
-//! gRPC and HTTP, protobuf and JSON, and every compression that the collector knows. Memory for requests under way is bounded apart from the store's. Metrics and logs
+//! gRPC and HTTP, protobuf and JSON, and every compression that the collector knows. A sender is told of spans that the store does not take (partial success). Memory for requests under way is bounded apart from the store's. Metrics and logs
 //! are accepted and dropped, so that a program that sends all three need not be told that this is a viewer of traces; the log says so once.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 use kubewake_collector::{
-    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, Intake, Pipeline, Pressure, Registry},
+    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall},
     receiver::{Receiver as _, otlp},
 };
 use kubewake_config::{
@@ -22,7 +22,10 @@ use kubewake_config::{
 };
 use kubewake_otlp::Signal;
 
-use crate::{Error, store::Keeper};
+use crate::{
+    Error,
+    store::{Keeper, Rejected},
+};
 
 /// What requests under way may take.
 const UNDER_WAY: u64 = 128 << 20;
@@ -108,10 +111,14 @@ struct Sink(Keeper);
 
 impl Consumer for Sink {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+        let mut rejected = Rejected::default();
         for part in batch.parts() {
-            self.0.keep(&part.bytes);
+            rejected += self.0.keep(&part.bytes).rejected;
         }
-        Answer::Now(Ok(()))
+        match rejected.spans() {
+            0 => Answer::Now(Ok(())),
+            items => Answer::Partly(Box::new(Shortfall { items, message: rejected.to_string() })),
+        }
     }
 
     fn refused(&self, _: &Batch) {}

@@ -94,6 +94,47 @@ pub struct Added {
     pub traces: Vec<TraceId>,
     /// Spans that are new.
     pub spans: usize,
+    /// Spans that are not here, and will not be if they are sent again.
+    pub rejected: Rejected,
+}
+
+/// Spans that the store does not take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rejected {
+    /// Without an id or without a trace.
+    pub invalid: u64,
+    /// More than one trace may have.
+    pub surplus: u64,
+}
+
+impl Rejected {
+    /// How many there are.
+    pub fn spans(self) -> u64 {
+        self.invalid + self.surplus
+    }
+}
+
+impl std::ops::AddAssign for Rejected {
+    fn add_assign(&mut self, other: Self) {
+        self.invalid += other.invalid;
+        self.surplus += other.surplus;
+    }
+}
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reasons = [
+            (self.invalid, "without a valid trace id or span id"),
+            (self.surplus, "more than one trace may hold here"),
+        ];
+        let mut between = "";
+        for (spans, reason) in reasons.into_iter().filter(|(spans, _)| *spans > 0) {
+            let noun = if spans == 1 { "span" } else { "spans" };
+            write!(f, "{between}{spans} {noun} {reason}")?;
+            between = "; ";
+        }
+        Ok(())
+    }
 }
 
 /// Arrivals that somebody who reads slowly may be behind.

@@ -56,17 +56,24 @@ impl Expected {
     /// Everything in which a trace differs, with the trace itself; nothing if it is as expected.
     pub fn differences(&self, tree: &Tree) -> Option<String> {
         let missing: BTreeSet<&Path> = self.missing(tree).collect();
-        let extra: BTreeSet<&Path> = tree.0.keys().filter(|path| !self.lines.contains_key(*path)).collect();
         let counts: Vec<String> = self.wrong_counts(tree).collect();
-        if missing.is_empty() && extra.is_empty() && counts.is_empty() {
+        let unexpected = self.unexpected(tree);
+        if missing.is_empty() && unexpected.is_none() && counts.is_empty() {
             return None;
         }
         let mut text = String::new();
         section(&mut text, "missing", missing.iter().map(|path| path.join("\n      > ")));
-        section(&mut text, "not expected", extra.iter().map(|path| path.join("\n      > ")));
         section(&mut text, "another number", counts.into_iter());
-        section(&mut text, "the trace is", tree.to_string().lines().map(str::to_owned));
+        text += &unexpected.unwrap_or_else(|| shown(tree));
         Some(text)
+    }
+
+    /// What a trace has that is not expected, with the trace itself; nothing if all of it is.
+    pub fn unexpected(&self, tree: &Tree) -> Option<String> {
+        let extra: BTreeSet<&Path> = tree.0.keys().filter(|path| !self.lines.contains_key(*path)).collect();
+        let mut text = String::new();
+        section(&mut text, "not expected", extra.iter().map(|path| path.join("\n      > ")));
+        (!extra.is_empty()).then(|| text + &shown(tree))
     }
 
     /// Of a branch that is missing only where it begins.
@@ -84,6 +91,12 @@ impl Expected {
             (wanted != node.count).then(|| format!("{} is there {} times, not {wanted}", path.join(" > "), node.count))
         })
     }
+}
+
+fn shown(tree: &Tree) -> String {
+    let mut text = String::new();
+    section(&mut text, "the trace is", tree.to_string().lines().map(str::to_owned));
+    text
 }
 
 fn section(text: &mut String, title: &str, mut entries: impl Iterator<Item = String>) {

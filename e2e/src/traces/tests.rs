@@ -65,6 +65,22 @@ fn whatever_is_missing_or_too_much_is_told() {
 }
 
 #[test]
+fn what_is_too_much_is_told_whatever_is_missing() {
+    let spans = spans(&[request("o", &[("1", "", "a"), ("2", "1", "b"), ("4", "9", "lost")])]);
+    let tree = Tree::of(&spans, "t", Callers::Trusted);
+    assert_eq!(tree.roots().collect::<Vec<_>>(), ["ORPHAN lost [o] internal", "a [o] internal"]);
+    let unexpected = |text: &str| Expected::read(text, Callers::Trusted).unexpected(&tree).unwrap_or_default();
+    let text = "
+        a [o] internal
+          b [o] internal
+            c [o] internal
+        other [o] internal
+    ";
+    assert!(unexpected(text).contains("not expected:\n    ORPHAN lost [o] internal\n"), "{}", unexpected(text));
+    assert_eq!(unexpected(&format!("{text}ORPHAN lost [o] internal")), "");
+}
+
+#[test]
 fn the_insides_of_an_api_server_are_folded_into_its_requests() {
     let server = request("apiserver", &[("1", "", "authentication"), ("2", "1", "POST x"), ("3", "2", "Create")]);
     let spans = spans(&[server, request("o", &[("4", "3", "stamp")])]);

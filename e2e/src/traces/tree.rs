@@ -56,6 +56,11 @@ impl Tree {
         }
         tree
     }
+
+    /// The labels of its roots, orphans among them.
+    pub fn roots(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().filter(|path| path.len() == 1).flatten().map(String::as_str)
+    }
 }
 
 impl fmt::Display for Tree {

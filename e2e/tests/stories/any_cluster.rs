@@ -1,8 +1,8 @@
 //! Somebody tells the stories of clients on a cluster that is there already.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
-use kubewake_e2e::{Kubectl, cluster::KUBECONFIG, eventually};
+use kubewake_e2e::{Kubectl, cluster::KUBECONFIG, eventually, free_address, traces::OTLP};
 
 /// Some of each sort: with a namespace, with a kind of one's own, with a client of another language, with a webhook.
 const STORIES: [&str; 5] = [
@@ -13,8 +13,38 @@ const STORIES: [&str; 5] = [
     "stories::webhook::rules::",
 ];
 
-/// One that needs nodes.
-const OPERATOR: &str = "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready";
+/// Those that need nodes.
+const OPERATOR: [&str; 10] = [
+    "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready",
+    "stories::head_operator::again::a_restart_and_a_hundred_resyncs_add_no_span",
+    "stories::head_operator::distrust::a_context_of_a_namespace_that_is_not_trusted_is_not_followed",
+    "stories::head_operator::distrust::garbage_in_the_place_of_a_context_is_as_if_there_were_none",
+    "stories::head_operator::links::with_links_each_run_is_a_trace_that_leads_back_to_the_change",
+    "stories::head_operator::rapid::a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first",
+    "stories::head_operator::rapid::two_changes_at_once_are_two_traces_that_know_each_other",
+    "stories::head_operator::refused::a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken",
+    "stories::head_operator::restart::a_new_operator_goes_on_with_the_trace",
+    "stories::head_operator::removed::a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change",
+];
+
+/// A cluster with nodes, with these arguments.
+fn with_nodes(args: &[&str]) -> Option<Kubectl> {
+    Kubectl::with_nodes(&[&["--image", "busybox=/bin/sh"], args].concat())
+}
+
+/// Tells stories on this cluster, with these variables, and sees that they leave nothing behind.
+fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
+    let kinds = "namespaces,customresourcedefinitions,mutatingwebhookconfigurations,validatingadmissionpolicies";
+    let all = || kubectl.ok(&format!("get {kinds},validatingadmissionpolicybindings -o name"));
+    let before = all();
+    let mut tell = Command::new(std::env::current_exe().unwrap());
+    tell.args(stories).env(KUBECONFIG, kubectl.cluster().kubeconfig()).envs(variables.iter().copied());
+    let told = tell.output().unwrap();
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
+    assert!(said.contains(&format!("{} passed", stories.len())), "{said}");
+    eventually("what they made is gone", || all() == before);
+}
 
 #[test]
 fn stories_are_told_on_the_cluster_that_is_named_and_leave_nothing_behind() {
@@ -34,13 +64,19 @@ fn stories_are_told_on_the_cluster_that_is_named_and_leave_nothing_behind() {
 
 #[test]
 fn an_operator_is_followed_on_a_cluster_whose_api_server_tells_nobody() {
-    let Some(kubectl) = Kubectl::with_nodes(&["--image", "busybox=/bin/sh"]) else { return };
-    let all = || kubectl.ok("get namespaces,customresourcedefinitions,mutatingwebhookconfigurations -o name");
-    let before = all();
-    let mut tell = Command::new(std::env::current_exe().unwrap());
-    let tell = tell.arg(OPERATOR).env(KUBECONFIG, kubectl.cluster().kubeconfig());
-    let told = tell.output().unwrap();
-    let said = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&told.stderr));
-    eventually("what it made is gone", || all() == before);
+    let Some(kubectl) = with_nodes(&[]) else { return };
+    tell(&OPERATOR, &kubectl, &[]);
+}
+
+#[test]
+fn an_operator_whom_the_api_server_does_not_trust_is_followed_by_links_where_its_spans_come_here() {
+    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address().to_string());
+    // As kube-apiserver has it: nobody says whom to trust, so that operators are not.
+    let config = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {otlp}\nsamplingRatePerMillion: 1000000\n"
+    );
+    let path = folder.path().join("tracing.yaml");
+    fs::write(&path, config).unwrap();
+    let Some(kubectl) = with_nodes(&["--tracing-config-file", path.to_str().unwrap()]) else { return };
+    tell(&OPERATOR, &kubectl, &[(OTLP, &otlp)]);
 }

@@ -9,6 +9,7 @@ mod readme;
 mod refused;
 mod removed;
 mod restart;
+mod rule;
 mod whole;
 
 use std::{fs, process::Command};
@@ -17,7 +18,7 @@ use kubewake_e2e::{
     Traced, Traces,
     process::{Process, example, workspace},
     traced::ADMINISTRATORS,
-    traces::{Callers, Span, Tree},
+    traces::{Callers, Span},
 };
 
 /// The groups that the API server believes: who types, and the operator.
@@ -40,6 +41,11 @@ fn cluster(trusted: &[&str]) -> Option<Traced> {
     Traced::start(&IMAGE, trusted).map(prepared)
 }
 
+/// The same, or the cluster that was named.
+fn anywhere() -> Option<Traced> {
+    Traced::anywhere(&IMAGE, &TRUSTED).map(prepared)
+}
+
 fn prepared(traced: Traced) -> Traced {
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
@@ -50,16 +56,20 @@ fn prepared(traced: Traced) -> Traced {
     traced
 }
 
-/// Removes what is not in the story's namespace, where there may be others.
-fn clean_up(traced: &Traced) {
+/// Ends the cluster, or removes what is not in the story's namespace where there may be others. All that anybody had to say is said then.
+fn end(traced: Traced) -> Traces {
     for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
         traced.kubectl.ok_with("delete --ignore-not-found -f - --namespace head-system", &file(name));
     }
+    traced.end()
 }
 
 fn operator_command(traced: &Traced, args: &[&str]) -> Command {
     let mut command = traced.as_account(example("head-operator"), "head-system", "head-operator");
     command.arg("run").args(args);
+    if !traced.kubectl.cluster().is_embedded() {
+        command.args(["--namespace", traced.kubectl.namespace()]);
+    }
     command
 }
 
@@ -108,15 +118,13 @@ fn wait_ready(traced: &Traced, name: &str) {
     traced.kubectl.ok(&format!("wait --for=condition=Ready head/{name} --timeout=60s"));
 }
 
-/// Sees to it that every trace of the operator but one has one root, which is one of these; gives how many there are.
-fn each_begins_with(traces: &Traces, except: &str, known: &[&str]) -> usize {
-    let spans = traces.spans();
-    let mut others = spans.traces_of(&["head-operator"]);
-    others.remove(except);
-    for trace in &others {
-        let tree = Tree::of(&spans, trace, Callers::Trusted);
-        let roots: Vec<_> = tree.0.keys().filter(|path| path.len() == 1).map(|path| path[0].as_str()).collect();
-        assert!(roots.len() == 1 && known.contains(&roots[0]), "{tree}");
-    }
-    others.len()
+/// Whether a trace is as this text says.
+fn is(traces: &Traces, trace: &str, short: &str) {
+    traces.is(trace, &parts::whole(traces.callers(), short));
+}
+
+/// Sees to it that nobody of ours has spans in other traces. Where the API server begins a trace for each request, those of the webhook are in there.
+fn tell_only(traces: &Traces, told: &[&str]) {
+    let ours = if traces.callers() == Callers::Linked { &OURS[..1] } else { &OURS[..] };
+    traces.tell_only(ours, told);
 }

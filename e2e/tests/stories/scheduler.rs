@@ -34,10 +34,18 @@ fn file(name: &str) -> String {
 /// A trace as the README shows it.
 fn shown(number: usize) -> String {
     let text = fs::read_to_string(workspace().join("examples/scheduler/README.md")).unwrap();
-    let block = text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap();
-    let whole =
-        [("DEMO", "/apis/demo.kubewake.io/v1alpha1"), ("CORE", "/api/v1"), ("EVENTS", "/apis/events.k8s.io/v1")];
-    whole.iter().fold(block.to_owned(), |text, (short, path)| {
+    whole(text.split("```text\n").nth(number + 1).unwrap().split("```").next().unwrap())
+}
+
+/// A text with whole paths.
+fn whole(text: &str) -> String {
+    let groups = [
+        ("DEMO", "/apis/demo.kubewake.io/v1alpha1"),
+        ("CORE", "/api/v1"),
+        ("APPS", "/apis/apps/v1"),
+        ("EVENTS", "/apis/events.k8s.io/v1"),
+    ];
+    groups.iter().fold(text.to_owned(), |text, (short, path)| {
         text.replace(&format!(" {short}/"), &format!(" {path}/namespaces/{{:namespace}}/"))
     })
 }

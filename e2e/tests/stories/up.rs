@@ -9,32 +9,22 @@ mod ports;
 mod restart;
 mod unprivileged;
 
-use super::head_operator::parts;
+use kubewake_e2e::traces::Callers;
 
-/// All that comes of the sample Head, beneath the request that is told first.
-const HEAD: &str = "
-PATCH DEMO/heads/{:name} [apiserver] server x1
-  stamp Head [kubewake-webhook] server x1
-    converge Head [head-operator] internal x1
-    reconcile Head [head-operator] consumer
-      apply ChildA [head-operator] producer
-        PATCH DEMO/childas/{:name} [head-operator] client
-          PATCH DEMO/childas/{:name} [apiserver] server
-            stamp ChildA [kubewake-webhook] server
-        converge ChildA [head-operator] internal x2
-        reconcile ChildA [head-operator] consumer
-          apply Deployment [head-operator] producer
-            PATCH APPS/deployments/{:name} [head-operator] client
-              PATCH APPS/deployments/{:name} [apiserver] server
-                stamp Deployment [kubewake-webhook] server
-          <status of ChildA>
-          <events>
-      <list>
-      <status of Head>
-      <events>
-";
+use super::head_operator::parts::{CONVERGENCE, whole, with};
+
+/// The sample Head has two children, it is applied, and what is stamped here are Deployments, too.
+const INSTEAD: [(&str, &str); 3] = [
+    ("POST DEMO/heads [", "PATCH DEMO/heads/{:name} ["),
+    ("converge ChildA [head-operator] internal x1", "converge ChildA [head-operator] internal x2"),
+    (
+        "<deployment>",
+        "<deployment>
+                stamp Deployment [kubewake-webhook] server",
+    ),
+];
 
 /// The trace of the sample Head that is new.
 fn new_head() -> String {
-    parts::whole(HEAD)
+    whole(Callers::Trusted, &with(CONVERGENCE, &INSTEAD))
 }

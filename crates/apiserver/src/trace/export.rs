@@ -135,22 +135,19 @@ impl Run {
         self.report(outcome, spans)
     }
 
-    /// Counts, and says once that it fails, and once that it works again.
+    /// Counts, and says once that it fails, and once that it works again: whoever heard the one hears the other.
     fn report(&mut self, outcome: Result<u64, Failure>, spans: u64) -> bool {
+        if let Some(news) = news(&outcome, self.failures, self.line.place()) {
+            tracing::warn!("{news}");
+        }
         match outcome {
             Ok(rejected) => {
                 self.pipeline.exported(spans, rejected);
-                if self.failures > 0 {
-                    tracing::info!("spans are taken again");
-                }
                 self.failures = 0;
                 false
             }
-            Err(failure) => {
+            Err(_) => {
                 self.pipeline.lost(spans);
-                if self.failures == 0 {
-                    tracing::warn!(error = failure.why, spans, "spans are not taken, and lost");
-                }
                 self.failures = self.failures.saturating_add(1);
                 true
             }
@@ -181,6 +178,19 @@ impl Run {
 
     fn is_stopping(&self) -> bool {
         self.control.borrow().stopping || self.control.has_changed().is_err()
+    }
+}
+
+/// What is to be said after a batch, if so many were lost before it.
+fn news(outcome: &Result<u64, Failure>, lost: u32, place: &str) -> Option<String> {
+    match outcome {
+        Ok(_) => (lost > 0).then(|| format!("the collector at {place} takes the API server's spans again")),
+        Err(failure) => (lost == 0).then(|| {
+            let why = &failure.why;
+            format!(
+                "the collector at {place} does not take the API server's spans, which are lost until it does: {why}"
+            )
+        }),
     }
 }
 

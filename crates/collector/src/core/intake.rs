@@ -107,12 +107,7 @@ impl Admission {
         if full.is_empty() {
             return answer;
         }
-        match answer {
-            Answer::Now(result) => Answer::Now(result.inspect(|()| count_losses(&full, signal, items))),
-            Answer::Later(future) => {
-                Answer::later(async move { future.await.inspect(|()| count_losses(&full, signal, items)) })
-            }
-        }
+        answer.when_taken(move || count_losses(&full, signal, items))
     }
 }
 

@@ -20,8 +20,19 @@ use super::{Batch, DropReason, Refusal};
 pub enum Answer {
     /// Known at once, as it is for whatever only has to be put into a buffer.
     Now(Result<(), Refusal>),
+    /// Taken at once, but for some of its items, which will never be.
+    Partly(Box<Shortfall>),
     /// Known when the future ends. Dropping it gives the batch up.
     Later(Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send>>),
+}
+
+/// Items of a batch that a consumer does not take, whoever sends them again. They are counted there. In a box, since it is rare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// How many.
+    pub items: u64,
+    /// Why, for the sender.
+    pub message: String,
 }
 
 impl Answer {
@@ -30,11 +41,24 @@ impl Answer {
         Self::Later(Box::pin(future))
     }
 
-    /// Waits for it.
+    /// Waits for it. What was taken in part was taken.
     pub async fn wait(self) -> Result<(), Refusal> {
         match self {
             Self::Now(result) => result,
+            Self::Partly(_) => Ok(()),
             Self::Later(future) => future.await,
+        }
+    }
+
+    /// The same. If it was taken, `then` is called before anybody hears of it.
+    pub fn when_taken(self, then: impl FnOnce() + Send + 'static) -> Self {
+        match self {
+            Self::Now(result) => Self::Now(result.inspect(|()| then())),
+            Self::Partly(shortfall) => {
+                then();
+                Self::Partly(shortfall)
+            }
+            Self::Later(future) => Self::later(async move { future.await.inspect(|()| then()) }),
         }
     }
 
@@ -191,6 +215,8 @@ impl Attempt {
         let tally = batch.clone_tally();
         match target.clone().consume(batch, Pressure::Refuse).peek() {
             Answer::Now(result) => self.note((target, tally, result)),
+            // One of several: the sender hears that it was taken, as somebody may have all of it.
+            Answer::Partly(_) => self.taken = true,
             Answer::Later(future) => drop(self.under_way.spawn(async move { (target, tally, future.await) })),
         }
     }

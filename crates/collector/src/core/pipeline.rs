@@ -10,9 +10,7 @@ use arc_swap::ArcSwap;
 use kubewake_config::PipelineId;
 use tokio::sync::watch;
 
-use super::{
-    Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats, Refusal,
-};
+use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats};
 
 /// A step between the receivers and the outlets that looks at the data.
 pub trait Processor: Consumer {
@@ -94,10 +92,7 @@ impl Pipeline {
     }
 
     /// Counts what came in. What the sender was told to keep did not: it is neither lost nor held.
-    fn count(&self, items: u64, result: &Result<(), Refusal>) {
-        if result.is_err() {
-            return;
-        }
+    fn count(&self, items: u64) {
         self.stats.receive(items);
         if let Some(limiter) = &self.allowance.load().limiter {
             limiter.incoming.fetch_add(items, Ordering::Relaxed);
@@ -109,17 +104,8 @@ impl Pipeline {
 impl Consumer for Pipeline {
     fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
         let items = batch.items() as u64;
-        match self.head.offer(batch) {
-            Answer::Now(result) => {
-                self.count(items, &result);
-                Answer::Now(result)
-            }
-            Answer::Later(future) => Answer::later(async move {
-                let result = future.await;
-                self.count(items, &result);
-                result
-            }),
-        }
+        let answer = self.head.offer(batch);
+        answer.when_taken(move || self.count(items))
     }
 
     fn refused(&self, _: &Batch) {}

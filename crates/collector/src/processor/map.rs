@@ -123,12 +123,8 @@ impl Consumer for Mapping {
                 Ok(())
             });
         }
-        match self.next.offer(mapped) {
-            Answer::Now(result) => Answer::Now(result.inspect(|()| self.count(incoming, outgoing))),
-            Answer::Later(future) => {
-                Answer::later(async move { future.await.inspect(|()| self.count(incoming, outgoing)) })
-            }
-        }
+        let answer = self.next.offer(mapped);
+        answer.when_taken(move || self.count(incoming, outgoing))
     }
 
     // Whoever had no room has counted that already: this holds nothing, and is never one of several that are offered the same.

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kubewake_otlp::{Signal, Summary};
 
-use crate::core::{Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, TurnedAway};
+use crate::core::{
+    Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, Shortfall, TurnedAway,
+};
 
 /// A whole request, uncompressed.
 #[derive(Clone)]
@@ -53,18 +55,25 @@ impl Taker {
         self.stats.turn_away(reason);
     }
 
-    /// Hands in a whole request.
+    /// Hands in a whole request, and says what of it was not taken.
     pub(super) async fn take(
         &self,
         signal: Signal,
         body: Payload,
         admission: Admission,
         origin: Arc<Origin>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Box<Shortfall>>, Refusal> {
         let (items, answer) = self.hand_in(signal, body, admission, origin)?;
-        let result = answer.wait().await;
+        let result = match answer {
+            Answer::Partly(shortfall) => {
+                self.stats.refused().add(signal, shortfall.items);
+                self.stats.accepted().add(signal, items.saturating_sub(shortfall.items));
+                return Ok(Some(shortfall));
+            }
+            answer => answer.wait().await,
+        };
         self.count(signal, items, &result);
-        result
+        result.map(|()| None)
     }
 
     /// As [`Taker::take`], for a sender that cannot be told to come back: where there is no room it waits for it, as long as

@@ -9,6 +9,7 @@
 
 mod grpc;
 mod http;
+mod partial;
 
 use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 

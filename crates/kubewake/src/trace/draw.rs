@@ -10,7 +10,7 @@
 
 use super::{
     model::{Span, Trace},
-    rows::{Row, rows},
+    rows::{Row, Rows, rows},
 };
 use crate::output::{
     SERVICES, Screen, Tone,
@@ -33,13 +33,13 @@ struct Columns {
     bar: usize,
 }
 
-/// The whole trace, a line for each span.
-pub(super) fn waterfall(trace: &Trace, url: &str, screen: &Screen) -> String {
+/// The whole trace, a line for each span; without those that only wrap another, if they are to be folded.
+pub(super) fn waterfall(trace: &Trace, url: &str, fold: bool, screen: &Screen) -> String {
     let columns = Columns::of(screen.width);
     let services = services(trace);
     let mut drawn = head(trace, url, &services, &columns, screen);
     let mut parents: Vec<usize> = Vec::new();
-    let rows = rows(trace);
+    let Rows { rows, folded } = rows(trace, fold);
     let branches = Branches::of(&rows, columns.label);
     for row in rows {
         match row {
@@ -54,6 +54,10 @@ pub(super) fn waterfall(trace: &Trace, url: &str, screen: &Screen) -> String {
                 drawn += &gap(trace, (start, end), &branches.draw(&above).1, &columns, screen)
             }
         }
+    }
+    if folded > 0 {
+        let said = format!("without {} around others; --all shows all", count(folded as u64, "span"));
+        drawn += &format!("{}\n", screen.paint(Tone::Dim, &cut(&said, screen.width)));
     }
     drawn + &warnings(trace, screen)
 }

@@ -1,6 +1,7 @@
 //! A trace as the viewer tells it. What else it says is passed over.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_json::Value;
 
 /// A trace.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,13 +30,28 @@ pub(crate) struct Span {
     pub(crate) id: String,
     pub(crate) parent: Option<String>,
     pub(crate) name: String,
+    /// `internal`, `server`, …
+    pub(crate) kind: String,
     #[serde(deserialize_with = "nanoseconds")]
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) resource: usize,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) events: Vec<IgnoredAny>,
+    pub(crate) links: Vec<IgnoredAny>,
+    /// By how much its clock was set right.
+    pub(crate) skew: Option<IgnoredAny>,
+    pub(crate) warnings: Vec<IgnoredAny>,
     /// `unset`, `ok` or `error`.
     pub(crate) status: String,
     pub(crate) message: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Attribute {
+    pub(crate) key: String,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -47,6 +63,16 @@ pub(crate) struct Warning {
 impl Span {
     pub(crate) fn is_error(&self) -> bool {
         self.status == "error"
+    }
+
+    /// Whether it is work inside of a process.
+    pub(super) fn is_inner(&self) -> bool {
+        self.kind == "internal" || self.kind == "unspecified"
+    }
+
+    /// Whether it says how long something took as a whole. What it measures is in other spans.
+    pub(super) fn measures(&self) -> bool {
+        self.name.starts_with("converge ")
     }
 
     /// When it was over.

@@ -1,11 +1,14 @@
 //! The lines of a waterfall: spans in the order of a tree, and gaps. Pure.
 //!
-//! *Guaranteed*: every span has one row, whatever its parents are: those without one, or with one that is not there, begin trees of their own. It costs no
-//! stack, however deep a trace is.
+//! *Guaranteed*: every span has one row, unless it only wraps another and that is not wanted ([`super::fold`]), whatever its parents are: those without one, or
+//! with one that is not there, begin trees of their own. It costs no stack, however deep a trace is.
 
 use std::collections::HashMap;
 
-use super::model::Trace;
+use super::{
+    fold::wrapped,
+    model::{Span, Trace},
+};
 
 /// A gap is worth a line when it takes this part of the trace, one in so many.
 const WORTH: u64 = 20;
@@ -25,15 +28,33 @@ pub(super) enum Row {
     Gap { start: u64, end: u64, above: Vec<bool> },
 }
 
+/// What is drawn of a trace.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) rows: Vec<Row>,
+    /// Spans that were left out, as they only wrap another.
+    pub(super) folded: usize,
+}
+
 /// The rows of a trace.
-pub(super) fn rows(trace: &Trace) -> Vec<Row> {
-    let (children, roots) = tree(trace);
-    let ends = ends(trace, &children, &roots);
+pub(super) fn rows(trace: &Trace, fold: bool) -> Rows {
+    let (mut children, mut roots) = tree(trace);
+    let order = order(&children, &roots);
+    let measures = measures(trace, &children, &roots);
+    let ends = ends(trace, &children, &order, &measures);
+    let mut folded = 0;
+    if fold {
+        let wraps = wrapped(trace, &children, &roots, &order);
+        folded = wraps.iter().flatten().count();
+        // Each stands where what it says is said.
+        let inside = |index: &mut usize| *index = wraps.get(*index).copied().flatten().unwrap_or(*index);
+        children.iter_mut().flatten().chain(&mut roots).for_each(inside);
+    }
     let worth = (trace.duration / WORTH).max(1);
     let mut rows = Vec::with_capacity(trace.spans.len());
     let mut waiting: Vec<Row> = Vec::new();
     let push = |waiting: &mut Vec<Row>, siblings: &[usize], above: &[bool]| {
-        waiting.extend(family(trace, siblings, above, &ends, worth).into_iter().rev());
+        waiting.extend(family(trace, siblings, above, &ends, &measures, worth).into_iter().rev());
     };
     push(&mut waiting, &roots, &[]);
     while let Some(row) = waiting.pop() {
@@ -42,7 +63,26 @@ pub(super) fn rows(trace: &Trace) -> Vec<Row> {
         }
         rows.push(row);
     }
-    rows
+    Rows { rows, folded }
+}
+
+/// All spans, parents before their children.
+fn order(children: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
+    let (mut order, mut waiting) = (Vec::with_capacity(children.len()), roots.to_vec());
+    while let Some(index) = waiting.pop() {
+        order.push(index);
+        waiting.extend(children.get(index).into_iter().flatten());
+    }
+    order
+}
+
+/// Which spans only say how long others took: while they last somebody may well wait.
+fn measures(trace: &Trace, children: &[Vec<usize>], roots: &[usize]) -> Vec<bool> {
+    let is_leaf = |index: usize| children.get(index).is_none_or(Vec::is_empty);
+    let spans = trace.spans.iter().enumerate();
+    let mut measures: Vec<bool> = spans.map(|(index, span)| span.measures() && is_leaf(index)).collect();
+    roots.iter().for_each(|root| measures.get_mut(*root).into_iter().for_each(|it| *it = false));
+    measures
 }
 
 /// The children of each span, and those that are nobody's. A span whose parents lead back to it is nobody's.
@@ -91,15 +131,11 @@ fn leads_to_root(index: usize, parent: &impl Fn(usize) -> Option<usize>, known: 
 }
 
 /// When each span and all below it were over. Those below may well be later, as in a trace of operators.
-fn ends(trace: &Trace, children: &[Vec<usize>], roots: &[usize]) -> Vec<u64> {
-    let mut ends: Vec<u64> = trace.spans.iter().map(super::model::Span::end).collect();
-    let (mut order, mut waiting) = (Vec::with_capacity(ends.len()), roots.to_vec());
-    while let Some(index) = waiting.pop() {
-        order.push(index);
-        waiting.extend(children.get(index).into_iter().flatten());
-    }
-    for index in order.into_iter().rev() {
-        let below = children.get(index).into_iter().flatten().filter_map(|child| ends.get(*child).copied()).max();
+fn ends(trace: &Trace, children: &[Vec<usize>], order: &[usize], measures: &[bool]) -> Vec<u64> {
+    let mut ends: Vec<u64> = trace.spans.iter().map(Span::end).collect();
+    for &index in order.iter().rev() {
+        let below = children.get(index).into_iter().flatten().filter(|child| measures.get(**child) == Some(&false));
+        let below = below.filter_map(|child| ends.get(*child).copied()).max();
         if let (Some(end), Some(below)) = (ends.get_mut(index), below) {
             *end = (*end).max(below);
         }
@@ -108,7 +144,7 @@ fn ends(trace: &Trace, children: &[Vec<usize>], roots: &[usize]) -> Vec<u64> {
 }
 
 /// Siblings, and the gaps between them.
-fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], worth: u64) -> Vec<Row> {
+fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], measures: &[bool], worth: u64) -> Vec<Row> {
     let mut rows = Vec::with_capacity(siblings.len());
     let mut until = None::<u64>;
     for (place, &index) in siblings.iter().enumerate() {
@@ -116,8 +152,10 @@ fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], worth
         if let Some(start) = until.filter(|until| span.start.saturating_sub(*until) >= worth) {
             rows.push(Row::Gap { start, end: span.start, above: above.to_vec() });
         }
-        let end = ends.get(index).copied().unwrap_or_else(|| span.end());
-        until = Some(until.map_or(end, |until| until.max(end)));
+        if measures.get(index) == Some(&false) {
+            let end = ends.get(index).copied().unwrap_or_else(|| span.end());
+            until = Some(until.map_or(end, |until| until.max(end)));
+        }
         // What is deeper than anybody can follow stays where it is.
         let mut follows: Vec<bool> = above.iter().take(DEEPEST - 1).copied().collect();
         follows.push(place + 1 < siblings.len());
@@ -144,7 +182,7 @@ mod tests {
             Row::Span { index, follows } => format!("{}{}", " ".repeat(follows.len() - 1), trace.spans[index].id),
             Row::Gap { start, end, above } => format!("{}~{}", " ".repeat(above.len()), end - start),
         };
-        rows(&trace).into_iter().map(text).collect()
+        rows(&trace, false).rows.into_iter().map(text).collect()
     }
 
     #[test]
@@ -157,6 +195,17 @@ mod tests {
             span("next", "root", 33, 2),
         ];
         assert_eq!(drawn(spans), ["root", " early", "  below", " next", " ~25", " late"]);
+    }
+
+    #[test]
+    fn what_measures_the_waiting_does_not_hide_it() {
+        let spans = vec![
+            span("root", "", 0, 10),
+            Span { name: "converge Head".to_owned(), ..span("converge", "root", 1, 99) },
+            span("first", "root", 2, 8),
+            span("last", "root", 60, 40),
+        ];
+        assert_eq!(drawn(spans), ["root", " converge", " first", " ~50", " last"]);
     }
 
     #[test]
@@ -183,7 +232,8 @@ mod tests {
         let trace = Trace { duration: 1, spans, ..Trace::default() };
         let (children, roots) = tree(&trace);
         assert_eq!((roots.as_slice(), children.len()), (&[99_999][..], 100_000));
-        assert_eq!(ends(&trace, &children, &roots)[99_999], 100_000);
-        assert_eq!(rows(&trace).len(), 100_000);
+        let (order, measures) = (order(&children, &roots), vec![false; 100_000]);
+        assert_eq!(ends(&trace, &children, &order, &measures)[99_999], 100_000);
+        assert_eq!(rows(&trace, true).rows.len(), 100_000);
     }
 }

@@ -204,8 +204,7 @@ impl Starting<'_> {
     }
 
     fn options(&self, ports: &Ports) -> anyhow::Result<Options> {
-        let mut images = images()?;
-        self.args.images.iter().try_for_each(|entry| images.add(entry))?;
+        let images = images(&self.args.images)?;
         let api = server::Options {
             listen: ports.api,
             data_dir: self.folder.cluster(),
@@ -216,15 +215,16 @@ impl Starting<'_> {
     }
 }
 
-/// This program under all its names, and a shell for what the samples run.
-fn images() -> anyhow::Result<Images> {
+/// This program under all its names, a shell for what the samples run, and what was given.
+pub(super) fn images(given: &[String]) -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
     let example = |name: &str| Program::new(this.clone()).arg("example").arg(name);
-    Ok(cluster::own_images()?
+    let images = cluster::own_images()?
         .with("kubewake/head-operator", example("head-operator"))
         .with("kubewake/demo-scheduler", example("scheduler"))
         .with("busybox", Program::new("/bin/sh"))
-        .with("example/shell", Program::new("/bin/sh")))
+        .with("example/shell", Program::new("/bin/sh"));
+    cluster::with_given(images, given)
 }
 
 fn free(wanted: Ports) -> anyhow::Result<Ports> {

@@ -59,6 +59,15 @@ fn a_new_stamp_leaves_nothing_of_the_old() {
 fn contexts_of_others_are_read() {
     let tekton = json!({"traceparent": PARENT}).to_string();
     assert_eq!(read(&[("tekton.dev/pipelinerunSpanContext", &tekton)]).found.unwrap().source, Source::Tekton);
+    let state = json!({"traceparent": OLD, "tracestate": "a=1"}).to_string();
+    let nearest = [
+        ("tekton.dev/pipelinerunSpanContext", &*tekton),
+        ("tekton.dev/customrunSpanContext", &*tekton),
+        ("tekton.dev/taskrunSpanContext", &*state),
+    ];
+    let found = read(&nearest).found.unwrap().context;
+    assert_eq!((context::traceparent(&found), context::tracestate(&found).as_deref()), (OLD.to_owned(), Some("a=1")));
+    assert!(read(&nearest[1..2]).found.is_some_and(|found| found.source == Source::Tekton));
     assert_eq!(read(&[("traceparent", PARENT)]).found.unwrap().source, Source::Bare);
     let base64 = "MDAtNGJmOTJmMzU3N2IzNGRhNmEzY2U5MjlkMGUwZTQ3MzYtMDBmMDY3YWEwYmE5MDJiNy0wMQ==";
     let binary = "AABL+S81d7NNpqPOkp0ODkc2AQDwZ6oLqQK3AgE=";

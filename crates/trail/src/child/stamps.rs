@@ -2,7 +2,7 @@
 //!
 //! An apply must send the stamp that is there already: a new one would be a change in every run, and none would take it away. The stamps are known from
 //! the watches of owned objects and from the answers to our own writes, so that no request is needed to learn them.
-//! The table is bounded; what fell out of it is asked for once.
+//! The table is bounded, and so is each entry, as whoever may write a child may write its annotations; what fell out of the table is asked for once.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,7 +12,7 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-use crate::carrier::Keys;
+use crate::{carrier::Keys, context::MAX_TRACESTATE};
 
 /// Children of all controllers of a process; an entry takes some 500 bytes.
 const MAX_CHILDREN: usize = 100_000;
@@ -52,11 +52,14 @@ pub(crate) struct Stamped {
 
 impl Stamped {
     pub(crate) fn of(meta: &ObjectMeta, keys: &Keys) -> Self {
+        let mut entries = keys.entries(meta.annotations.as_ref());
+        // Nothing that can be read is longer than the longest `tracestate`.
+        entries.retain(|(_, value)| value.len() <= MAX_TRACESTATE);
         Self {
             uid: meta.uid.clone(),
             revision: meta.resource_version.as_ref().and_then(|text| text.parse().ok()).unwrap_or_default(),
             generation: meta.generation,
-            entries: keys.entries(meta.annotations.as_ref()),
+            entries,
             intent: None,
         }
     }
@@ -154,6 +157,14 @@ mod tests {
 
     fn stamped(revision: u64, intent: Option<&str>) -> Stamped {
         Stamped { uid: Some("u".to_owned()), revision, intent: intent.map(str::to_owned), ..Stamped::default() }
+    }
+
+    #[test]
+    fn garbage_of_any_length_takes_no_room() {
+        let keys = Keys::default();
+        let annotations = [(keys.traceparent.clone(), "x".repeat(512)), (keys.tracestate.clone(), "x".repeat(100_000))];
+        let meta = ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() };
+        assert_eq!(Stamped::of(&meta, &keys).entries, [(keys.traceparent.clone(), "x".repeat(512))]);
     }
 
     #[test]

@@ -99,6 +99,22 @@ fn without_tracing_nothing_is_written() {
 }
 
 #[test]
+fn what_is_made_once_is_told_its_context() {
+    let (trail, _) = trail(Mode::Tree);
+    assert!(trail.context_env().is_empty(), "outside of any span");
+    let parent = context::parse(&format!("00-{TRACE}-00f067aa0ba902b7-01"), Some("a=1")).unwrap();
+    let parent = Context::new().with_remote_span_context(parent);
+    let span = trail.start(SpanBuilder::from_name("make a Job"), &parent);
+    let variables = {
+        let _current = span.clone().attach();
+        trail.context_env()
+    };
+    let told: Vec<_> = variables.into_iter().map(|it| (it.name, it.value.unwrap())).collect();
+    let own = context::traceparent(span.span().span_context());
+    assert_eq!(told, [("TRACEPARENT".to_owned(), own), ("TRACESTATE".to_owned(), "a=1".to_owned())]);
+}
+
+#[test]
 fn a_workload_gets_the_way_and_no_secret() {
     let set = [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),

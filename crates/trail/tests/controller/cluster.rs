@@ -112,11 +112,15 @@ pub struct Settings {
     pub completes: bool,
     pub fails: bool,
     pub refused: bool,
+    pub busy: bool,
+    /// Nothing is traced.
+    pub off: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { options: Options::default(), sampler: Sampler::AlwaysOn, completes: true, fails: false, refused: false }
+        let (options, sampler) = (Options::default(), Sampler::AlwaysOn);
+        Self { options, sampler, completes: true, fails: false, refused: false, busy: false, off: false }
     }
 }
 
@@ -128,7 +132,7 @@ impl Process {
             .with_sampler(FollowLinks::new(settings.sampler))
             .with_span_processor(hold.clone())
             .build();
-        let trail = Trail::new(&provider, hold, settings.options);
+        let trail = if settings.off { Trail::off() } else { Trail::new(&provider, hold, settings.options) };
         let client = trail.client(cluster.server.client_config().unwrap()).unwrap();
         let work = Arc::new(Work {
             trail: trail.clone(),
@@ -137,6 +141,7 @@ impl Process {
             fails: AtomicBool::new(settings.fails),
             refused: AtomicBool::new(settings.refused),
             talks: AtomicBool::new(false),
+            busy: AtomicBool::new(settings.busy),
             events: trail.events(client.clone(), "head-operator"),
             completes: AtomicBool::new(settings.completes),
         });

@@ -24,7 +24,7 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_trail::{Trail, events::Events};
+use kubewake_trail::{Run, Trail, events::Events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -57,6 +57,8 @@ pub struct Work {
     /// Runs publish an event and ask what they may do.
     pub talks: AtomicBool,
     pub events: Events,
+    /// Runs change something that no client sees, and ask for another.
+    pub busy: AtomicBool,
     /// Heads become ready.
     pub completes: AtomicBool,
 }
@@ -83,6 +85,10 @@ impl Work {
     async fn reconcile(&self, head: &Head) -> Result<Action, Error> {
         if self.fails.load(Ordering::SeqCst) {
             return Err(Error::Broken);
+        }
+        if self.busy.load(Ordering::SeqCst) {
+            Run::current().unwrap().note_change();
+            return Ok(Action::requeue(Duration::from_millis(1)));
         }
         let namespace = head.namespace().unwrap();
         let child = ConfigMap {

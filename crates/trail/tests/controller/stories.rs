@@ -6,10 +6,10 @@ use std::{
 use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event as Published};
 use kube::{
     Api, Resource as _, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, ObjectMeta, Patch, PatchParams},
     runtime::events::{Event, EventType},
 };
-use kubewake_trail::{Mode, Options, Trust, events::TRACE_ID, operand::Work};
+use kubewake_trail::{Counters, Mode, Options, Trust, events::TRACE_ID, operand::Work};
 use opentelemetry::{
     context::FutureExt as _,
     trace::{SpanBuilder, Status, TraceContextExt as _},
@@ -49,7 +49,7 @@ async fn a_change_is_one_trace_and_nothing_after_it_makes_it_grow() {
     let cluster = Cluster::start().await;
     let process = Process::start_and_watch(&cluster, Settings::default()).await;
     let (text, context) = somebody('a');
-    cluster.create("one", Some(&text)).await;
+    let created = cluster.create("one", Some(&text)).await.metadata;
     process.until_span("converge Head", 1).await;
     process.resync(100).await;
     let spans = process.spans();
@@ -58,15 +58,26 @@ async fn a_change_is_one_trace_and_nothing_after_it_makes_it_grow() {
     assert!(process.trail.counters().dropped >= 50, "{:?}", process.trail.counters());
 
     let run = named(&spans, "reconcile Head")[0];
-    assert_eq!(attribute(run, "trail.reason").as_deref(), Some("object_updated"));
-    assert_eq!(attribute(run, "trail.attempt").as_deref(), Some("1"));
-    assert_eq!(attribute(run, "trail.outcome").as_deref(), Some("changed"));
-    assert_eq!(attribute(run, "trail.writes").as_deref(), Some("2"));
-    assert_eq!(attribute(run, "k8s.object.generation").as_deref(), Some("1"));
-    assert!(attribute(run, "trail.queue_wait_ms").is_some());
-    for key in ["kind", "name", "uid", "resource_version"] {
-        assert!(attribute(run, &format!("k8s.object.{key}")).is_some(), "{key}");
+    let (uid, revision) = (created.uid.unwrap(), created.resource_version.unwrap());
+    for (key, value) in [
+        ("k8s.object.kind", "Head"),
+        ("k8s.object.api_version", "trail.test/v1"),
+        ("k8s.namespace.name", NAMESPACE),
+        ("k8s.object.name", "one"),
+        ("k8s.object.uid", &*uid),
+        ("k8s.object.generation", "1"),
+        ("k8s.object.resource_version", &*revision),
+        ("trail.reason", "object_updated"),
+        ("trail.attempt", "1"),
+        ("trail.outcome", "changed"),
+        ("trail.writes", "2"),
+        ("trail.source", "trail"),
+    ] {
+        assert_eq!(attribute(run, key).as_deref(), Some(value), "{key}");
     }
+    assert!(attribute(run, "trail.queue_wait_ms").unwrap().parse::<f64>().unwrap() >= 0.0);
+    let converge = named(&spans, "converge Head")[0];
+    assert_eq!(attribute(converge, "k8s.object.uid").as_deref(), Some(&*uid));
 
     let child = cluster.children().get("one-child").await.unwrap();
     let found = process.trail.context_of(&child).unwrap();
@@ -112,6 +123,8 @@ async fn a_restart_in_the_middle_continues_the_trace() {
     let rest: Vec<_> = whole("the user").into_iter().filter(|line| !line.contains("ConfigMap")).collect();
     let rest: Vec<_> = rest.into_iter().filter(|line| !line.contains("configmaps")).collect();
     assert_eq!(edges.of(&spans), rest, "the child is as it should be, and applying it again leaves nothing");
+    let run = named(&spans, "reconcile Head")[0];
+    assert_eq!(attribute(run, "trail.reason").as_deref(), Some("initial_list"));
     assert!(spans.iter().all(|span| span.span_context.trace_id() == context.trace_id()));
     // The API server tells the second of the creation; who saw the Head in it knows better.
     let created = SystemTime::from(head.metadata.creation_timestamp.unwrap().0);
@@ -253,6 +266,42 @@ async fn an_event_or_a_question_is_no_change() {
 }
 
 #[tokio::test]
+async fn why_a_run_began_is_told() {
+    let cluster = Cluster::start().await;
+    let process = Process::start_and_watch(&cluster, Settings { busy: true, ..Settings::default() }).await;
+    cluster.create("one", Some(&somebody('a').0)).await;
+    let has = |it: &Process, reason: &str| {
+        it.spans().iter().any(|span| attribute(span, "trail.reason").as_deref() == Some(reason))
+    };
+    process.until("object_updated", |it| has(it, "object_updated")).await;
+    process.until("requeue", |it| has(it, "requeue")).await;
+    process.resync(1).await;
+    process.until("bulk", |it| has(it, "bulk")).await;
+    assert_eq!(attribute(named(&process.spans(), "reconcile Head")[0], "trail.requeue").as_deref(), Some("1ms"));
+}
+
+#[tokio::test]
+async fn without_tracing_everything_works_and_no_object_carries_anything() {
+    let cluster = Cluster::start().await;
+    let process = Process::start(&cluster, Settings { off: true, ..Settings::default() });
+    cluster.create("one", None).await;
+    let done = kube::runtime::wait::await_condition(cluster.heads(), "one", |head: Option<&crate::head::Head>| {
+        head.is_some_and(|head| head.status.is_some())
+    });
+    let head = done.await.unwrap().unwrap();
+    process.resync(3).await;
+    let child = cluster.children().get("one-child").await.unwrap();
+    assert_eq!(child.owner_references()[0].name, "one");
+    assert!(head.annotations().is_empty() && child.annotations().is_empty());
+    assert!(process.spans().is_empty());
+    assert_eq!(process.trail.counters(), Counters::default());
+}
+
+fn named_other() -> ObjectMeta {
+    ObjectMeta { name: Some("other".to_owned()), ..ObjectMeta::default() }
+}
+
+#[tokio::test]
 async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
     let cluster = Cluster::start().await;
     let process = Process::start(&cluster, Settings { completes: false, ..Settings::default() });
@@ -261,9 +310,17 @@ async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
     let container = json!({"name": "a", "image": "a"});
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}});
     let spec = json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template});
-    let deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap();
+    let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap();
     let span = process.trail.follow(&head, Work::Asked, SpanBuilder::from_name("work"));
-    let made = process.trail.child(&head).create(&deployments, deployment).with_context(span).await.unwrap();
+    let again = Deployment { metadata: named_other(), ..deployment.clone() };
+    let child = process.trail.child(&head);
+    let made = child.create(&deployments, deployment).with_context(span.clone()).await.unwrap();
+    let applied = child.apply(&deployments, "head", again).with_context(span).await.unwrap();
+    for one in [&made, &applied] {
+        assert!(one.annotations().contains_key("tracing.k8s.io/traceparent"));
+        let template = &one.spec.as_ref().unwrap().template;
+        assert_eq!(template.metadata.as_ref().unwrap().annotations, None, "pods would be rolled out");
+    }
     let stamped = process.trail.context_of(&made).unwrap().context;
     let trace_of = |deployment: &Deployment| {
         let next = process.trail.follow(deployment, Work::Asked, SpanBuilder::from_name("next"));

@@ -28,6 +28,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Imported {
     traces: Vec<TraceId>,
     spans: usize,
+    /// Spans that the store does not take, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejected: Option<RejectedJson>,
+}
+
+#[derive(Serialize)]
+struct RejectedJson {
+    spans: u64,
+    message: String,
 }
 
 pub(crate) async fn import(extract::State(state): extract::State<State>, headers: HeaderMap, body: Body) -> Response {
@@ -46,11 +55,14 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
             for request in requests {
                 let added = state.keeper.keep(&request);
                 all.spans += added.spans;
+                all.rejected += added.rejected;
                 all.traces.extend(added.traces);
             }
             all.traces.sort_unstable();
             all.traces.dedup();
-            json(StatusCode::OK, &Imported { traces: all.traces, spans: all.spans })
+            let rejected = Some(all.rejected).filter(|it| it.spans() > 0);
+            let rejected = rejected.map(|it| RejectedJson { spans: it.spans(), message: it.to_string() });
+            json(StatusCode::OK, &Imported { traces: all.traces, spans: all.spans, rejected })
         }
         Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
     })

@@ -1,18 +1,18 @@
-//! Kubernetes objects, as traces tell of them.
+//! Kubernetes objects, as traces tell of them, and the cluster where there is one.
 
 use axum::{
-    extract::{self, Path, Query},
+    extract::{self, Query},
     response::Response,
 };
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{Params, aside, bad_parameters, json, refuse};
+use super::{Params, Parts, aside, bad_parameters, json, refuse};
 use crate::{
     json::{Nanos, SpanId},
     query::{
         ObjectFilter,
-        objects::{Generation, Key, Known, Node, Objects, State as Progress, tree},
+        objects::{Generation, Key, Known, LiveObject, Node, Objects, State as Progress, forest, tree},
     },
     serve::State,
     store::TraceId,
@@ -49,6 +49,18 @@ struct Line<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     generations: usize,
+    /// The newest of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<GenerationJson<'a>>,
+}
+
+/// An object in the list of all.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    /// How many of those before it it is below.
+    depth: usize,
 }
 
 #[derive(Serialize)]
@@ -102,6 +114,13 @@ impl<'a> Head<'a> {
     }
 }
 
+impl<'a> Line<'a> {
+    fn new(key: &'a Key, known: &'a Known) -> Self {
+        let change = known.newest().into_iter().next().map(|(key, generation)| GenerationJson::new(key, generation));
+        Self { head: Head::new(key, known), generations: known.generations.len(), change }
+    }
+}
+
 impl<'a> GenerationJson<'a> {
     fn new((uid, number): &'a (String, i64), generation: &'a Generation) -> Self {
         Self {
@@ -140,14 +159,30 @@ pub(crate) async fn objects(
     if !params.problems.is_empty() {
         return bad_parameters(&params.problems);
     }
+    let Some(mut objects) = told(&state).await else { return failed() };
+    if let Some(cluster) = &state.cluster {
+        let mut live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all()).await;
+        live.keep_traces(|id| state.store.trace(id).is_some());
+        objects.add_live(&live, LiveObject::names_trace);
+    }
     aside(move || {
-        let objects = Objects::of(&state.store.snapshot());
-        let found = objects.matching(&wanted).into_iter().take(limit);
-        let lines =
-            found.map(|(key, known)| Line { head: Head::new(key, known), generations: known.generations.len() });
-        json(StatusCode::OK, &serde_json::json!({ "objects": lines.collect::<Vec<_>>() }))
+        let all = forest(&objects, &wanted);
+        let listed = all.iter().take(limit);
+        let listed = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect::<Vec<_>>();
+        json(StatusCode::OK, &serde_json::json!({ "objects": listed, "total": all.len() }))
     })
     .await
+}
+
+/// The objects that traces tell of.
+async fn told(state: &State) -> Option<Objects> {
+    let store = state.store.clone();
+    let read = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await;
+    read.inspect_err(|error| tracing::error!(%error, "a query failed")).ok()
+}
+
+fn failed() -> Response {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
 }
 
 #[derive(Serialize)]
@@ -159,18 +194,15 @@ struct Whole<'a> {
 
 pub(crate) async fn object(
     extract::State(state): extract::State<State>,
-    Path((kind, namespace, name)): Path<(String, String, String)>,
+    Parts((kind, namespace, name)): Parts<(String, String, String)>,
 ) -> Response {
     let namespace = if namespace == "-" { String::new() } else { namespace };
     let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
-    let store = state.store.clone();
-    let Ok(mut objects) = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await else {
-        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why");
-    };
+    let Some(mut objects) = told(&state).await else { return failed() };
     if let Some(cluster) = &state.cluster {
-        let mut live = cluster.objects(&namespace, objects.kinds_to_ask(&wanted)).await;
+        let mut live = cluster.objects(Some(&namespace), objects.kinds_to_ask(&wanted)).await;
         live.keep_traces(|id| state.store.trace(id).is_some());
-        objects.add_live(&live, &wanted);
+        objects.add_live(&live, |object| wanted.matches_key(&object.key));
     }
     aside(move || show(&objects, &wanted)).await
 }
@@ -181,7 +213,7 @@ fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
     };
     let parents = known.parents.iter();
     let whole = Whole {
-        object: Line { head: Head::new(key, known), generations: known.generations.len() },
+        object: Line::new(key, known),
         parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
         tree: NodeJson::new(&tree(objects, key, known)),
     };

@@ -18,7 +18,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{Params, StoreJson, bad_parameters, search::SummaryJson, trace::SpanJson};
+use super::{Params, Problem, StoreJson, bad_parameters, search::SummaryJson, trace::SpanJson};
 use crate::{
     query::Filter,
     receive::now,
@@ -44,24 +44,27 @@ pub(crate) async fn live(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let mut params = Params::new(pairs);
-    let filter = params.filter(now());
-    if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
+    match wanted(pairs) {
+        Ok(filter) => events(state, move |state, events| follow(state, filter, events)),
+        Err(problems) => bad_parameters(&problems),
     }
-    events(state, move |state, events| follow(state, filter, events))
 }
 
 pub(crate) async fn tail(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
+    match wanted(pairs) {
+        Ok(filter) => events(state, move |state, events| spans(state, filter, events)),
+        Err(problems) => bad_parameters(&problems),
+    }
+}
+
+/// What is to be told, or all that is wrong with the question.
+fn wanted(pairs: Vec<(String, String)>) -> Result<Filter, Vec<Problem>> {
     let mut params = Params::new(pairs);
     let filter = params.filter(now());
-    if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
-    }
-    events(state, move |state, events| spans(state, filter, events))
+    if params.problems.is_empty() { Ok(filter) } else { Err(params.problems) }
 }
 
 /// Answers with what `work` says, until it ends, the reader goes, or the viewer stops.

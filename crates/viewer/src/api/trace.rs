@@ -3,14 +3,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use axum::{
-    extract::{self, Path, Query},
+    extract::{self, Query},
     response::Response,
 };
 use http::StatusCode;
 use kubewake_otlp::view::lossy;
 use serde::{Serialize, Serializer};
 
-use super::{Params, aside, json, raw_json, refuse};
+use super::{Params, Parts, aside, json, raw_json, refuse};
 use crate::{
     json::{Attributes, Hex, Label, Nanos, SpanId, Text, kind, status},
     query::{self, Arranged, LinkFrom, Placed, Warning, WarningKind},
@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) async fn trace(
     extract::State(state): extract::State<State>,
-    Path(id): Path<String>,
+    Parts(id): Parts<String>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
     let trace = match find(&state, &id) {
@@ -43,7 +43,7 @@ pub(crate) async fn trace(
 
 pub(crate) async fn span(
     extract::State(state): extract::State<State>,
-    Path((id, span)): Path<(String, String)>,
+    Parts((id, span)): Parts<(String, String)>,
 ) -> Response {
     let trace = match find(&state, &id) {
         Ok(trace) => trace,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use futures_util::future::join_all;
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::ListParams,
@@ -22,8 +23,8 @@ const KINDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Cluster {
-    /// All objects of these kinds, by `apiVersion` and kind, in a namespace; without one in none.
-    pub(crate) async fn objects(&self, namespace: &str, kinds: BTreeSet<(String, String)>) -> Live {
+    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are.
+    pub(crate) async fn objects(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Live {
         match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
             Ok(live) => live,
             Err(error) => {
@@ -34,29 +35,41 @@ impl Cluster {
         }
     }
 
-    async fn list(&self, namespace: &str, kinds: BTreeSet<(String, String)>) -> Result<Live, Error> {
+    async fn list(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Result<Live, Error> {
         let client = self.client().await?;
+        let kinds = kinds.iter().take(KINDS);
+        let lists = kinds.map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
         let mut live = Live::default();
-        for (api_version, kind) in kinds.into_iter().take(KINDS) {
-            // A kind that is gone has no objects, and nothing is known of one that may not be asked for.
-            let Ok((resource, namespaced)) = self.resource(&client, &api_version, &kind).await else { continue };
-            let api: Api<DynamicObject> = match (namespaced, namespace) {
-                (true, "") => continue,
-                (true, namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-                (false, _) => Api::all_with(client.clone(), &resource),
-            };
-            let params = ListParams::default().limit(MOST);
-            let answer = match stamp::has_status(&api_version, &kind) {
-                true => api.list(&params).await.map(|list| read(&api_version, &kind, &list)),
-                false => api.list_metadata(&params).await.map(|list| read(&api_version, &kind, &list)),
-            };
-            let Ok((objects, is_whole)) = answer else { continue };
+        for (kind, objects, is_whole) in join_all(lists).await.into_iter().flatten() {
             if is_whole {
-                live.kinds.insert(kind.clone());
+                live.kinds.insert(kind);
             }
             live.objects.extend(objects);
         }
         Ok(live)
+    }
+
+    /// The objects of a kind, and whether these are all. A kind that is gone has none, and nothing is known of one that may not be asked for.
+    async fn list_kind(
+        &self,
+        client: &Client,
+        namespace: Option<&str>,
+        api_version: &str,
+        kind: &str,
+    ) -> Option<(String, Vec<LiveObject>, bool)> {
+        let (resource, namespaced) = self.resource(client, api_version, kind).await.ok()?;
+        let api: Api<DynamicObject> = match (namespaced, namespace) {
+            (true, Some("")) => return None,
+            (true, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
+            (true, None) | (false, _) => Api::all_with(client.clone(), &resource),
+        };
+        let params = ListParams::default().limit(MOST);
+        let answer = match stamp::has_status(api_version, kind) {
+            true => api.list(&params).await.map(|list| read(api_version, kind, &list)),
+            false => api.list_metadata(&params).await.map(|list| read(api_version, kind, &list)),
+        };
+        let (objects, is_whole) = answer.ok()?;
+        Some((kind.to_owned(), objects, is_whole))
     }
 
     async fn resource(&self, client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, bool), Error> {

@@ -36,6 +36,7 @@ pub(super) fn stamp(kind: &str, meta: &ObjectMeta, status: Option<&Value>) -> Op
         status.and_then(|status| ready(kind, generation, status)).filter(|end| end.as_second() >= start.as_second());
     let state = match (ready, status) {
         (Some(_), _) => State::Converged,
+        (None, Some(status)) if kind == "Deployment" && is_rolled_out(generation, status) => State::Converged,
         (None, Some(_)) => State::Converging,
         (None, None) => State::Unknown,
     };
@@ -59,11 +60,24 @@ fn ready(kind: &str, generation: i64, status: &Value) -> Option<Timestamp> {
     let time = |condition: &Value, key: &str| condition[key].as_str()?.parse().ok();
     if kind == "Deployment" {
         // It is available all the while it is rolled out; this one is renewed when that has ended.
-        let is_seen = status["observedGeneration"].as_i64().is_some_and(|seen| seen >= generation);
-        let done = condition("Progressing").filter(|it| is_seen && it["reason"] == "NewReplicaSetAvailable")?;
+        let is_done = |it: &&Value| is_seen(generation, status) && it["reason"] == "NewReplicaSetAvailable";
+        let done = condition("Progressing").filter(is_done)?;
         return time(done, "lastUpdateTime");
     }
     time(condition("Ready").filter(|ready| ready["status"] == "True")?, "lastTransitionTime")
+}
+
+fn is_seen(generation: i64, status: &Value) -> bool {
+    status["observedGeneration"].as_i64().is_some_and(|seen| seen >= generation)
+}
+
+/// Whether all pods of a Deployment are those that it wants. After it was only scaled nothing says since when.
+fn is_rolled_out(generation: i64, status: &Value) -> bool {
+    let count = |name: &str| status[name].as_i64().unwrap_or_default();
+    is_seen(generation, status)
+        && count("unavailableReplicas") == 0
+        && count("updatedReplicas") == count("replicas")
+        && count("availableReplicas") == count("replicas")
 }
 
 fn nanos(time: Timestamp) -> u64 {

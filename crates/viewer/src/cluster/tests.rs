@@ -70,7 +70,7 @@ async fn a_cluster_that_cannot_be_asked_is_said_so() {
     assert!(without.pipelines().await.unwrap_err().contains("not installed"));
     let absent = Cluster::new("/nowhere/kubeconfig".into());
     assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
-    assert!(absent.objects("default", BTreeSet::new()).await.objects.is_empty());
+    assert!(absent.objects(Some("default"), BTreeSet::new()).await.objects.is_empty());
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn objects_of_the_cluster_name_their_controllers() {
     .await;
     let kinds = [("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")];
     let kinds = kinds.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into();
-    let live = cluster.objects("default", kinds).await;
+    let live = cluster.objects(Some("default"), kinds).await;
     assert_eq!(live.kinds, BTreeSet::from(["Pod".to_owned(), "ReplicaSet".to_owned()]));
     let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
     assert!(live.objects.iter().any(|object| object.key.name == "p" && object.owner == Some(owner.clone())));

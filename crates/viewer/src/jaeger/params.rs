@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
+use axum::extract::{Path, rejection::PathRejection};
+
 use crate::{
-    api::Params,
+    api::{NO_TEXT, Params, Problem},
     query::{self, Filter},
     serve::State,
-    store::{NAME, Trace, TraceId, cut},
+    store::{NAME, Trace, TraceId, TraceIdError, cut},
 };
 
 /// What Jaeger shows if it is not told how many.
@@ -31,7 +33,27 @@ pub(super) fn find(state: &State, wanted: &Wanted) -> Vec<Arc<Trace>> {
     }
 }
 
-pub(super) fn read(params: &mut Params) -> Wanted {
+/// Which traces are wanted, or what is wrong with the question first.
+pub(super) fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, Problem> {
+    let mut params = Params::new(pairs);
+    let wanted = read(&mut params);
+    params.problems.into_iter().next().map_or(Ok(wanted), Err)
+}
+
+/// The service and the kind of spans whose names are wanted, if a service is named. The third version calls the kind otherwise.
+pub(super) fn operations(pairs: Vec<(String, String)>) -> Option<(String, Option<String>)> {
+    let params = Params::new(pairs);
+    let kind = params.text("spanKind").or(params.text("span_kind")).map(str::to_owned);
+    Some((params.text("service")?.to_owned(), kind))
+}
+
+/// The trace that an address names.
+pub(super) fn trace_id(part: Result<Path<String>, PathRejection>) -> Result<TraceId, String> {
+    let Ok(Path(id)) = part else { return Err(NO_TEXT.to_owned()) };
+    id.parse().map_err(|error: TraceIdError| error.to_string())
+}
+
+fn read(params: &mut Params) -> Wanted {
     let ids: Result<Vec<TraceId>, _> = params.all("traceID").map(str::parse).collect();
     match ids {
         Err(error) => params.problem("traceID", error.to_string()),
@@ -84,14 +106,15 @@ fn attributes(params: &mut Params) -> Vec<(String, String)> {
 }
 
 /// The time that `endTs` and `lookback` stand for: milliseconds. Without the first there is nothing to look at, as in Jaeger.
-pub(super) fn when(params: &mut Params) -> Option<RangeInclusive<u64>> {
+pub(super) fn when(pairs: Vec<(String, String)>) -> Result<RangeInclusive<u64>, Problem> {
+    let mut params = Params::new(pairs);
     let nanos = |millis: u64| millis.saturating_mul(1_000_000);
     let (end, back) = (params.number("endTs").map(nanos), params.number("lookback").map(nanos));
-    if end.is_none() && params.problems.is_empty() {
+    if end.is_none() {
         params.problem("endTs", "is required");
     }
-    let end = end.filter(|_| params.problems.is_empty())?;
     // A day, as in Jaeger.
     let back = back.unwrap_or(86_400_000_000_000);
-    Some(end.saturating_sub(back)..=end)
+    let end = end.unwrap_or_default();
+    params.problems.into_iter().next().map_or(Ok(end.saturating_sub(back)..=end), Err)
 }

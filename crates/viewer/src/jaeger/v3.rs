@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::{self, Path, Query},
+    extract::{self, Path, Query, rejection::PathRejection},
     response::Response,
     routing::get,
 };
@@ -15,7 +15,7 @@ use super::{
     params::{self, Wanted},
 };
 use crate::{
-    api::{Params, aside, json, raw_json},
+    api::{aside, json, raw_json},
     json::Nanos,
     query::{self, summarize},
     serve::State,
@@ -50,11 +50,9 @@ async fn operations(
     extract::State(state): extract::State<State>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let params = Params::new(pairs);
-    let Some(service) = params.text("service").map(str::to_owned) else {
+    let Some((service, kind)) = params::operations(pairs) else {
         return refuse(StatusCode::BAD_REQUEST, "service is required");
     };
-    let kind = params.text("span_kind").or(params.text("spanKind")).map(str::to_owned);
     aside(move || {
         let operations = operations_of_service(&state, &service, kind.as_deref());
         json(StatusCode::OK, &serde_json::json!({ "operations": operations }))
@@ -124,9 +122,10 @@ async fn traces(extract::State(state): extract::State<State>, Query(pairs): Quer
     }
 }
 
-async fn trace(extract::State(state): extract::State<State>, Path(id): Path<String>) -> Response {
-    let Ok(id) = id.parse::<TraceId>() else {
-        return refuse(StatusCode::BAD_REQUEST, "malformed trace id");
+async fn trace(extract::State(state): extract::State<State>, id: Result<Path<String>, PathRejection>) -> Response {
+    let id = match params::trace_id(id) {
+        Ok(id) => id,
+        Err(message) => return refuse(StatusCode::BAD_REQUEST, &message),
     };
     match state.store.trace(id) {
         Some(trace) => aside(move || result(&[trace])).await,
@@ -165,12 +164,7 @@ fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, String> {
         };
         known.push(((*name).to_owned(), value));
     }
-    let mut params = Params::new(known);
-    let wanted = params::read(&mut params);
-    match params.problems.first() {
-        Some(problem) => Err(format!("{}: {}", problem.parameter, problem.message)),
-        None => Ok(wanted),
-    }
+    params::wanted(known).map_err(|problem| format!("{}: {}", problem.parameter, problem.message))
 }
 
 fn micros(time: &str) -> Result<String, String> {

@@ -3,6 +3,7 @@
 //! Spans say what they are about (`k8s.object.*`). `converge X` is a generation that became what it should be; `reconcile X` a run that worked on it; `apply X` or
 //! `create X` below a run makes an X that belongs to the run's object. Spans of others who name an object tell that it exists, and when it was last dealt with.
 
+mod forest;
 mod live;
 mod read;
 mod tree;
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::read::Reading;
 pub use self::{
+    forest::{Placed, forest},
     live::{Live, LiveObject, Stamp},
     tree::{Node, tree},
 };

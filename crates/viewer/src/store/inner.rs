@@ -64,11 +64,18 @@ impl Inner {
     pub(super) fn add(&mut self, arrival: Arrival, now: u64) -> (Added, Vec<Arrived>, u64) {
         let (mut added, mut all) = (Added::default(), Vec::new());
         self.figures.invalid_spans += arrival.invalid;
-        for (id, draft) in arrival.drafts {
+        added.rejected.invalid = arrival.invalid;
+        for (id, mut draft) in arrival.drafts {
             added.traces.push(id);
             let before = self.kept;
             self.figures.received_spans += draft.entries.len() as u64;
-            if let Some(chunk) = self.grow(id, draft, now) {
+            self.leave_out_known(id, &mut draft);
+            if draft.entries.is_empty() {
+                continue;
+            }
+            let surplus = self.leave_out_surplus(id, &mut draft);
+            added.rejected.surplus += surplus;
+            if let Some(chunk) = self.grow(id, draft, surplus, now) {
                 added.spans += chunk.entries.len();
                 self.kept += chunk.entries.len() as u64;
                 all.push(Arrived { trace: id, chunk, before });
@@ -77,13 +84,8 @@ impl Inner {
         (added, all, self.version)
     }
 
-    /// Adds spans to a trace, unless all are here already or none fits.
-    fn grow(&mut self, id: TraceId, mut draft: Draft, now: u64) -> Option<Arc<Chunk>> {
-        self.leave_out_known(id, &mut draft);
-        if draft.entries.is_empty() {
-            return None;
-        }
-        let surplus = self.leave_out_surplus(id, &mut draft);
+    /// Adds spans to a trace, if any fits, and counts those that had to be left out.
+    fn grow(&mut self, id: TraceId, draft: Draft, surplus: u64, now: u64) -> Option<Arc<Chunk>> {
         self.figures.dropped_spans += surplus;
         if draft.entries.is_empty() && !self.traces.contains_key(&id) {
             self.figures.dropped_traces += 1;

@@ -144,7 +144,9 @@ fn one_trace_takes_a_quarter_at_most() {
 #[test]
 fn what_is_larger_than_the_store_is_counted_and_not_kept() {
     let store = Store::new(limits(10_000));
-    assert_eq!(add(&store, vec![span(1, 1).text("k", &"x".repeat(100_000))]), Added { traces: vec![id(1)], spans: 0 });
+    let rejected = Rejected { invalid: 0, surplus: 1 };
+    let large = span(1, 1).text("k", &"x".repeat(100_000));
+    assert_eq!(add(&store, vec![large]), Added { traces: vec![id(1)], spans: 0, rejected });
     let figures = store.figures();
     assert_eq!((figures.traces, figures.dropped_traces, figures.dropped_spans), (0, 1, 1));
 }

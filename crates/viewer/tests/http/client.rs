@@ -26,9 +26,14 @@ impl Client {
 
     /// Sends OTLP in JSON.
     pub async fn send(&self, request: &str) {
+        let (status, answer) = self.otlp(request).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// The answer to OTLP in JSON.
+    pub async fn otlp(&self, request: &str) -> (u16, Value) {
         let headers = [("Content-Type", "application/json")];
-        let answer = exchange(self.otlp, "POST", "/v1/traces", &headers, request).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        parse(&exchange(self.otlp, "POST", "/v1/traces", &headers, request).await)
     }
 
     /// An answer that must be good.

@@ -64,6 +64,12 @@ async fn questions_that_make_no_sense_are_answered_with_all_that_is_wrong() {
             let (status, answer) = client.ask(path).await;
             assert_eq!((status, &answer["errors"][0]["code"]), (400, &json!(400)), "{path}");
         }
+        for path in ["traces/%ff", "traces/%ff/spans/1", "objects/Head/default/%ff"] {
+            let (status, answer) = client.ask(&format!("/api/v1/{path}")).await;
+            let words = "the address holds something that is not UTF-8";
+            assert_eq!((status, &answer["error"]), (400, &json!(words)), "{path}");
+        }
+        assert_eq!(client.ask("/api/v3/traces/%ff").await.1["error"]["httpCode"], 400);
         for (path, expected) in [
             ("/api/v1/traces/nothex", 400),
             ("/api/v1/traces/00000000000000000000000000000001", 404),
@@ -116,11 +122,37 @@ async fn what_is_exported_can_be_imported_elsewhere() {
 }
 
 #[tokio::test]
+async fn spans_that_are_not_taken_are_told_to_who_sends_them() {
+    with_viewer(|client| async move {
+        let span = |trace: &str, id: &str| json!({ "traceId": trace, "spanId": id, "name": "a" });
+        let spans =
+            json!([span(TRACE, "00f067aa0ba902b7"), span(TRACE, ""), span(&"0".repeat(32), "00f067aa0ba902b7")]);
+        let request = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string();
+        let words = "2 spans without a valid trace id or span id";
+        let answer = client.otlp(&request).await;
+        assert_eq!(answer, (200, json!({ "partialSuccess": { "rejectedSpans": "2", "errorMessage": words } })));
+        assert_eq!(client.otlp(&sample()).await, (200, json!({ "partialSuccess": {} })), "what is here was taken");
+        let json = [("Content-Type", "application/json")];
+        let answer = client.post("/api/v1/import", &json, &request).await.1;
+        assert_eq!(answer["rejected"], json!({ "spans": 2, "message": words }));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn objects_have_generations_and_children() {
     with_viewer(|client| async move {
         let list = client.get("/api/v1/objects?kind=head").await;
         assert_eq!(list["objects"][0]["state"], "failed");
         assert_eq!(list["objects"][0]["generations"], 1);
+        assert_eq!(list["objects"][0]["change"]["message"], "no room");
+        let all = client.get("/api/v1/objects").await;
+        let line = |at: usize| (all["objects"][at]["kind"].clone(), all["objects"][at]["depth"].clone());
+        assert_eq!((line(0), line(1)), ((json!("Head"), json!(0)), (json!("ChildA"), json!(1))));
+        assert_eq!(
+            (&all["total"], client.get("/api/v1/objects?limit=1").await["objects"][1].clone()),
+            (&json!(2), Value::Null)
+        );
         let head = client.get("/api/v1/objects/Head/default/sample").await;
         assert_eq!(head["tree"]["generations"][0]["message"], "no room");
         assert_eq!(head["tree"]["generations"][0]["traceId"], TRACE);

@@ -75,6 +75,10 @@ fn what_spans_say_is_only_ever_text() {
     browser.click(".details .object-card");
     browser.await_text(".object-head h1", "../../evil");
     assert!(browser.url().starts_with(&viewer.url("/objects/")), "{}", browser.url());
+    browser.open(&viewer.url("/objects"));
+    browser.click_text(".object-list a", "../../evil");
+    browser.await_text(".object-head h1", "../../evil");
+    assert_ne!(browser.script("return document.title", &[]), "owned");
     no_complaints(&browser);
 }
 
@@ -158,5 +162,30 @@ fn a_search_for_the_same_value_finds_it_or_is_not_offered() {
         browser.open(&viewer.url(link));
         browser.await_text(".result .title", "buy");
     }
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_full_store_drops_the_oldest_traces_and_says_so() {
+    let viewer = Viewer::start_with(&["--memory", "1MiB"]);
+    let browser = open(&viewer, "/search");
+    let large = "x".repeat(100_000);
+    for number in 1..=12 {
+        let mut told = Told::new(number);
+        told.span("shop", &format!("order {number}"), None, 0.0, 5.0);
+        told.attributes(&[("large", &large)]);
+        viewer.take(&told);
+    }
+    // Who looks is told, also whoever comes later.
+    browser.await_text(".results-head", "the store is full: ");
+    browser.reload();
+    browser.await_text(".result .title", "order 12");
+    browser.await_text(".results-head", "dropped");
+    let titles = browser.texts(".result .title");
+    assert!(titles[0].contains("order 12") && !titles.iter().any(|title| title.ends_with("order 1")), "{titles:?}");
+    browser.screenshot("full");
+    let said = viewer.get("/metrics").text();
+    let dropped = said.lines().find_map(|line| line.strip_prefix("kubewake_viewer_dropped_traces_total "));
+    assert!(dropped.is_some_and(|number| number != "0"), "{said}");
     no_complaints(&browser);
 }

@@ -55,6 +55,46 @@ fn every_state_of_a_trace_is_in_its_address() {
 }
 
 #[test]
+fn every_field_of_the_search_counts() {
+    let viewer = Viewer::start();
+    let (failed, _) = told();
+    viewer.take(&failed);
+    let mut good = Told::new(8);
+    good.span("shop", "refund", None, 0.0, 10.0);
+    good.attributes(&[("card", "declined"), ("till", "2")]);
+    viewer.take(&good);
+    let browser = open(&viewer, "/search");
+    browser.await_text(".results-head .total", "2 traces");
+    let find = |title: &str| {
+        browser.click_text("button", "Find traces");
+        browser.await_text(".results-head .total", "1 trace");
+        browser.await_text(".result .title", title);
+        let url = browser.url();
+        browser.click_text(".form a", "Clear");
+        browser.await_text(".results-head .total", "2 traces");
+        url
+    };
+    browser.click("input[name=errors]");
+    assert!(find("checkout").contains("errors=true"));
+    browser.script("document.querySelector('[name=service]').value = 'bank'", &[]);
+    assert!(find("checkout").contains("service=bank"));
+    browser.type_into("input[name=operation]", "refund");
+    find("refund");
+    browser.type_into("input[name=attr]", "card=declined till=2");
+    find("refund");
+    browser.type_into("input[name=maxDuration]", "500ms");
+    find("refund");
+    // A stretch of time, drawn on the plot: both traces began in it.
+    let place = browser.script("const b = document.querySelector('.scatter').getBoundingClientRect(); return [b.left, b.width, b.top + b.height / 2]", &[]);
+    let number = |at: usize| place[at].as_f64().unwrap();
+    let x = |share: f64| (number(0) + number(1) * share) as i32;
+    browser.drag((x(0.1), number(2) as i32), (x(0.95), number(2) as i32));
+    browser.await_url("start=");
+    browser.await_text("[name=lookback] option:checked", "A stretch of time");
+    no_complaints(&browser);
+}
+
+#[test]
 fn the_keyboard_is_enough() {
     let viewer = Viewer::start();
     let (told, _) = told();

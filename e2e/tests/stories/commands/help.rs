@@ -121,3 +121,38 @@ fn colours_are_for_terminals_whose_owners_want_them() {
     let shown = at_terminal(home.path(), "check", &[("NO_COLOR", "1")]);
     assert!(shown.contains("✗") && !shown.contains("\u{1b}[31m"), "{shown:?}");
 }
+
+#[test]
+fn progress_is_shown_at_a_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let program = kubewake();
+    // Interrupted as soon as something turns.
+    let script = "
+import os, pty, signal, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen, told = b'', False
+while True:
+    try:
+        more = os.read(terminal, 1 << 16)
+    except OSError:
+        break
+    if not more:
+        break
+    seen += more
+    if '⠙'.encode() in seen and not told:
+        told = True
+        os.kill(pid, signal.SIGINT)
+sys.stdout.buffer.write(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
+    let mut terminal = Command::new(python());
+    terminal.env_clear().env("HOME", home.path()).env("TMPDIR", home.path()).env("TERM", "xterm").env("NO_PROXY", "*");
+    let any = "127.0.0.1:0";
+    terminal.args(["-c", script]).arg(program.get_program());
+    terminal.args(["up", "--no-demo", "--listen", any, "--otlp", any, "--otlp-http", any, "--api", any]);
+    let output = terminal.stdin(Stdio::null()).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shown:?}");
+    assert!(shown.contains("⠙ "), "{shown:?}");
+}

@@ -57,6 +57,8 @@ fn an_object_has_its_latest_trace_drawn() {
     assert!(!drawn.contains('\u{1b}'), "{drawn}");
     assert_eq!(ask("trace heads demo -n shop -o name").stdout, format!("{}\n", told.id()));
     assert_eq!(ask(&format!("trace --id {} -o json", told.id())).json()["traceId"], told.id());
+    let yaml = ask(&format!("trace --id {} -o yaml", told.id())).stdout;
+    assert!(yaml.contains("spans:\n") && yaml.contains(told.id()), "{yaml}");
     let elsewhere = ask("trace head/demo -n other");
     assert!(elsewhere.code == 1 && elsewhere.stderr.contains("there is Head/demo -n shop"), "{elsewhere:?}");
 
@@ -105,7 +107,10 @@ fn without_a_viewer_it_says_where_it_looked() {
         let said = run(home.path(), &format!("{command} --viewer http://{nowhere}"));
         assert!(said.code == 1 && said.stderr.contains(&nowhere.to_string()), "{said:?}");
     }
-    assert_eq!(run(home.path(), "trace demo").code, 1);
+    for wrong in ["trace demo", "trace head/", "trace head a/b"] {
+        let said = run(home.path(), wrong);
+        assert!(said.code == 2 && said.stderr.contains("KIND/NAME"), "{said:?}");
+    }
     assert_eq!(run(home.path(), "trace").code, 2);
 }
 

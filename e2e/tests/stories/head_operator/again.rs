@@ -4,14 +4,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubewake_e2e::{eventually, process::Process};
 
-use super::{OURS, TRUSTED, cluster, head, operator, operator_command, stop, wait_ready, webhook};
+use super::{anywhere, end, head, operator, operator_command, stop, tell_only, wait_ready, webhook};
 
 /// How many times each of two objects is looked at again.
 const RESYNCS: usize = 100;
 
 #[test]
 fn a_restart_and_a_hundred_resyncs_add_no_span() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let webhook = webhook(&traced);
     let first = operator(&traced, &[]);
     traced.kubectl.ok_with("apply -f -", &head("again", "first"));
@@ -28,9 +28,9 @@ fn a_restart_and_a_hundred_resyncs_add_no_span() {
     eventually("both were looked at often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
     stop(second);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let trace = traces.span("converge Head", |_| true).id.trace;
     let late = traces.spans().in_trace(&trace).filter(|span| span.start >= since).count();
     assert_eq!(late, 0, "{}", traces.show(&trace));
-    traces.tell_only(&OURS, &[&trace]);
+    tell_only(&traces, &[&trace]);
 }

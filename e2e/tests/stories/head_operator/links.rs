@@ -1,6 +1,6 @@
 //! An operator whose runs are traces of their own.
 
-use super::{TRUSTED, cluster, each_begins_with, head, is_real, operator, parts, stop, wait_ready, webhook};
+use super::{anywhere, end, head, is, is_real, operator, parts, stop, wait_ready, webhook};
 
 /// What hangs together by parents: the request, and how long everything took.
 const CHANGE: &str = "
@@ -9,28 +9,30 @@ POST DEMO/heads [apiserver] server x1
     converge Head [head-operator] internal x1
 ";
 
+/// What each run does, in a trace of its own. One that a child led to is linked to what was done to that child, too.
+const RUNS: &str = "
+reconcile Head [head-operator] consumer ~> stamp Head
+  <run of Head>
+reconcile Head [head-operator] consumer ~> apply ChildA ~> stamp Head
+  <run of Head>
+reconcile ChildA [head-operator] consumer ~> apply ChildA
+  <run of ChildA>
+reconcile ChildA [head-operator] consumer ~> apply ChildA ~> apply Deployment
+  <run of ChildA>
+";
+
 #[test]
 fn with_links_each_run_is_a_trace_that_leads_back_to_the_change() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let webhook = webhook(&traced);
     let operator = operator(&traced, &["--mode", "links"]);
     traced.kubectl.ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let change = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&change, &parts::whole(CHANGE));
-    let runs = each_begins_with(
-        &traces,
-        &change,
-        &[
-            "reconcile Head [head-operator] consumer ~> stamp Head",
-            "reconcile ChildA [head-operator] consumer ~> apply ChildA",
-            // A run that a child led to is linked to what was done to that child, too.
-            "reconcile Head [head-operator] consumer ~> apply ChildA ~> stamp Head",
-            "reconcile ChildA [head-operator] consumer ~> apply ChildA ~> apply Deployment",
-        ],
-    );
+    is(&traces, &change, CHANGE);
+    let runs = traces.are_among("head-operator", &[&change], &parts::whole(traces.callers(), RUNS));
     assert!(runs >= 4, "each controller does something twice");
 }

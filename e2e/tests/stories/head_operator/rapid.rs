@@ -1,24 +1,17 @@
 //! Somebody changes their mind.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{
+    anywhere, end, head, is, is_real, operator,
+    parts::{self, CONVERGENCE},
+    rule::Rule,
+    stop, tell_only, wait_ready, webhook,
+};
 
-/// What came of the first change until the second.
-const FIRST: &str = "
-POST DEMO/heads [apiserver] server x1
-  stamp Head [kubewake-webhook] server x1
-    reconcile Head [head-operator] consumer
-      apply ChildA [head-operator] producer
-        PATCH DEMO/childas/{:name} [head-operator] client
-          PATCH DEMO/childas/{:name} [apiserver] server
-            stamp ChildA [kubewake-webhook] server
-        reconcile ChildA [head-operator] consumer
-          <deployment>
-          <status of ChildA>
-          <events>
-      <list>
-      <status of Head>
-      <events>
-";
+/// What came of the first change until the second: all but that it ever was ready.
+fn first() -> String {
+    let ready = CONVERGENCE.lines().filter(|line| line.contains("converge"));
+    parts::with(CONVERGENCE, &ready.map(|line| (line, "")).collect::<Vec<_>>())
+}
 
 /// What came of the second. Whatever takes over from the first trace links to it.
 const SECOND: &str = "
@@ -29,7 +22,8 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       apply ChildA [head-operator] producer x1
         PATCH DEMO/childas/{:name} [head-operator] client x1
           PATCH DEMO/childas/{:name} [apiserver] server x1
-            stamp ChildA [kubewake-webhook] server ~> apply ChildA x1
+            <changed stamp inside>
+        <changed stamp beside>
         converge ChildA [head-operator] internal ~> apply ChildA x1
         reconcile ChildA [head-operator] consumer ~> apply ChildA x1
           <deployment>
@@ -48,6 +42,8 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
       # An answer that is newer than anything seen counts as a change, whoever made it.
       ? apply ChildA [head-operator] producer
         ? PATCH DEMO/childas/{:name} [head-operator] client
+          ? PATCH DEMO/childas/{:name} [apiserver] server
+            ? stamp ChildA [kubewake-webhook] server
       # The API server records what it is asked by a run that has changed something already.
       GET DEMO/childas [head-operator] client
         ? GET DEMO/childas [apiserver] server
@@ -57,31 +53,31 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
 
 #[test]
 fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_first() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
-    // No pod can start, so that the first is never ready.
-    kubectl.ok("cordon node-1");
+    // The first is never ready.
+    let rule = Rule::no_pods(&traced);
     let operator = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
-    let first = traced.traces.span("stamp Head", is_real);
-    traced.traces.becomes(&first.id.trace, &parts::whole(FIRST));
+    let change = traced.traces.span("stamp Head", is_real);
+    traced.traces.becomes(&change.id.trace, &parts::whole(traced.traces.callers(), &first()));
     kubectl.ok_with("apply -f -", &head("one", "second"));
     kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
-    kubectl.ok("uncordon node-1");
+    rule.lift();
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    traces.is(&first.id.trace, &parts::whole(FIRST));
-    traces.is(&second.id.trace, &parts::whole(SECOND));
-    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+    let traces = end(traced);
+    let second = traces.span("stamp Head", |span| span.links.contains(&change.id));
+    is(&traces, &change.id.trace, &first());
+    is(&traces, &second.id.trace, SECOND);
+    tell_only(&traces, &[&change.id.trace, &second.id.trace]);
 }
 
 #[test]
 fn two_changes_at_once_are_two_traces_that_know_each_other() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
     kubectl.ok_with("apply -f -", &head("one", "first"));
@@ -90,20 +86,19 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
     // Nobody saw the first, so that nobody has anything to take over from it: the second is as if it were the only one.
-    let instead = [
-        ("POST DEMO/heads [apiserver]", "PATCH DEMO/heads/{:name} [apiserver]"),
-        ("stamp Head [kubewake-webhook] server", "stamp Head [kubewake-webhook] server ~> stamp Head"),
-        ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
-    ];
-    let second_alone = instead.iter().fold(CONVERGENCE.to_owned(), |text, (from, to)| text.replace(from, to));
-    traces.is(&second.id.trace, &parts::whole(&second_alone));
-    traces.is(
-        &first.id.trace,
-        &parts::whole("POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1"),
+    let second_alone = parts::with(
+        CONVERGENCE,
+        &[
+            ("POST DEMO/heads [apiserver]", "PATCH DEMO/heads/{:name} [apiserver]"),
+            ("stamp Head [kubewake-webhook] server", "stamp Head [kubewake-webhook] server ~> stamp Head"),
+            ("converge Head [head-operator] internal", "converge Head [head-operator] internal ~> stamp Head"),
+        ],
     );
-    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+    is(&traces, &second.id.trace, &second_alone);
+    is(&traces, &first.id.trace, "POST DEMO/heads [apiserver] server x1\n  stamp Head [kubewake-webhook] server x1");
+    tell_only(&traces, &[&first.id.trace, &second.id.trace]);
 }

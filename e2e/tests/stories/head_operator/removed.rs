@@ -2,7 +2,7 @@
 
 use kubewake_e2e::eventually;
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook};
+use super::{anywhere, end, head, is, is_real, operator, stop, tell_only, wait_ready, webhook};
 
 /// What came of the change. Nothing else changed, so that nothing else is written.
 const TRACE: &str = "
@@ -21,7 +21,7 @@ PATCH DEMO/heads/{:name} [apiserver] server x1
 
 #[test]
 fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
     let operator = operator(&traced, &[]);
@@ -41,8 +41,8 @@ fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
     assert!(kubectl.exists("deployment one-a"));
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
-    traces.is(&second.id.trace, &parts::whole(TRACE));
-    traces.tell_only(&OURS, &[&first.id.trace, &second.id.trace]);
+    is(&traces, &second.id.trace, TRACE);
+    tell_only(&traces, &[&first.id.trace, &second.id.trace]);
 }

@@ -1,27 +1,28 @@
 //! The operator ends in the middle of its work.
 
-use super::{OURS, TRUSTED, cluster, head, is_real, operator, parts, stop, wait_ready, webhook, whole::CONVERGENCE};
+use super::{
+    anywhere, end, head, is, is_real, operator, parts::CONVERGENCE, rule::Rule, stop, tell_only, wait_ready, webhook,
+};
 
 #[test]
 fn a_new_operator_goes_on_with_the_trace() {
-    let Some(traced) = cluster(&TRUSTED) else { return };
+    let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
-    // No pod can start, so that nothing becomes ready.
-    kubectl.ok("cordon node-1");
+    let rule = Rule::no_pods(&traced);
     let first = operator(&traced, &[]);
     kubectl.ok_with("apply -f -", &head("one", "first"));
     kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=ChildrenNotReady head/one --timeout=60s");
     kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=DeploymentProgressing childa/one-a --timeout=60s");
     stop(first);
-    kubectl.ok("uncordon node-1");
+    rule.lift();
     kubectl.ok("rollout status deployment/one-a --timeout=60s");
     let second = operator(&traced, &[]);
     wait_ready(&traced, "one");
     stop(second);
     stop(webhook);
-    let traces = traced.end();
+    let traces = end(traced);
     let trace = traces.span("stamp Head", is_real).id.trace;
-    traces.is(&trace, &parts::whole(CONVERGENCE));
-    traces.tell_only(&OURS, &[&trace]);
+    is(&traces, &trace, CONVERGENCE);
+    tell_only(&traces, &[&trace]);
 }

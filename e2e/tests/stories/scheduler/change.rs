@@ -1,6 +1,6 @@
 //! A new configuration changes where the next pod goes, and the trace of that pod says why.
 
-use kubewake_e2e::traces::Span;
+use kubewake_e2e::{eventually, traces::Span};
 
 use super::{CHANGE, FIRST, OURS, SECOND, Scene, shown};
 
@@ -24,7 +24,18 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     }
 
     let attempts = ["one", "two"].map(|pod| scene.attempt(pod, "scheduled"));
+    // Without a trace at hand, the pod and its events lead to it.
+    let bound = kubectl.field("pod two", ".metadata.annotations.tracing\\.k8s\\.io/traceparent");
+    let uid = kubectl.field("pod two", ".metadata.uid");
+    let named = "{.items[?(@.reason==\"Scheduled\")].metadata.annotations.trail\\.kubewake\\.io/trace-id}";
+    eventually("an event names the trace", || {
+        kubectl.ok(&format!("get events --field-selector involvedObject.name=two -o jsonpath={named}"))
+            == attempts[1].id.trace
+    });
+    let namespace = kubectl.namespace().to_owned();
     let traces = scene.end();
+    let bind = traces.span("bind", |span| span.traceparent() == bound);
+    assert_eq!(bind.id.trace, attempts[1].id.trace);
     let expected = shown(1);
     traces.is(&attempts[1].id.trace, &expected);
     let without = expected.lines().filter(|line| !line.contains("plugin: NodeLabel")).collect::<Vec<_>>();
@@ -52,8 +63,45 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     for part in ["node-2=0", "node-3=100"] {
         assert!(scores.attribute("scheduler.plugin.scores").contains(part), "{:?}", scores.attributes);
     }
-    assert_eq!(attempts[1].attribute("scheduler.selected_node"), "node-3");
-    assert_eq!(attempts[1].attribute("scheduler.profile"), "demo");
+    for (key, value) in [
+        ("k8s.namespace.name", &*namespace),
+        ("k8s.pod.name", "two"),
+        ("k8s.pod.uid", &*uid),
+        ("scheduler.profile", "demo"),
+        ("scheduler.result", "scheduled"),
+        ("scheduler.selected_node", "node-3"),
+        ("scheduler.configuration.revision", &*second),
+    ] {
+        assert_eq!(attempts[1].attribute(key), value, "{key}");
+    }
+    for key in ["scheduler.attempt", "scheduler.queue_wait_ms"] {
+        assert!(attempts[1].attribute(key).parse::<u64>().is_ok(), "{key}");
+    }
+    speaks_as_the_kep_does(told.in_trace(&attempts[1].id.trace));
     let all = [&attempts[0], &attempts[1], &of_first, &of_second].map(|span| span.id.trace.as_str());
     traces.tell_only(&OURS, &all);
+}
+
+/// The attributes of cycles, extension points and plugins, as KEP-5927 names them.
+fn speaks_as_the_kep_does<'a>(spans: impl Iterator<Item = &'a Span>) {
+    let spans: Vec<&Span> = spans.collect();
+    let named = |name: &str| *spans.iter().find(|span| span.name == name).unwrap();
+    for (cycle, phase) in [("schedulingCycle", "scheduling"), ("bindingCycle", "binding")] {
+        assert_eq!(named(cycle).attribute("scheduler.phase"), phase);
+    }
+    // One of the three nodes is cordoned.
+    let filter = named("filter");
+    assert_eq!((filter.attribute("scheduler.nodes"), filter.attribute("scheduler.feasible_nodes")), ("3", "2"));
+    for point in ["preFilter", "filter", "score", "bind"] {
+        assert_eq!(named(point).attribute("scheduler.plugin.extension_point"), point);
+    }
+    let plugins: Vec<_> = spans.iter().filter_map(|span| Some((span, span.name.strip_prefix("plugin: ")?))).collect();
+    assert_eq!(plugins.len(), 7);
+    for (span, name) in plugins {
+        assert_eq!(span.attribute("scheduler.plugin.name"), name);
+        let point = spans.iter().find(|point| Some(&point.id.span) == span.parent.as_ref()).unwrap();
+        assert_eq!(span.attribute("scheduler.plugin.extension_point"), point.name);
+        let result = if point.name == "score" { "scheduler.plugin.scores" } else { "scheduler.plugin.rejected_nodes" };
+        assert!(point.name == "preFilter" || span.attributes.contains_key(result), "{span:?}");
+    }
 }

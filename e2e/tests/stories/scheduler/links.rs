@@ -2,7 +2,40 @@
 
 use kubewake_e2e::traces::Span;
 
-use super::{FIRST, Scene, TRUSTED};
+use super::{FIRST, OURS, Scene, TRUSTED, shown, whole};
+
+/// What a run of the operator does.
+const RUN: &str = "
+  apply Deployment [scheduler-operator] producer
+    PATCH APPS/deployments/{:name} [scheduler-operator] client
+      PATCH APPS/deployments/{:name} [apiserver] server
+  apply ConfigMap [scheduler-operator] producer
+    PATCH CORE/configmaps/{:name} [scheduler-operator] client
+      PATCH CORE/configmaps/{:name} [apiserver] server
+  status Scheduler [scheduler-operator] internal
+    PATCH DEMO/schedulers/{:name}/status [scheduler-operator] client
+      PATCH DEMO/schedulers/{:name}/status [apiserver] server
+";
+
+/// What the scheduler does with its configuration.
+const TAKE: &str = "
+takeConfiguration [demo-scheduler] consumer ~> apply ConfigMap
+  PATCH DEMO/schedulers/{:name}/status [demo-scheduler] client
+    PATCH DEMO/schedulers/{:name}/status [apiserver] server
+  firstPodScheduled [demo-scheduler] internal ~> SchedulePod
+";
+
+/// Everything that is done, each piece with a root of its own.
+fn pieces() -> String {
+    let led_to_it = ["", " ~> apply ConfigMap", " ~> apply Deployment", " ~> apply ConfigMap ~> apply Deployment"];
+    let runs =
+        led_to_it.map(|by| format!("reconcile Scheduler [scheduler-operator] consumer{by} ~> stamp Scheduler{RUN}"));
+    let of_pod = shown(1);
+    let attempt = "SchedulePod [demo-scheduler] consumer ~> stamp Pod ~> takeConfiguration";
+    let inside =
+        of_pod.lines().skip_while(|line| !line.contains("SchedulePod")).skip(1).filter_map(|line| line.get(4..));
+    whole(&format!("{}{TAKE}{attempt}\n{}", runs.join("\n"), inside.collect::<Vec<_>>().join("\n")))
+}
 
 #[test]
 fn with_links_each_piece_of_work_is_a_trace_that_leads_back_to_the_change() {
@@ -28,4 +61,6 @@ fn with_links_each_piece_of_work_is_a_trace_that_leads_back_to_the_change() {
     let change = linked(&run, "stamp Scheduler");
     // How long it took is in the trace of the change, as one number.
     assert_eq!(traces.span("converge Scheduler", |_| true).id.trace, change.id.trace);
+    let all: usize = OURS.iter().map(|service| traces.are_among(service, &[&change.id.trace], &pieces())).sum();
+    assert!(all >= 4, "two runs, a configuration and a pod");
 }

@@ -2,7 +2,7 @@
 
 use kubewake_e2e::eventually;
 
-use super::{FIRST, Scene};
+use super::{FIRST, OURS, Scene};
 
 #[test]
 fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
@@ -25,7 +25,8 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
     assert_eq!(scene.node("lonely"), "node-2");
     let scheduled = scene.attempt("lonely", "scheduled");
     assert_eq!(scheduled.id.trace, refused.id.trace);
-    scene.end().is(
+    let traces = scene.end();
+    traces.is(
         &scheduled.id.trace,
         "
         POST /api/v1/namespaces/{:namespace}/pods [apiserver] server
@@ -60,4 +61,6 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
                 POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [apiserver] server
         ",
     );
+    let taken = traces.span("takeConfiguration", |_| true).id.trace;
+    traces.tell_only(&OURS, &[&taken, &scheduled.id.trace]);
 }

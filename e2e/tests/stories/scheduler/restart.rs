@@ -2,14 +2,14 @@
 
 use kubewake_e2e::eventually;
 
-use super::{FIRST, SECOND, Scene};
+use super::{FIRST, OURS, SECOND, Scene};
 
 #[test]
 fn a_new_scheduler_goes_on_with_the_same_configuration() {
     let Some(scene) = Scene::start() else { return };
     let kubectl = &scene.traced.kubectl;
     kubectl.ok("label node node-3 disk=ssd");
-    scene.configure(false, FIRST);
+    let first = scene.configure(false, FIRST);
     let revision = scene.configure(false, SECOND);
     let before = scene.field(".status.running.pod");
     // At once, and without a word.
@@ -33,4 +33,7 @@ fn a_new_scheduler_goes_on_with_the_same_configuration() {
     let same = all.named("takeConfiguration").filter(|span| span.id.trace == taken.id.trace).count();
     assert_eq!(same, 2, "{}", traces.show(&taken.id.trace));
     assert_ne!(attempt.id.trace, taken.id.trace);
+    let traces = scene.end();
+    let first = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == first);
+    traces.tell_only(&OURS, &[&first.id.trace, &taken.id.trace, &attempt.id.trace]);
 }

@@ -42,6 +42,8 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
         expected = expected.replace(of_friends, of_others);
     }
     traces.is(&taken.id.trace, &expected);
+    let first = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.previous").is_empty());
+    traces.tell_only(&OURS, &[&first.id.trace, &taken.id.trace]);
 }
 
 #[test]
@@ -58,4 +60,5 @@ fn a_pod_that_brings_the_context_of_the_change_is_in_its_trace() {
     assert_eq!(traces.spans().get(&attempt.links[0]).unwrap().id.trace, attempt.id.trace);
     // Who is there needs not be found.
     assert!(traces.spans().named("firstPodScheduled").next().is_none());
+    scene.end().tell_only(&OURS, &[&attempt.id.trace]);
 }

@@ -35,13 +35,30 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
     browser.click(".details .links a");
     browser.await_url(&format!("/trace/{}?span=", trace_in(&first)));
 
+    // Each object below what it belongs to, down to the pods, of which only the cluster knows; with how long it took to converge.
     browser.open(&page("/objects"));
+    for (level, kind) in [(1, "Head"), (2, "ChildA"), (3, "Deployment"), (4, "Pod")] {
+        browser.await_text(&format!(".object-list [aria-level='{level}'] a"), kind);
+    }
+    browser.screenshot("up-objects");
+    browser.click(".object-list a[aria-label^='The trace of Head sample']");
+    browser.await_text(".details h2", "converge Head");
+    browser.back();
     browser.click_text(".object-list a", "Head");
     browser.await_url("/objects/Head/default/sample");
-    for row in ["Head sample", "ChildA", "Deployment"] {
+    for row in ["Head sample", "ChildA", "Deployment", "Pod"] {
         browser.await_text(".object-row", row);
     }
     browser.screenshot("up-object");
+    // The way that its spans took.
+    browser.open(&page("/pipelines"));
+    browser.await_text(".pipeline h2", "TracePipeline default");
+    browser.await_text(".pipeline .pill", "Ready");
+    for chart in ["Received", "Sent", "Dropped", "Buffer"] {
+        browser.await_text(".pipeline .chart figcaption", chart);
+    }
+    browser.await_seen(".pipeline .chart .stroke");
+    browser.screenshot("up-pipelines");
     browser.prefer(Scheme::Dark);
     browser.resize(PHONE);
     browser.open(&second);

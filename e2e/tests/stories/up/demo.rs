@@ -79,12 +79,17 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
 #[test]
 fn arguments_that_cannot_be_meant_start_nothing() {
     let home = Home::default();
+    let twice = ["up", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
+    let again = ["cluster", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
     for (args, why) in [
-        (["up", "--listen", "192.0.2.1:16686"], "nobody can listen there"),
-        (["up", "--otlp", "4317"], "such as 127.0.0.1:16686"),
-        (["up", "--image", "web"], "is not NAME=PATH"),
+        (&["up", "--listen", "192.0.2.1:16686"][..], "nobody can listen there"),
+        (&["up", "--otlp", "4317"], "such as 127.0.0.1:16686"),
+        (&["up", "--image", "web"], "is not NAME=PATH"),
+        (&["cluster", "--image", "web"], "is not NAME=PATH"),
+        (&twice, "image \"web\" is given twice"),
+        (&again, "image \"web\" is given twice"),
     ] {
-        let output = home.command(&args).output().unwrap();
+        let output = home.command(args).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(why) && !said.contains("stopping"), "{said}");

@@ -16,6 +16,7 @@ fn whenever_it_is_told_to_end_it_ends_and_leaves_nothing() {
         let status = up.wait();
         assert!(status.success(), "SIG{signal} after {seen:?}: {status}: {}", up.stderr());
         assert!(!up.stdout().contains("ready"), "{}", up.stdout());
+        assert!(!up.stderr().contains('\u{1b}'), "there is no terminal: {}", up.stderr());
         home.until_nothing_is_left();
         std::fs::remove_file(lock).unwrap();
     }

@@ -106,6 +106,11 @@ impl Line {
         Self { target, client: None }
     }
 
+    /// Where it leads, for people.
+    pub(super) fn place(&self) -> &str {
+        self.target.uri.authority().map_or("", |authority| authority.as_str())
+    }
+
     /// Sends a batch. Gives how many spans of it were not wanted.
     pub(super) async fn send(&mut self, body: Bytes, patience: Duration) -> Result<u64, Failure> {
         let later = |why: String| Failure { why, retry: Some(None) };

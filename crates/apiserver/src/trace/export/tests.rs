@@ -197,3 +197,16 @@ fn pauses_grow_up_to_a_limit() {
     let seconds: Vec<u64> = [1, 2, 3, 4, 5, 99].map(|failures| backoff(failures).as_secs()).to_vec();
     assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
 }
+
+#[test]
+fn a_collector_that_is_gone_is_told_once_and_that_it_is_back() {
+    let refused = || Err(Failure { why: "connection refused".to_owned(), retry: None });
+    let said = news(&refused(), 0, "127.0.0.1:4317").unwrap();
+    assert_eq!(
+        said,
+        "the collector at 127.0.0.1:4317 does not take the API server's spans, which are lost until it does: connection refused"
+    );
+    assert_eq!(news(&refused(), 1, "127.0.0.1:4317"), None);
+    assert_eq!(news(&Ok(0), 2, "c:1").unwrap(), "the collector at c:1 takes the API server's spans again");
+    assert_eq!(news(&Ok(0), 0, "c:1"), None);
+}

@@ -11,6 +11,7 @@ enum How {
     Takes,
     IsFull,
     Fails(Code),
+    TakesAllButOne,
     /// Answers so when it is told to.
     Works(Box<How>),
 }
@@ -33,7 +34,7 @@ fn target(script: impl IntoIterator<Item = How>) -> Arc<Target> {
 impl Target {
     fn say(&self, how: &How) -> Result<(), Refusal> {
         match how {
-            How::Takes => {
+            How::Takes | How::TakesAllButOne => {
                 *self.took.lock().unwrap() += 1;
                 Ok(())
             }
@@ -72,6 +73,8 @@ impl Consumer for Target {
         let how = self.script.lock().unwrap().pop_front().unwrap_or(How::Takes);
         match how {
             How::Works(how) => self.later(*how),
+            How::TakesAllButOne => Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".into() }))
+                .when_taken(move || drop(self.say(&how))),
             how => Answer::Now(self.say(&how)),
         }
     }
@@ -97,6 +100,16 @@ async fn it_is_taken_when_one_takes_it_and_the_full_one_counts_a_loss() {
     let (full, roomy) = (target([How::IsFull]), target([How::Takes]));
     assert!(matches!(link(&[&full, &roomy]).offer(spans(3)), Answer::Now(Ok(()))));
     assert_eq!((roomy.took(), full.refused(), full.lost()), (1, 3, vec![DropReason::QueueFull]));
+}
+
+#[tokio::test]
+async fn what_is_taken_in_part_is_taken_and_the_sender_of_one_hears_of_the_rest() {
+    let one = target([How::TakesAllButOne]);
+    let Answer::Partly(shortfall) = link(&[&one]).offer(spans(3)) else { panic!("a part was taken") };
+    assert_eq!((shortfall.items, one.took()), (1, 1));
+    let (part, full) = (target([How::TakesAllButOne]), target([How::IsFull]));
+    assert!(matches!(link(&[&part, &full]).offer(spans(3)), Answer::Now(Ok(()))));
+    assert_eq!((part.took(), part.lost().len(), full.lost()), (1, 0, vec![DropReason::QueueFull]));
 }
 
 #[tokio::test]

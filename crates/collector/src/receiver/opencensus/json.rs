@@ -140,7 +140,8 @@ async fn take(body: &[u8], admission: Admission, origin: Arc<Origin>, served: &S
     let translated = translate(body, admission);
     let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
     let (request, admission) = translated.inspect_err(turned_away)?;
-    served.taker.take(Signal::Traces, request.into(), admission, origin).await
+    // It has no words for a part.
+    served.taker.take(Signal::Traces, request.into(), admission, origin).await.map(drop)
 }
 
 /// Translates the documents of a body. They are a stream, as it is one in gRPC: the first says who sends.

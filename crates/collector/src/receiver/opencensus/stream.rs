@@ -153,7 +153,8 @@ impl Stream<'_> {
         let (taker, origin) = (&self.served.taker, self.origin.clone());
         match self.patient {
             true => taker.take_in_the_end(Signal::Traces, payload, admission, origin, &mut self.end).await,
-            false => taker.take(Signal::Traces, payload, admission, origin).await,
+            // It has no words for a part.
+            false => taker.take(Signal::Traces, payload, admission, origin).await.map(drop),
         }
     }
 

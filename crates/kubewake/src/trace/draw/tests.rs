@@ -34,7 +34,7 @@ kube-apiserver · PATCH /apis/example.com/v1/…      12.3 ms  ▌
 └ head-operator · converge Head                     500 ms                                ██████████
 ! a span was moved by 3 ms
 ";
-    let drawn = waterfall(&example(), "http://v", &Screen::plain(100));
+    let drawn = waterfall(&example(), "http://v", true, &Screen::plain(100));
     assert_eq!(drawn, expected, "\n{drawn}");
 }
 
@@ -47,7 +47,7 @@ fn a_deep_tree_is_drawn_with_less_room_for_each_level() {
         ..Span::default()
     });
     let trace = Trace { spans: spans.collect(), duration: 1, ..Trace::default() };
-    let drawn = waterfall(&trace, "http://v", &Screen::plain(100));
+    let drawn = waterfall(&trace, "http://v", true, &Screen::plain(100));
     let begins: Vec<usize> = drawn.lines().skip(3).map(|line| line.chars().position(|c| c == 'l').unwrap()).collect();
     let expected: Vec<usize> = (0..30).map(|level: usize| level.min(22)).collect();
     assert_eq!(begins, expected, "{drawn}");
@@ -55,7 +55,7 @@ fn a_deep_tree_is_drawn_with_less_room_for_each_level() {
 
 #[test]
 fn on_a_narrow_screen_there_are_no_bars() {
-    let drawn = waterfall(&example(), "http://v", &Screen::plain(40));
+    let drawn = waterfall(&example(), "http://v", true, &Screen::plain(40));
     assert!(drawn.lines().skip(2).all(|line| width(line) <= 40), "{drawn}");
     assert!(!drawn.contains('█') && drawn.contains("converge"), "{drawn}");
 }
@@ -71,10 +71,11 @@ fn no_line_is_wider_than_the_screen_however_hostile_a_trace_is() {
         resource: 99,
         status: "error".to_owned(),
         message: Some("\r\n".repeat(500)),
+        ..Span::default()
     };
     let trace = Trace { spans: (0..200).map(span).collect(), start: 5, duration: 0, ..Trace::default() };
     for columns in [40, 79, 200] {
-        let drawn = waterfall(&trace, "http://v", &Screen::plain(columns));
+        let drawn = waterfall(&trace, "http://v", true, &Screen::plain(columns));
         let wide: Vec<&str> = drawn.lines().skip(2).filter(|line| width(line) > columns).collect();
         assert!(wide.is_empty(), "{columns}: {wide:?}");
         assert!(!drawn.contains(['\u{1b}', '\r', '\u{7}']));
@@ -83,8 +84,8 @@ fn no_line_is_wider_than_the_screen_however_hostile_a_trace_is() {
 
 #[test]
 fn colours_change_no_letter() {
-    let plain = waterfall(&example(), "http://v", &Screen::plain(100));
-    let coloured = waterfall(&example(), "http://v", &Screen { width: 100, colours: true });
+    let plain = waterfall(&example(), "http://v", true, &Screen::plain(100));
+    let coloured = waterfall(&example(), "http://v", true, &Screen { width: 100, colours: true });
     assert_ne!(plain, coloured);
     let without: Vec<String> =
         coloured.lines().map(|line| console::strip_ansi_codes(line).trim_end().to_owned()).collect();

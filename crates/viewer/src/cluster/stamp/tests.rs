@@ -42,6 +42,18 @@ fn a_deployment_took_from_its_change_until_it_was_rolled_out() {
 }
 
 #[test]
+fn a_deployment_that_was_only_scaled_has_converged_when_its_pods_are_there() {
+    let status = |available: i64, missing: Option<i64>| {
+        json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": available, "unavailableReplicas": missing,
+            "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": "2026-11-16T12:00:05Z"}]})
+    };
+    let scaled = meta(json!({ TRACEPARENT: CONTEXT, CHANGED: "2026-11-16T13:00:00Z", GENERATION: "2" }));
+    let state = |status: Value| stamp("Deployment", &scaled, Some(&status)).map(|it| (it.duration, it.state)).unwrap();
+    assert_eq!(state(status(1, Some(2))), (None, State::Converging));
+    assert_eq!(state(status(3, None)), (None, State::Converged), "the time of the last rollout is not its own");
+}
+
+#[test]
 fn what_is_no_context_names_no_trace() {
     let zero = "00-00000000000000000000000000000000-b7ad6b7169203331-01";
     for bad in

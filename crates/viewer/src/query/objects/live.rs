@@ -46,6 +46,13 @@ pub struct Stamp {
     pub span: Option<u64>,
 }
 
+impl LiveObject {
+    /// Whether it names a trace. What only lies between others is passed over.
+    pub fn names_trace(&self) -> bool {
+        self.key.kind != PASSED_OVER && self.stamp.as_ref().is_some_and(|stamp| stamp.trace.is_some())
+    }
+}
+
 impl Live {
     /// Leaves out traces that are not in the store: there is nothing to look at.
     pub fn keep_traces(&mut self, is_there: impl Fn(TraceId) -> bool) {
@@ -92,6 +99,14 @@ impl Objects {
         kinds
     }
 
+    /// The kinds that the cluster is to be asked for about all objects: those that traces tell of, workloads, and what belongs to these.
+    pub fn kinds_of_all(&self) -> BTreeSet<(String, String)> {
+        let told = self.known.iter().map(|(key, known)| (known.api_version.as_str(), key.kind.as_str()));
+        let workloads = WORKLOADS.iter().map(|(workload, _)| *workload).chain([POD]);
+        let known = told.chain(workloads).filter(|(version, _)| !version.is_empty());
+        known.map(|(version, kind)| (version.to_owned(), kind.to_owned())).collect()
+    }
+
     /// Those for an object and what belongs to it.
     fn kinds_below(&self, key: &Key, known: &Known) -> BTreeSet<(String, String)> {
         let mut kinds = BTreeSet::new();
@@ -106,13 +121,13 @@ impl Objects {
         kinds
     }
 
-    /// Adds what is in the cluster: which of the objects are there, what belongs to them, and the one that is wanted even if no trace tells of it.
-    pub fn add_live(&mut self, live: &Live, wanted: &ObjectFilter) {
+    /// Adds what is in the cluster: which of the objects are there, what belongs to them, and those that are wanted even if no span tells of them.
+    pub fn add_live(&mut self, live: &Live, is_wanted: impl Fn(&LiveObject) -> bool) {
         let by_key: BTreeMap<&Key, &LiveObject> = live.objects.iter().map(|object| (&object.key, object)).collect();
         for (key, known) in self.known.iter_mut().filter(|(key, _)| live.kinds.contains(&key.kind)) {
             known.live = Some(by_key.contains_key(key));
         }
-        for object in live.objects.iter().filter(|object| wanted.matches_key(&object.key)) {
+        for object in live.objects.iter().filter(|object| is_wanted(object)) {
             self.entry(object.key.clone());
         }
         // Owners first: what they own is only shown below them.

@@ -126,7 +126,7 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
                 live("Deployment", "d", Some(key("ChildA", "c"))),
             ],
         },
-        &wanted,
+        |object| wanted.matches_key(&object.key),
     );
     let (key, known) = find(&objects, "ChildA");
     assert_eq!(known.live, None, "its kind was not asked for");
@@ -173,7 +173,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
         ],
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
-    objects.add_live(&cluster, &wanted);
+    objects.add_live(&cluster, |object| wanted.matches_key(&object.key));
     let (found, pod) = objects.find(&wanted).unwrap();
     assert_eq!((found, pod.state(), pod.last), (&key("Pod", "p"), State::Converged, Some((13, TraceId([1; 16])))));
     let [(_, generation)] = pod.newest()[..] else { panic!("{pod:?}") };
@@ -192,6 +192,61 @@ fn a_write_that_failed_counts_more_than_what_the_cluster_has() {
     let key = Key { kind: "ChildA".into(), namespace: "default".into(), name: "c".into() };
     let stamp = Stamp { generation: 1, start: 5, duration: Some(1), state: State::Converged, trace: None, span: None };
     let live = LiveObject { key, api_version: "v1".into(), uid: "u".into(), owner: None, stamp: Some(stamp) };
-    objects.add_live(&Live { objects: vec![live], ..Live::default() }, &ObjectFilter::default());
+    objects.add_live(&Live { objects: vec![live], ..Live::default() }, |_| true);
     assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
+}
+
+fn lines(objects: &Objects, wanted: &ObjectFilter) -> Vec<String> {
+    let line = |it: &Placed<'_>| format!("{}{}/{}", "  ".repeat(it.depth), it.key.kind, it.key.name);
+    forest(objects, wanted).iter().map(line).collect()
+}
+
+#[test]
+fn the_list_shows_each_object_below_what_it_belongs_to() {
+    let version = |span: SpanBuilder, version: &str| span.text("k8s.object.api_version", version);
+    let mut objects = store(vec![
+        version(about(1, "reconcile Head", HEAD, 1), "demo/v1").at(10, 20),
+        about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
+        about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
+        version(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
+        about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
+    ]);
+    let kinds: Vec<_> = objects.kinds_of_all().into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "Head", "Pod"]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
+        let trace = trace.map(|trace| TraceId([trace; 16]));
+        let start = if kind == "Pod" { 21 } else { 20 };
+        let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
+        let (api_version, uid) = ("v1".into(), name.into());
+        LiveObject { key: key(kind, name), api_version, uid, owner, stamp: Some(stamp) }
+    };
+    let mut cluster = Live {
+        kinds: BTreeSet::new(),
+        objects: vec![
+            live("Pod", "p", Some(key("ReplicaSet", "r")), Some(1)),
+            live("ReplicaSet", "r", Some(key("Deployment", "d")), Some(1)),
+            live("Deployment", "traced", None, Some(1)),
+            live("Deployment", "of a trace that is gone", None, Some(9)),
+            live("Pod", "stranger", None, None),
+        ],
+    };
+    cluster.keep_traces(|id| id == TraceId([1; 16]));
+    objects.add_live(&cluster, LiveObject::names_trace);
+    // The pod makes its family the last that was dealt with.
+    let all = ["Head/h", "  ChildA/c", "    Deployment/d", "      Pod/p", "Deployment/traced", "Head/later"];
+    assert_eq!(lines(&objects, &ObjectFilter::default()), all);
+    let pods = ObjectFilter { kind: Some("pods".into()), ..ObjectFilter::default() };
+    assert_eq!(lines(&objects, &pods), ["Pod/p"], "what is not wanted is not above it");
+}
+
+#[test]
+fn objects_that_own_each_other_are_listed_once() {
+    let objects = store(vec![
+        about(1, "reconcile Head", HEAD, 1).at(10, 20),
+        about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
+        about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
+        about(4, "apply Head", HEAD, 1).below(3).at(14, 15),
+    ]);
+    assert_eq!(lines(&objects, &ObjectFilter::default()), ["Head/h", "  ChildA/c"]);
 }

@@ -100,7 +100,7 @@ async fn run(shape: Shape, events: Vec<Event>, rescued: bool) {
                         assert!(f.size() <= shape.size, "{} of {}", f.size(), shape.size);
                     }
                     Answer::Now(Err(_)) => {}
-                    Answer::Later(_) => panic!("it is known at once"),
+                    Answer::Partly(_) | Answer::Later(_) => panic!("it is known at once"),
                 }
             }
             Event::Answer(at, reply) => f.to.answer(at, reply),

@@ -75,7 +75,7 @@ impl World {
                 match self.fixture.offer(some.clone()) {
                     Answer::Now(Ok(())) => self.taken.extend(some),
                     Answer::Now(Err(no)) => assert!(no.is_retryable(), "{no}"),
-                    Answer::Later(_) => panic!("there are queues"),
+                    Answer::Partly(_) | Answer::Later(_) => panic!("there are queues"),
                 }
             }
             Step::Deliver(count) => {

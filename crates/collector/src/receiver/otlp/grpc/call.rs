@@ -20,13 +20,11 @@ use crate::{
         activity::{Busy, End},
         calls::{self, GRPC_MESSAGE, GRPC_STATUS, internal, is_grpc, ok, refuse, refused, respond},
         intake::{Payload, Taker},
+        otlp::partial,
         port::Live,
         timers::{Timers, in_time},
     },
 };
-
-/// An uncompressed message of two bytes: an empty `partial_success`, which says that all was taken.
-const ALL_TAKEN: Bytes = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
 
 /// Answers a call. The request is taken apart here and lent from here on: what is handed from one future to the next is
 /// stored in both.
@@ -73,8 +71,8 @@ async fn route(
             let read = read(&head.headers, body, signal, &live, taker, timers).await;
             let (body, admission) = read.inspect_err(|refusal| taker.turn_away(calls::reason(refusal)))?;
             let origin = peer.origin(&head.headers, subject, live.settings.include_metadata);
-            taker.take(signal, body, admission, origin).await?;
-            Ok(ok(ALL_TAKEN))
+            let shortfall = taker.take(signal, body, admission, origin).await?;
+            Ok(ok(partial::grpc(shortfall.as_deref())))
         }
         _ if health::is_check(path) => health::check(&health_request(body).await?).map(ok),
         _ if health::is_watch(path) => Ok(watch(&health_request(body).await?, busy)),

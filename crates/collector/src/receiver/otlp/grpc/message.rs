@@ -46,12 +46,17 @@ pub(super) async fn read(
 
 /// The prefix, and what came behind it in the same frame.
 async fn prefix(body: &mut Incoming) -> Result<([u8; 5], Bytes), Refusal> {
+    let mut frame = first(body).await?;
+    // Nearly always it is in one frame.
+    if let Some(prefix) = frame.first_chunk().copied() {
+        frame.advance(prefix.len());
+        return Ok((prefix, frame));
+    }
     let mut prefix = [0u8; 5];
     let mut missing = &mut prefix[..];
-    let mut frame = Bytes::new();
     while !missing.is_empty() {
         if !frame.has_remaining() {
-            frame = next(body).await?.ok_or_else(|| internal("the call ended before its message"))?;
+            frame = first(body).await?;
         }
         let n = missing.len().min(frame.len());
         let (now, later) = std::mem::take(&mut missing).split_at_mut(n);
@@ -59,6 +64,11 @@ async fn prefix(body: &mut Incoming) -> Result<([u8; 5], Bytes), Refusal> {
         missing = later;
     }
     Ok((prefix, frame))
+}
+
+/// The next data of a body that must have some.
+async fn first(body: &mut Incoming) -> Result<Bytes, Refusal> {
+    next(body).await?.ok_or_else(|| internal("the call ended before its message"))
 }
 
 /// A frame that is the whole message: nothing may follow.

@@ -19,8 +19,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::*;
 use crate::core::{
-    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Transport,
-    testing::part,
+    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall,
+    Transport, testing::part,
 };
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -31,6 +31,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 enum Target {
     Takes,
+    TakesAllButOne,
     /// It never answers.
     Hangs,
     /// It panics over the first request, and takes those that follow.
@@ -42,6 +43,7 @@ impl Consumer for Target {
         match *self {
             Target::PanicsOnce(before) if !before.swap(true, Ordering::Relaxed) => panic!("of a pipeline"),
             Target::Takes | Target::PanicsOnce(_) => Answer::Now(Ok(())),
+            Target::TakesAllButOne => Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".to_owned() })),
             Target::Hangs => Answer::later(async move {
                 let _held = batch;
                 std::future::pending().await
@@ -179,6 +181,16 @@ async fn assert_taken(answer: Response<Incoming>) {
 /// The next message of a stream.
 async fn next(answer: &mut Response<Incoming>) -> Bytes {
     answer.body_mut().frame().await.unwrap().unwrap().into_data().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_is_told_what_was_not_taken() {
+    let f = fixture(ServerKeepalive::default(), Target::TakesAllButOne);
+    let answer = f.connect().await.call(EXPORT, &export()).await;
+    let body = answer.into_body().collect().await.unwrap();
+    assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
+    // `partial_success`, of which the first field is how many and the second is why.
+    assert_eq!(body.to_bytes(), framed(&[0x0a, 7, 0x08, 1, 0x12, 3, b'o', b'd', b'd']));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use kubewake_config::model::{Compression, Encoding, HttpServer};
 use kubewake_otlp::Signal;
 
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
+    core::{Admission, Code, Refusal, RefusalKind, Shortfall, TurnedAway},
     net::{
         decode::{self, DecodeError},
         reply::Reply,
@@ -19,6 +19,7 @@ use crate::{
     receiver::{
         cors,
         intake::{Peer, Taker},
+        otlp::partial,
         port::Live,
         rpc_status,
     },
@@ -27,10 +28,6 @@ use crate::{
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain");
-
-/// An empty `partial_success`, which says that all was taken.
-const ALL_TAKEN: &[u8] = &[0x0a, 0];
-const ALL_TAKEN_JSON: &[u8] = br#"{"partialSuccess":{}}"#;
 
 /// A request that is not OTLP at all, and is answered in plain words.
 enum Stray {
@@ -90,7 +87,7 @@ async fn respond(request: Request<Incoming>, peer: &Peer, live: &Live<HttpServer
         Err(stray) => return answer_stray(stray),
     };
     match accept(request, signal, encoding, peer, live, taker).await {
-        Ok(()) => taken(encoding),
+        Ok(shortfall) => taken(signal, encoding, shortfall.as_deref()),
         Err(refused) => refuse(&refused, encoding),
     }
 }
@@ -132,7 +129,7 @@ async fn accept(
     peer: &Peer,
     live: &Live<HttpServer>,
     taker: &Taker,
-) -> Result<(), Refused> {
+) -> Result<Option<Box<Shortfall>>, Refused> {
     let result = async {
         let subject = match &live.auth {
             None => None,
@@ -275,12 +272,12 @@ fn undecodable(error: DecodeError, max: usize) -> Refused {
     }
 }
 
-fn taken(encoding: Encoding) -> Response<Reply> {
+fn taken(signal: Signal, encoding: Encoding, shortfall: Option<&Shortfall>) -> Response<Reply> {
     let (content, body) = match encoding {
-        Encoding::Proto => (PROTOBUF, ALL_TAKEN),
-        Encoding::Json => (JSON, ALL_TAKEN_JSON),
+        Encoding::Proto => (PROTOBUF, partial::protobuf(shortfall)),
+        Encoding::Json => (JSON, partial::json(signal, shortfall)),
     };
-    let mut response = Response::new(Reply::full(Bytes::from_static(body)));
+    let mut response = Response::new(Reply::full(body));
     response.headers_mut().insert(CONTENT_TYPE, content);
     response
 }

@@ -1,0 +1,52 @@
+//! What a story's namespace does not take for a while.
+
+use kubewake_e2e::{Traced, eventually};
+
+/// A ValidatingAdmissionPolicy for one namespace.
+pub(super) struct Rule<'a> {
+    traced: &'a Traced,
+    name: String,
+}
+
+impl<'a> Rule<'a> {
+    /// Refuses these resources (`group`, `plural`) in these words unless this is so, once a command that only tries one is refused.
+    pub(super) fn of(traced: &'a Traced, (group, plural): (&str, &str), so: &str, words: &str, tries: &str) -> Self {
+        let (kubectl, name) = (&traced.kubectl, traced.kubectl.cluster().unique_name());
+        let namespace = kubectl.namespace();
+        let policy = format!(
+            r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+    resourceRules:
+    - {{apiGroups: ["{group}"], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [{plural}]}}
+  validations:
+  - {{expression: "{so}", message: {words}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}, validationActions: [Deny]}}
+"#
+        );
+        kubectl.ok_with("apply -f -", &policy);
+        eventually("the rule is in force", || kubectl.run(tries, "").stderr.contains(words));
+        Self { traced, name }
+    }
+
+    /// No pod can be made, so that nothing becomes ready.
+    pub(super) fn no_pods(traced: &'a Traced) -> Self {
+        Self::of(traced, ("", "pods"), "false", "no pods for now", "run x --image busybox --dry-run=server")
+    }
+
+    /// From now on they are taken.
+    pub(super) fn lift(self) {
+        for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+            self.traced.kubectl.ok(&format!("delete {kind} {}", self.name));
+        }
+    }
+}
