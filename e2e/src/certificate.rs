@@ -2,6 +2,8 @@
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
+use crate::Cluster;
+
 /// Who signs.
 pub struct Authority {
     pem: String,
@@ -32,10 +34,10 @@ impl Authority {
         &self.pem
     }
 
-    /// Signs one for a server on this machine, or for a client of it.
+    /// Signs one for a server where the cluster reaches this machine, or for a client of it.
     pub fn sign(&self, name: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let names = vec!["localhost".to_owned(), Cluster::host()];
         let cert = named(name, names).signed_by(&key, &self.issuer).unwrap().pem();
         Identity { cert, key: key.serialize_pem() }
     }

@@ -5,6 +5,7 @@
 //! cluster that is not for tests.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -79,6 +80,12 @@ impl Cluster {
     /// Where the cluster reaches programs that stories start.
     pub fn host() -> String {
         std::env::var(HOST).unwrap_or_else(|_| "127.0.0.1".to_owned())
+    }
+
+    /// Any port there.
+    pub fn any_port() -> SocketAddr {
+        let host = Self::host().parse().unwrap_or_else(|_| panic!("{HOST} is no IP address: {}", Self::host()));
+        SocketAddr::new(host, 0)
     }
 
     /// Files of the story.

@@ -8,6 +8,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Write},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Mutex,
@@ -16,7 +17,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Cluster, process::Process};
+use crate::{Cluster, process::Process, until};
 
 /// A client of a cluster.
 pub struct Kubectl {
@@ -101,9 +102,14 @@ impl Kubectl {
 
     /// Runs a command that must end well on files that say themselves in which namespaces they are.
     pub fn ok_anywhere(&self, command: &str, input: &str) -> String {
-        let done = self.run_in(self.bare(command), input);
+        let done = self.run_anywhere(command, input);
         assert_eq!(done.code, 0, "kubectl {command}\n{}{}", done.stdout, done.stderr);
         done.stdout
+    }
+
+    /// The same, whatever comes of it.
+    pub fn run_anywhere(&self, command: &str, input: &str) -> Done {
+        self.run_in(self.bare(command), input)
     }
 
     /// Runs a command that must fail, and gives what it complains of.
@@ -145,6 +151,16 @@ impl Kubectl {
     /// Starts a command that goes on until it is dropped.
     pub fn follow(&self, command: &str) -> Process {
         Process::start(&mut self.command(command))
+    }
+
+    /// The API without TLS and credentials, at an address of this machine, as long as the process is there.
+    pub fn proxy(&self) -> (Process, SocketAddr) {
+        let proxy = self.follow("proxy --port=0");
+        let address = until("kubectl serves the API", || {
+            let said = proxy.stdout();
+            said.lines().find_map(|line| line.strip_prefix("Starting to serve on ")?.parse().ok())
+        });
+        (proxy, address)
     }
 
     /// An object, or a list of them.

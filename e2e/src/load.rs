@@ -25,9 +25,14 @@ pub struct Report {
 impl Load {
     /// Begins to send.
     pub fn start(protocol: &str, target: SocketAddr, args: &[&str]) -> Self {
+        Self::start_to(protocol, &format!("http://{target}"), args)
+    }
+
+    /// The same, to a receiver by its URL.
+    pub fn start_to(protocol: &str, target: &str, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = kubewake();
-        command.args(["load", "--json", "--protocol", protocol, "--target", &format!("http://{target}")]);
+        command.args(["load", "--json", "--protocol", protocol, "--target", target]);
         // An answer that is late on a busy machine is no failure.
         command.args(["--timeout", "60", "--acked-file"]).arg(folder.path().join("acked")).args(args);
         Self { process: Process::start(&mut command), folder }
@@ -45,6 +50,12 @@ impl Load {
         let acknowledged = acknowledged.unwrap_or_else(|e| panic!("no run: {e}\n{}", self.process.stderr()));
         let json = serde_json::from_str(&self.process.stdout()).expect("it reports in JSON");
         Report { json, acknowledged }
+    }
+
+    /// Ends it before its time, which loses nothing: what it has begun it ends.
+    pub fn end(self) -> Report {
+        self.process.signal("TERM");
+        self.finish()
     }
 
     /// Whether it is still at it.

@@ -1,19 +1,28 @@
 //! A cluster with the telemetry operator at work.
+//!
+//! - [`inside`]: on a cluster that was there before the story, the operator runs there, as it is installed;
+//! - [`way`]: how a story reaches collectors.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     process::Command,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
+use self::{inside::Inside, way::Way};
 use crate::{
-    Kubectl, Load, Sink, eventually, http,
+    Kubectl, Sink,
+    cluster::KUBECONFIG,
+    eventually, http,
     load::Report,
     process::{Process, kubewake, workspace},
     until, until_ok,
 };
+
+pub mod inside;
+mod way;
 
 /// Where the operator makes collectors.
 pub const NAMESPACE: &str = "kubewake-system";
@@ -21,19 +30,36 @@ pub const NAMESPACE: &str = "kubewake-system";
 const MADE: &str = "configmaps,secrets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,deployments,\
                     statefulsets,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,pods,replicasets";
 
-/// A cluster with nodes that knows pipelines, and the operator beside it.
+/// A cluster with nodes that knows pipelines, and the operator beside it, or inside where the cluster is not the story's own.
 pub struct Operated {
     operator: Option<Process>,
     address: Option<SocketAddr>,
     args: Vec<String>,
+    way: Way,
     /// How an administrator works on the cluster.
     pub kubectl: Kubectl,
+    /// The last to go: then it is another story's turn.
+    inside: Option<Inside>,
 }
 
 impl Operated {
     /// With the operator at work. None where there is no kubectl.
     pub fn start() -> Option<Self> {
         Self::start_with(&[], &[])
+    }
+
+    /// The same, or on the cluster that was named, as one finds it after [installing](inside) the operator.
+    pub fn anywhere() -> Option<Self> {
+        if std::env::var_os(KUBECONFIG).is_none() {
+            return Self::start();
+        }
+        let inside = Inside::turn();
+        let kubectl = Kubectl::start()?;
+        inside::refuse_unless_alone(&kubectl);
+        // From here on everything is removed, whatever fails.
+        let operated = Self::of(kubectl, Some(inside));
+        operated.inside.iter().for_each(|inside| inside.install(&operated.kubectl));
+        Some(operated)
     }
 
     /// The same, with arguments of `kubewake cluster` and of `kubewake operator`.
@@ -52,7 +78,11 @@ impl Operated {
         eventually("all kinds are served", || {
             kubectl.run("get tracepipelines,logpipelines,metricpipelines,telemetries", "").code == 0
         });
-        Some(Self { operator: None, address: None, args: Vec::new(), kubectl })
+        Some(Self::of(kubectl, None))
+    }
+
+    fn of(kubectl: Kubectl, inside: Option<Inside>) -> Self {
+        Self { operator: None, address: None, args: Vec::new(), way: Way::default(), kubectl, inside }
     }
 
     /// The operator as a command, to be started beside the cluster.
@@ -66,6 +96,9 @@ impl Operated {
 
     /// Starts the operator, which does not run.
     pub fn start_operator(&mut self) {
+        if let Some(inside) = &self.inside {
+            return inside.start(&self.kubectl);
+        }
         let mut command = self.command();
         self.start_as(&mut command);
     }
@@ -85,9 +118,12 @@ impl Operated {
         assert!(operator.wait().success(), "the operator did not end well: {}", operator.stderr());
     }
 
-    /// Kills the operator.
+    /// Kills the operator. Inside of a cluster it has a second to go.
     pub fn kill_operator(&mut self) {
         self.operator = None;
+        if let Some(inside) = &self.inside {
+            inside.stop(&self.kubectl);
+        }
     }
 
     /// The operator.
@@ -165,24 +201,10 @@ impl Operated {
         });
     }
 
-    /// The address of each of the collectors' pods.
-    pub fn addresses(&self) -> Vec<(String, IpAddr)> {
-        let pods = self.kubectl.json(&format!("pods --namespace {NAMESPACE} -l app.kubernetes.io/component=collector"));
-        let address = |pod: &Value| {
-            Some((pod["metadata"]["name"].as_str()?.to_owned(), pod["status"]["podIP"].as_str()?.parse().ok()?))
-        };
-        pods["items"].as_array().unwrap().iter().filter_map(address).collect()
-    }
-
-    /// What each collector says of itself.
-    pub fn collectors(&self) -> Vec<Value> {
-        self.addresses().into_iter().map(|(_, address)| http::get((address, 13133).into(), "/status").json()).collect()
-    }
-
     /// Sends until everything of a run arrives, and gives that run: what is sent before a pipeline works may be lost.
     pub fn until_delivered(&self, sink: &Sink, args: &[&str]) -> Report {
         until("what is sent arrives", || {
-            let (report, sent) = (Load::run("grpc", self.otlp(), args), Instant::now());
+            let (report, sent) = (self.send(args), Instant::now());
             while sent.elapsed() < Duration::from_secs(2) {
                 if report.items("acknowledged") > 0 && sink.missing(&report.acknowledged) == 0 {
                     return Some(report);
@@ -190,6 +212,12 @@ impl Operated {
             }
             None
         })
+    }
+
+    /// Everything that runs in the operator's namespace, as `kind/name`, without the operator.
+    pub fn workloads(&self) -> String {
+        let others = "-l app.kubernetes.io/name!=kubewake-operator";
+        self.kubectl.ok(&format!("get deployments,statefulsets,pods --namespace {NAMESPACE} {others} -o name"))
     }
 
     /// Everything that the operator made, as `kind/name`.
@@ -205,6 +233,14 @@ impl Operated {
             last = self.made();
             last.is_empty()
         });
+    }
+}
+
+impl Drop for Operated {
+    fn drop(&mut self) {
+        if let Some(inside) = &self.inside {
+            inside.remove(&self.kubectl);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    http,
+    Cluster, http,
     process::{Process, kubewake},
     wait::eventually,
 };
@@ -31,9 +31,9 @@ impl Sink {
         Self::start_with(&["--hang"])
     }
 
-    /// One with arguments.
+    /// One with arguments, where the cluster reaches it.
     pub fn start_with(args: &[&str]) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), args)
+        Self::start_at(Cluster::any_port(), args)
     }
 
     /// One at a place that was chosen before.

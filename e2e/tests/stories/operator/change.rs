@@ -1,14 +1,14 @@
 //! What changes while data flows costs no data and no pod.
 
 use kubewake_e2e::{
-    Authority, Load, Sink, eventually,
+    Authority, Sink, eventually,
     operator::{NAMESPACE, Operated},
 };
 
 use super::guarded;
 
-/// Long enough for everything that these stories do, on however busy a machine; what is sent again is sent again.
-const STEADY: &[&str] = &["--seconds", "25", "--rate", "500", "--spans", "10", "--retry"];
+/// Longer than all that these stories do, which end it; what is refused for a time is sent again.
+const STEADY: &[&str] = &["--seconds", "600", "--rate", "500", "--spans", "10", "--retry"];
 
 /// Waits until a word is in the gateway's document, and every collector has read that.
 fn until_in_force(operated: &Operated, word: &str) {
@@ -38,14 +38,14 @@ fn resource_version(operated: &Operated) -> String {
 
 #[test]
 fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     let (first, second) =
         (guarded::by_password(&sink, &["ada:one", "bob:two"]), guarded::by_password(&sink, &["bob:two"]));
     operated.apply(&guarded::password("ada", "one"));
     operated.apply(&guarded::with_password(&operated, "backend", first.grpc()));
     operated.until_pods(2);
-    let (pods, load) = (operated.pods(), Load::start("grpc", operated.otlp(), STEADY));
+    let (pods, load) = (operated.pods(), operated.sending(STEADY));
     sink.await_items(100);
 
     operated.apply(&guarded::password("bob", "two"));
@@ -57,7 +57,7 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
     until_in_force(&operated, &second.grpc().to_string());
     sink.await_items(sink.items() + 500);
 
-    let report = load.finish();
+    let report = load.end();
     assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
     sink.await_all(&report.acknowledged);
     assert_eq!(operated.pods(), pods, "the same, and none was restarted");
@@ -67,20 +67,20 @@ fn a_new_password_and_another_endpoint_cost_no_span_and_no_pod() {
 
 #[test]
 fn a_renewed_certificate_costs_no_span_and_no_pod() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let (sink, authority) = (Sink::start(), Authority::new("ours"));
     let backend = guarded::by_certificate(&sink, &authority);
     operated.apply(&guarded::certificate(&authority, &authority.sign("first")));
     operated.apply(&guarded::with_certificate(&operated, "backend", backend.grpc()));
     operated.until_pods(2);
-    let (pods, load) = (operated.pods(), Load::start("grpc", operated.otlp(), STEADY));
+    let (pods, load) = (operated.pods(), operated.sending(STEADY));
     sink.await_items(100);
     for name in ["second", "third"] {
         operated.apply(&guarded::certificate(&authority, &authority.sign(name)));
         until_in_force(&operated, &format!("-r{}", resource_version(&operated)));
         sink.await_items(sink.items() + 500);
     }
-    let report = load.finish();
+    let report = load.end();
     assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
     sink.await_all(&report.acknowledged);
     assert_eq!(operated.pods(), pods, "the same, and none was restarted");

@@ -13,13 +13,13 @@ const SOME: &[&str] = &["--requests", "10", "--spans", "10"];
 
 #[test]
 fn a_wrong_password_shows_within_15_seconds() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     let backend = guarded::by_password(&sink, &["ada:lovelace"]);
     operated.apply(&guarded::password("ada", "planted-byron"));
     operated.apply(&guarded::with_password(&operated, "backend", backend.grpc()));
     operated.until_reason("tracepipeline/backend", "NoData");
-    Load::run("grpc", operated.otlp(), SOME);
+    operated.send(SOME);
 
     let sent = Instant::now();
     let status = operated.until_reason("tracepipeline/backend", "BackendRefuses");

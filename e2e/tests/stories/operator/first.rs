@@ -1,23 +1,22 @@
 //! The first pipeline brings collectors, and the last one takes them away.
 
 use kubewake_e2e::{
-    Load, Sink,
-    operator::{NAMESPACE, Operated, trace_pipeline},
+    Sink,
+    operator::{Operated, trace_pipeline},
 };
 
 #[test]
 fn the_first_pipeline_brings_collectors_and_the_last_takes_them_away() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
-    let workloads = format!("get deployments,statefulsets,pods --namespace {NAMESPACE} -o name");
-    assert_eq!(operated.kubectl.ok(&workloads), "", "without a pipeline there is nothing");
+    assert_eq!(operated.workloads(), "", "without a pipeline there is nothing");
 
     operated.apply(&trace_pipeline("backend", sink.address()));
     let status = operated.until_state("tracepipeline/backend", "Ready");
     for condition in ["Accepted", "Configured", "CollectorReady"] {
         assert_eq!(Operated::condition(&status, condition)["status"], "True", "{condition} in {status}");
     }
-    let report = Load::run("grpc", operated.otlp(), &["--seconds", "1", "--rate", "500"]);
+    let report = operated.send(&["--seconds", "1", "--rate", "500"]);
     assert!(report.items("acknowledged") > 0, "{report:?}");
     sink.await_all(&report.acknowledged);
 

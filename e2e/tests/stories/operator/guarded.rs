@@ -2,17 +2,20 @@
 
 use std::net::SocketAddr;
 
-use kubewake_e2e::{Authority, Collector, Config, Operated, Sink, certificate::Identity, grpc_to};
+use kubewake_e2e::{Authority, Cluster, Collector, Config, Operated, Sink, certificate::Identity, grpc_to};
 
-const DOORS: &str =
-    "{protocols: {grpc: {endpoint: \"127.0.0.1:0\", SETTINGS}, http: {endpoint: \"127.0.0.1:0\", SETTINGS}}}";
+/// Where the cluster reaches them, with these settings.
+fn doors(settings: &str) -> String {
+    let at = Cluster::any_port();
+    format!("{{protocols: {{grpc: {{endpoint: \"{at}\", {settings}}}, http: {{endpoint: \"{at}\", {settings}}}}}}}")
+}
 
 /// A backend that takes what these people send, `name:password` each, and keeps it in the sink.
 pub(super) fn by_password(sink: &Sink, people: &[&str]) -> Collector {
     let people = people.join("\\n");
     let config = Config::to("otlp", grpc_to(sink.address()))
         .extension("basicauth", format!("{{htpasswd: {{inline: \"{people}\"}}}}"))
-        .receiver("otlp", DOORS.replace("SETTINGS", "auth: {authenticator: basicauth}"));
+        .receiver("otlp", doors("auth: {authenticator: basicauth}"));
     Collector::with(config).start()
 }
 
@@ -20,7 +23,7 @@ pub(super) fn by_password(sink: &Sink, people: &[&str]) -> Collector {
 pub(super) fn by_certificate(sink: &Sink, authority: &Authority) -> Collector {
     let server = authority.sign("server");
     let tls = "tls: {cert_file: \"${env:DIR}/server.pem\", key_file: \"${env:DIR}/server.key\", client_ca_file: \"${env:DIR}/ca.pem\"}";
-    let config = Config::to("otlp", grpc_to(sink.address())).receiver("otlp", DOORS.replace("SETTINGS", tls));
+    let config = Config::to("otlp", grpc_to(sink.address())).receiver("otlp", doors(tls));
     let files = Collector::with(config).file("server.pem", server.cert).file("server.key", server.key);
     files.file("ca.pem", authority.pem()).start()
 }

@@ -1,15 +1,12 @@
 //! A Secret that is not there is said to be missing, and nothing more is needed than that it appears.
 
-use kubewake_e2e::{
-    Load, Sink,
-    operator::{NAMESPACE, Operated},
-};
+use kubewake_e2e::{Operated, Sink};
 
 use super::guarded;
 
 #[test]
 fn a_pipeline_starts_when_its_secret_appears() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     let backend = guarded::by_password(&sink, &["ada:lovelace"]);
     operated.apply(&guarded::with_password(&operated, "backend", backend.grpc()));
@@ -20,11 +17,7 @@ fn a_pipeline_starts_when_its_secret_appears() {
         accepted["message"].as_str().unwrap().contains(&format!("{}/backend", operated.kubectl.namespace())),
         "{status}"
     );
-    assert_eq!(
-        operated.kubectl.ok(&format!("get deployments,pods --namespace {NAMESPACE} -o name")),
-        "",
-        "it takes no slot"
-    );
+    assert_eq!(operated.workloads(), "", "it takes no slot");
 
     operated.apply(&guarded::password("ada", "lovelace"));
     operated.until_state("tracepipeline/backend", "Ready");
@@ -33,7 +26,7 @@ fn a_pipeline_starts_when_its_secret_appears() {
     operated.kubectl.ok("delete secret backend");
     let status = operated.until_state("tracepipeline/backend", "Degraded");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "10"]);
+    let report = operated.send(&["--requests", "10"]);
     sink.await_all(&report.acknowledged);
 
     operated.apply(&guarded::password("ada", "lovelace"));

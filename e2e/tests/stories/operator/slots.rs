@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use kubewake_e2e::{
-    Load, Sink, eventually,
+    Sink, eventually,
     operator::{Operated, trace_pipeline},
 };
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn kill_and_start(operated: &mut Operated) {
 
 #[test]
 fn ten_at_once_are_one_active_and_nine_pending_whatever_becomes_of_the_operator() {
-    let Some(mut operated) = Operated::start() else { return };
+    let Some(mut operated) = Operated::anywhere() else { return };
     let (sink, recorder) = (Sink::start(), Recorder::start(&operated));
     let names: Vec<String> = (0..10).map(|i| format!("team-{i}")).collect();
     let clients: Vec<_> =
@@ -68,20 +68,20 @@ fn ten_at_once_are_one_active_and_nine_pending_whatever_becomes_of_the_operator(
 
 #[test]
 fn who_takes_over_has_the_same_address_and_nothing_is_lost() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     operated.apply(&trace_pipeline("first", sink.address()));
     operated.until_pods(2);
     operated.apply(&trace_pipeline("second", sink.address()));
     operated.until_reason("tracepipeline/second", "Pending");
     let (address, pods) = (operated.otlp(), operated.pods());
-    let load = Load::start("grpc", address, &["--seconds", "15", "--rate", "500", "--spans", "10", "--retry"]);
+    let load = operated.sending(&["--seconds", "600", "--rate", "500", "--spans", "10", "--retry"]);
     sink.await_items(100);
     operated.kubectl.ok("delete tracepipeline first");
     operated.until_state("tracepipeline/second", "Ready");
-    let after = Load::run("grpc", address, &["--requests", "10", "--retry"]);
+    let after = operated.send(&["--requests", "10", "--retry"]);
     sink.await_all(&after.acknowledged);
-    let report = load.finish();
+    let report = load.end();
     assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
     sink.await_all(&report.acknowledged);
     assert_eq!((operated.otlp(), operated.pods()), (address, pods), "everything is the same but who is active");

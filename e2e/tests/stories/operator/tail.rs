@@ -1,13 +1,13 @@
 //! Collectors in which whole traces wait are there while a pipeline asks for them.
 
 use kubewake_e2e::{
-    Load, Sink, eventually,
+    Sink, eventually,
     operator::{NAMESPACE, Operated, telemetry, trace_pipeline},
 };
 
 const POLICIES: &str = "sampling: {tail: {decisionWait: 1s, policies: [{name: all, alwaysSample: {}}]}}";
-/// Long enough for what these stories do, unless the machine is very busy; what is sent again is sent again.
-const STEADY: &[&str] = &["--seconds", "25", "--rate", "500", "--spans", "10", "--traces", "2", "--retry"];
+/// Longer than all that these stories do, which end it; what is refused for a time is sent again.
+const STEADY: &[&str] = &["--seconds", "600", "--rate", "500", "--spans", "10", "--traces", "2", "--retry"];
 
 fn with_policies(pipeline: &str) -> String {
     pipeline.replace("{output", &format!("{{{POLICIES}, output"))
@@ -40,14 +40,14 @@ fn until_decided(operated: &Operated, pipeline: &str) {
 
 #[test]
 fn tail_policies_bring_the_sticky_tier_and_take_it_away_under_load() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     let plain = trace_pipeline("backend", sink.address());
     operated.apply(&plain);
     operated.until_pods(2);
     assert_eq!(tier(&operated), "");
     let gateways = operated.pods();
-    let load = Load::start("grpc", operated.otlp(), STEADY);
+    let load = operated.sending(STEADY);
     sink.await_items(100);
 
     operated.apply(&with_policies(&plain));
@@ -56,10 +56,10 @@ fn tail_policies_bring_the_sticky_tier_and_take_it_away_under_load() {
     until_decided(&operated, "traces/backend");
     operated.apply(&plain);
     eventually("the tier is gone", || tier(&operated).is_empty());
-    let after = Load::run("grpc", operated.otlp(), &["--requests", "10", "--retry"]);
+    let after = operated.send(&["--requests", "10", "--retry"]);
     sink.await_all(&after.acknowledged);
 
-    let report = load.finish();
+    let report = load.end();
     assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
     sink.await_all(&report.acknowledged);
     assert_eq!(operated.pods(), gateways, "those that receive are the same");
@@ -67,7 +67,7 @@ fn tail_policies_bring_the_sticky_tier_and_take_it_away_under_load() {
 
 #[test]
 fn tail_policies_of_one_pipeline_cost_neither_it_nor_another_a_span() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let (kept, decided) = (Sink::start(), Sink::start());
     operated.apply(&telemetry("{slots: {traces: 2}}"));
     let plain = trace_pipeline("decided", decided.address());
@@ -78,7 +78,7 @@ fn tail_policies_of_one_pipeline_cost_neither_it_nor_another_a_span() {
     for name in ["kept", "decided"] {
         operated.until_state(&format!("tracepipeline/{name}"), "Ready");
     }
-    let load = Load::start("grpc", operated.otlp(), STEADY);
+    let load = operated.sending(STEADY);
     kept.await_items(100);
     decided.await_items(100);
 
@@ -90,10 +90,10 @@ fn tail_policies_of_one_pipeline_cost_neither_it_nor_another_a_span() {
     assert_eq!(Operated::condition(&status, "Delivering")["status"], "True", "{status}");
     operated.apply(&plain);
     eventually("the tier is gone", || tier(&operated).is_empty());
-    let after = Load::run("grpc", operated.otlp(), &["--requests", "10", "--retry"]);
+    let after = operated.send(&["--requests", "10", "--retry"]);
     decided.await_all(&after.acknowledged);
 
-    let report = load.finish();
+    let report = load.end();
     assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
     kept.await_all(&report.acknowledged);
     decided.await_all(&report.acknowledged);
