@@ -155,12 +155,7 @@ impl Kubectl {
 
     /// The API without TLS and credentials, at an address of this machine, as long as the process is there.
     pub fn proxy(&self) -> (Process, SocketAddr) {
-        let proxy = self.follow("proxy --port=0");
-        let address = until("kubectl serves the API", || {
-            let said = proxy.stdout();
-            said.lines().find_map(|line| line.strip_prefix("Starting to serve on ")?.parse().ok())
-        });
-        (proxy, address)
+        proxy(&mut self.command(""))
     }
 
     /// An object, or a list of them.
@@ -213,6 +208,16 @@ impl Drop for Kubectl {
 /// kubectl without a cluster, for whoever runs one in this folder. None, with a line that says so, where there is none.
 pub fn on_path(folder: &Path) -> Option<Command> {
     known_version().map(|_| clean(&program(), folder))
+}
+
+/// Has a kubectl serve the API that it is set up for, without TLS and credentials, at an address of this machine.
+pub fn proxy(kubectl: &mut Command) -> (Process, SocketAddr) {
+    let proxy = Process::start(kubectl.args(["proxy", "--port=0"]));
+    let address = until("kubectl serves the API", || {
+        let said = proxy.stdout();
+        said.lines().find_map(|line| line.strip_prefix("Starting to serve on ")?.parse().ok())
+    });
+    (proxy, address)
 }
 
 /// Only what the story says counts, not what the machine is set up for.

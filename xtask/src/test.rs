@@ -18,7 +18,7 @@ use crate::{
 const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
 const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
-const REACHED: [&str; 9] = [
+const REACHED: [&str; 16] = [
     "stories::webhook::rules::",
     "stories::head_operator::whole::one_apply",
     "stories::head_operator::again::",
@@ -28,6 +28,13 @@ const REACHED: [&str; 9] = [
     "stories::head_operator::refused::",
     "stories::head_operator::removed::",
     "stories::head_operator::restart::",
+    "stories::operator::first::",
+    "stories::operator::gone::",
+    "stories::operator::missing::",
+    "stories::operator::slots::",
+    "stories::operator::delivery::a_wrong_password",
+    "stories::operator::change::",
+    "stories::operator::tail::",
 ];
 
 /// Arguments of `cargo xtask test`.
@@ -60,10 +67,13 @@ fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
         ),
     }
     println!("SKIPPED: every story but {}: they start servers of their own", stories.join(", "));
+    let programs = ["build", "--package", "kubewake", "--package", "kubewake-example-head-operator"];
+    steps.step("build", || run_command(cargo().args(programs)))?;
     steps.step("stories", || {
         let mut test = cargo();
         test.args(["test", "--package", "kubewake-e2e", "--test", "stories", "--"]).args(&stories);
         test.env("KUBEWAKE_E2E_KUBECONFIG", kubeconfig).envs(pythons.clone());
+        test.env("KUBEWAKE_BIN", target().join("debug/kubewake"));
         run_command(&mut test)
     })
 }

@@ -13,6 +13,9 @@ use serde_json::Value;
 use super::{NAMESPACE, Operated};
 use crate::{Load, http, load::Report, process::Process};
 
+#[cfg(test)]
+mod tests;
+
 /// `kubectl proxy`, once somebody needs it.
 #[derive(Default)]
 pub(super) struct Way(OnceLock<(Process, SocketAddr)>);
@@ -30,8 +33,7 @@ impl Operated {
             return Load::start("grpc", service, args);
         }
         let (_, api) = self.way.0.get_or_init(|| self.kubectl.proxy());
-        let service = format!("api/v1/namespaces/{NAMESPACE}/services/kubewake-otlp:otlp-http/proxy");
-        Load::start_to("http", &format!("http://{api}/{service}/v1/traces"), args)
+        sending_by(*api, args)
     }
 
     /// The address of each of the collectors' pods.
@@ -54,4 +56,10 @@ impl Operated {
         };
         self.addresses().into_iter().map(ask).collect()
     }
+}
+
+/// Sends through an API server that asks for no credentials.
+fn sending_by(api: SocketAddr, args: &[&str]) -> Load {
+    let service = format!("api/v1/namespaces/{NAMESPACE}/services/kubewake-otlp:otlp-http/proxy");
+    Load::start_to("http", &format!("http://{api}/{service}/v1/traces"), args)
 }

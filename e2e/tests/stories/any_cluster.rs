@@ -1,8 +1,19 @@
 //! Somebody tells the stories of clients on a cluster that is there already.
 
-use std::{fs, process::Command};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Output},
+};
 
-use kubewake_e2e::{Kubectl, cluster::KUBECONFIG, eventually, free_address, traces::OTLP};
+use kubewake_e2e::{
+    Kubectl,
+    cluster::{HOST, KUBECONFIG},
+    eventually, free_address,
+    operator::inside::IMAGES,
+    process::kubewake,
+    traces::OTLP,
+};
 
 /// Some of each sort: with a namespace, with a kind of one's own, with a client of another language, with a webhook.
 const STORIES: [&str; 5] = [
@@ -27,19 +38,34 @@ const OPERATOR: [&str; 10] = [
     "stories::head_operator::removed::a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change",
 ];
 
+/// Those of the telemetry operator, one for each thing that it promises; the others of `cargo xtask test --cluster` show no more of how they work elsewhere.
+const PIPELINES: [&str; 6] = [
+    "stories::operator::first::the_first_pipeline_brings_collectors_and_the_last_takes_them_away",
+    "stories::operator::gone::the_last_pipeline_takes_everything_along_also_while_no_operator_runs",
+    "stories::operator::missing::a_pipeline_starts_when_its_secret_appears",
+    "stories::operator::slots::ten_at_once_are_one_active_and_nine_pending_whatever_becomes_of_the_operator",
+    "stories::operator::delivery::a_wrong_password_shows_within_15_seconds",
+    "stories::operator::change::a_new_password_and_another_endpoint_cost_no_span_and_no_pod",
+];
+
 /// A cluster with nodes, with these arguments.
 fn with_nodes(args: &[&str]) -> Option<Kubectl> {
     Kubectl::with_nodes(&[&["--image", "busybox=/bin/sh"], args].concat())
 }
 
-/// Tells stories on this cluster, with these variables, and sees that they leave nothing behind.
-fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
-    let kinds = "namespaces,customresourcedefinitions,mutatingwebhookconfigurations,validatingadmissionpolicies";
-    let all = || kubectl.ok(&format!("get {kinds},validatingadmissionpolicybindings -o name"));
-    let before = all();
+fn told(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) -> Output {
     let mut tell = Command::new(std::env::current_exe().unwrap());
     tell.args(stories).env(KUBECONFIG, kubectl.cluster().kubeconfig()).envs(variables.iter().copied());
-    let told = tell.output().unwrap();
+    tell.output().unwrap()
+}
+
+/// Tells stories on this cluster, with these variables, and sees that they leave nothing behind.
+fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
+    let kinds = "namespaces,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                 validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
+    let all = || kubectl.ok(&format!("get {kinds} -o name"));
+    let before = all();
+    let told = told(stories, kubectl, variables);
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
     assert!(said.contains(&format!("{} passed", stories.len())), "{said}");
@@ -79,4 +105,30 @@ fn an_operator_whom_the_api_server_does_not_trust_is_followed_by_links_where_its
     fs::write(&path, config).unwrap();
     let Some(kubectl) = with_nodes(&["--tracing-config-file", path.to_str().unwrap()]) else { return };
     tell(&OPERATOR, &kubectl, &[(OTLP, &otlp)]);
+}
+
+#[test]
+fn pipelines_work_on_a_cluster_that_is_there_already() {
+    // Its images have other names than by default, and this machine another address, so that both are heeded.
+    let folder = tempfile::tempdir().unwrap();
+    let images = ["operator", "collector"].map(|name| {
+        let path = folder.path().join(name);
+        let run = format!("#!/bin/sh\nexec {} {name} \"$@\"\n", kubewake().get_program().display());
+        fs::write(&path, run).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        format!("registry.example/{name}:1={}", path.display())
+    });
+    let Some(kubectl) = Kubectl::with_nodes(&["--image", &images[0], "--image", &images[1]]) else { return };
+    tell(&PIPELINES, &kubectl, &[(HOST, "127.0.0.77"), (IMAGES, "registry.example/*:1")]);
+}
+
+#[test]
+fn pipelines_of_somebody_else_are_left_alone() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    kubectl.ok("create namespace kubewake-system");
+    let told = told(&PIPELINES[..1], &kubectl, &[]);
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert!(!told.status.success(), "{said}");
+    assert!(said.contains("Kubewake is on this cluster already (namespace kubewake-system)"), "{said}");
+    assert!(kubectl.exists("namespace kubewake-system"), "it is somebody's");
 }
