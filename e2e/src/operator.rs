@@ -113,6 +113,9 @@ impl Operated {
 
     /// Lets the operator end in good order.
     pub fn stop_operator(&mut self) {
+        if let Some(inside) = &self.inside {
+            return inside.stop(&self.kubectl);
+        }
         let mut operator = self.operator.take().expect("it runs");
         operator.signal("TERM");
         assert!(operator.wait().success(), "the operator did not end well: {}", operator.stderr());
@@ -129,6 +132,11 @@ impl Operated {
     /// The operator.
     pub fn operator(&self) -> &Process {
         self.operator.as_ref().expect("it runs")
+    }
+
+    /// What the operator that runs has logged.
+    pub fn said(&self) -> String {
+        self.inside.as_ref().map_or_else(|| self.operator().stderr(), |inside| inside.said(&self.kubectl))
     }
 
     /// One of the operator's own figures: the sum of all that begin so, such as `kubewake_operator_writes_total`.

@@ -18,7 +18,7 @@ use crate::{
 const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
 const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
-const REACHED: [&str; 16] = [
+const REACHED: [&str; 20] = [
     "stories::webhook::rules::",
     "stories::head_operator::whole::one_apply",
     "stories::head_operator::again::",
@@ -35,6 +35,10 @@ const REACHED: [&str; 16] = [
     "stories::operator::delivery::a_wrong_password",
     "stories::operator::change::",
     "stories::operator::tail::",
+    "stories::operator::signals::all_three_signals",
+    "stories::operator::restart::what_happens",
+    "stories::operator::rotation::",
+    "stories::operator::upgrade::collectors_that_cannot_start",
 ];
 
 /// Arguments of `cargo xtask test`.

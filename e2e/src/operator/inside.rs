@@ -63,6 +63,10 @@ impl Inside {
         eventually("no operator runs", || kubectl.ok(&pods).is_empty());
     }
 
+    pub(super) fn said(&self, kubectl: &Kubectl) -> String {
+        kubectl.ok(&format!("logs deployment/{OPERATOR} --namespace {NAMESPACE}"))
+    }
+
     /// Removes everything, however far a story came.
     pub(super) fn remove(&self, kubectl: &Kubectl) {
         let pipelines = "tracepipelines,logpipelines,metricpipelines,telemetries";

@@ -61,5 +61,6 @@ impl Operated {
 /// Sends through an API server that asks for no credentials.
 fn sending_by(api: SocketAddr, args: &[&str]) -> Load {
     let service = format!("api/v1/namespaces/{NAMESPACE}/services/kubewake-otlp:otlp-http/proxy");
-    Load::start_to("http", &format!("http://{api}/{service}/v1/traces"), args)
+    let signal = args.iter().skip_while(|arg| **arg != "--signal").nth(1).unwrap_or(&"traces");
+    Load::start_to("http", &format!("http://{api}/{service}/v1/{signal}"), args)
 }

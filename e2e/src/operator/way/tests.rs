@@ -17,9 +17,11 @@ fn what_is_sent_by_an_api_server_comes_to_its_proxy_of_the_service() {
     let Some(mut kubectl) = on_path(folder.path()) else { return };
     let (_proxy, at) = proxy(kubectl.env("KUBECONFIG", &kubeconfig));
 
-    let report = sending_by(at, &["--requests", "3", "--spans", "10"]).finish();
-    assert_eq!(report.items("acknowledged"), 30, "{report:?}");
-    let path = "/api/v1/namespaces/kubewake-system/services/kubewake-otlp:otlp-http/proxy/v1/traces";
-    let asked: Vec<_> = api.requests().into_iter().map(|it| (it.method, it.path)).collect();
-    assert_eq!(asked, vec![("POST".to_owned(), path.to_owned()); 3]);
+    for args in [&[][..], &["--signal", "logs"]] {
+        let report = sending_by(at, &[args, &["--requests", "1", "--spans", "10"]].concat()).finish();
+        assert_eq!(report.items("acknowledged"), 10, "{report:?}");
+    }
+    let service = "/api/v1/namespaces/kubewake-system/services/kubewake-otlp:otlp-http/proxy";
+    let asked: Vec<_> = api.requests().into_iter().map(|it| format!("{} {}", it.method, it.path)).collect();
+    assert_eq!(asked, ["traces", "logs"].map(|signal| format!("POST {service}/v1/{signal}")));
 }

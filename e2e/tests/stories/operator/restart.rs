@@ -1,13 +1,13 @@
 //! The operator is away while things happen.
 
 use kubewake_e2e::{
-    Load, Operated, Sink, eventually,
+    Operated, Sink, eventually,
     operator::{NAMESPACE, trace_pipeline},
 };
 
 #[test]
 fn what_happens_while_the_operator_is_away_is_done_when_it_comes_back() {
-    let Some(mut operated) = Operated::start() else { return };
+    let Some(mut operated) = Operated::anywhere() else { return };
     let (first, second) = (Sink::start(), Sink::start());
     operated.apply(&trace_pipeline("one", first.address()));
     operated.until_state("tracepipeline/one", "Ready");
@@ -22,12 +22,12 @@ fn what_happens_while_the_operator_is_away_is_done_when_it_comes_back() {
     let (address, lock) = (operated.otlp(), format!("configmap kubewake-tracepipeline-lock --namespace {NAMESPACE}"));
     operated.kubectl.ok("delete tracepipeline one");
     eventually("the slot is free", || !operated.kubectl.exists(&lock));
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "2"]);
+    let report = operated.send(&["--requests", "2"]);
     first.await_all(&report.acknowledged);
     operated.start_operator();
     operated.until_state("tracepipeline/two", "Ready");
     assert_eq!(operated.otlp(), address, "it takes over what is there");
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "2"]);
+    let report = operated.send(&["--requests", "2"]);
     second.await_all(&report.acknowledged);
 
     operated.stop_operator();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use kubewake_e2e::{Load, Operated, Sink, eventually};
+use kubewake_e2e::{Operated, Sink, eventually};
 
 /// A pipeline whose backend stands in a Secret of a namespace.
 fn pipeline(namespace: &str) -> String {
@@ -32,7 +32,7 @@ stringData: {{endpoint: \"http://{backend}\"}}
 
 #[test]
 fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let (first, second) = (Sink::start(), Sink::start());
     let namespace = operated.kubectl.namespace();
     operated.apply(&pipeline(namespace));
@@ -46,7 +46,7 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     operated.kubectl.ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
     let pods = operated.pods();
 
-    let load = Load::start("grpc", operated.otlp(), &["--rate", "500", "--seconds", "8"]);
+    let load = operated.sending(&["--rate", "500", "--seconds", "600"]);
     eventually("the first backend gets something", || first.items() > 0);
     operated.apply(&secret(second.address()));
     eventually("the second backend gets something", || second.items() > 0);
@@ -55,7 +55,7 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     let before = second.items();
     eventually("data flows on", || second.items() > before);
-    let report = load.finish();
+    let report = load.end();
     assert_eq!(report.items("acknowledged"), report.items("started"), "{report:?}");
     eventually("everything has arrived", || {
         first.count("distinct") + second.count("distinct") >= report.items("acknowledged")
@@ -64,6 +64,6 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
     operated.apply(&secret(first.address()));
     operated.until_state("tracepipeline/backend", "Ready");
     assert_eq!(operated.pods(), pods, "nobody was replaced or restarted");
-    let told = operated.kubectl.ok("describe tracepipeline backend") + operated.operator().stderr().as_str();
+    let told = operated.kubectl.ok("describe tracepipeline backend") + operated.said().as_str();
     assert!(!told.contains(&second.address().to_string()), "what stands in a Secret is said nowhere: {told}");
 }

@@ -9,7 +9,7 @@ const KINDS: [(&str, &str); 3] = [("TracePipeline", "traces"), ("LogPipeline", "
 
 #[test]
 fn all_three_signals_flow_each_to_its_own_backend() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sinks = KINDS.map(|(kind, _)| {
         let sink = Sink::start();
         operated.apply(&pipeline(kind, "backend", sink.address()));
@@ -17,7 +17,7 @@ fn all_three_signals_flow_each_to_its_own_backend() {
     });
     for ((kind, signal), sink) in KINDS.iter().zip(&sinks) {
         operated.until_state(&format!("{}/backend", kind.to_lowercase()), "Ready");
-        let report = Load::run("grpc", operated.otlp(), &["--requests", "10", "--signal", signal]);
+        let report = operated.send(&["--requests", "10", "--signal", signal]);
         sink.await_all(&report.acknowledged);
         operated.until_reason(&format!("{}/backend", kind.to_lowercase()), "Delivering");
     }
@@ -27,7 +27,7 @@ fn all_three_signals_flow_each_to_its_own_backend() {
     // One that goes takes nothing from the others.
     let pods = operated.pods();
     operated.kubectl.ok("delete logpipeline backend");
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "10"]);
+    let report = operated.send(&["--requests", "10"]);
     sinks[0].await_all(&report.acknowledged);
     assert_eq!(operated.pods(), pods);
 }
