@@ -66,6 +66,6 @@ fn run_with(python: &Path, script: &str, args: &[&str], input: &[u8]) -> Value {
     let _ = child.stdin.take().expect("it is piped").write_all(input);
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} failed:\n{stderr}", script.display());
+    assert!(output.status.success(), "{} ended with {}:\n{stderr}", script.display(), output.status);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"))
 }

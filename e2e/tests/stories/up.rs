@@ -7,6 +7,7 @@ mod first;
 mod interrupted;
 mod ports;
 mod restart;
+mod rollout;
 mod unprivileged;
 
 use kubewake_e2e::traces::Callers;

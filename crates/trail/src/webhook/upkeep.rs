@@ -7,7 +7,8 @@
 //!
 //! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. Somebody who changes a
 //! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy; they are
-//! told apart from people by the name of the field manager, and it is said. One who changes it once is answered at once, whoever else fights for it.
+//! told apart from people by the name of the field manager, and it is said. Each of them leaves it to the other for half a minute, in which a rollout with new
+//! arguments comes to its end. A person who changes it once is answered at once, whoever else fights for it.
 //! That a registration is not ours any more is noted when it is seen, and not when it is mended.
 //!
 //! *Assumed*: one clock for this machine and the API servers, give or take an hour.
@@ -176,8 +177,10 @@ impl Upkeep {
                 let next = self.due().map_or(last, |due| due.max(not_before).min(last));
                 tokio::select! {
                     biased;
-                    // What else has changed in the meantime is part of the same turn.
-                    Some((at, seen)) = changes.next() => self.see(at, seen),
+                    // What else has changed in the meantime is part of the same turn. Where it is another's, perhaps that one has made new certificates.
+                    Some((at, seen)) = changes.next() => if self.see(at, seen) && turn != Turn::Failed {
+                        break;
+                    },
                     () = sleep_until(next) => break,
                 }
             }
@@ -190,11 +193,12 @@ impl Upkeep {
         self.registrations.iter().filter_map(|kept| kept.due(&bundle)).min()
     }
 
-    fn see(&mut self, at: usize, seen: Option<DynamicObject>) {
-        if let Some(kept) = self.registrations.get_mut(at) {
-            kept.live = seen;
-        }
+    /// Takes note of a registration. Says whether another webhook has just taken it.
+    fn see(&mut self, at: usize, seen: Option<DynamicObject>) -> bool {
+        let bundle = self.ring.bundle();
+        let taken = self.registrations.get_mut(at).is_some_and(|kept| kept.see(seen, &bundle));
         self.counters.note_registered(self.is_registered());
+        taken
     }
 
     /// What becomes of each registration, by its place.
@@ -234,6 +238,8 @@ impl Upkeep {
             let ends = ring.generations().last().map(|one| one.expires().to_string());
             tracing::info!(ends, authorities = ring.generations().len(), "certificates were renewed");
             self.ring = ring;
+            let bundle = self.ring.bundle();
+            self.registrations.iter_mut().for_each(|kept| kept.note_lost(&bundle));
         }
         Ok(())
     }

@@ -19,8 +19,10 @@ pub(super) struct Kept {
     pub(super) registration: Registration,
     /// As it was last seen.
     pub(super) live: Option<DynamicObject>,
-    /// The revision that this process wrote last.
+    /// The revision that this process wrote last, or found to be as it should be.
     written: Option<String>,
+    /// Since when another webhook of this name holds it.
+    pub(super) lost: Option<Instant>,
     /// The revision and the bundle of what an API server made of it that keeps something else than it is told: an old one may not know every field.
     /// That is as good as it gets, and writing it again would change nothing.
     settled: Option<(String, String)>,
@@ -53,13 +55,33 @@ pub(super) enum Renewed {
 
 impl Kept {
     pub(super) fn new(registration: Registration) -> Self {
-        Self { registration, live: None, written: None, settled: None, paces: BTreeMap::new() }
+        Self { registration, live: None, written: None, lost: None, settled: None, paces: BTreeMap::new() }
     }
 
-    /// When it is to be made what it should be, if it is not.
+    /// Takes note of how it is now. Says whether another webhook has just taken it.
+    pub(super) fn see(&mut self, seen: Option<DynamicObject>, bundle: &str) -> bool {
+        self.live = seen;
+        let had = self.lost.is_none();
+        self.note_lost(bundle);
+        had && self.lost.is_some()
+    }
+
+    /// Whether another webhook holds it, by what was seen last and this bundle.
+    pub(super) fn note_lost(&mut self, bundle: &str) {
+        let by_another = self.live.as_ref().is_some_and(|live| self.is_by_another_webhook(live));
+        let is_lost = by_another && !self.is_in_force(bundle);
+        self.lost = is_lost.then(|| self.lost.unwrap_or_else(Instant::now));
+    }
+
+    /// When it is to be made what it should be, if it is not. Another webhook is left alone with it for a while: in a rollout with new arguments that is the
+    /// one to come, which is ready only while it holds it, and until then this one is not ended.
     pub(super) fn due(&self, bundle: &str) -> Option<Instant> {
-        let pace = || self.paces.get(&self.changed_by()?).copied();
-        (!self.is_in_force(bundle)).then(|| pace().map_or_else(Instant::now, |pace| pace.not_before))
+        if self.is_in_force(bundle) {
+            return None;
+        }
+        let pace = || self.paces.get(&self.changed_by()?).map(|pace| pace.not_before);
+        let left = self.lost.map(|lost| lost + PAUSE.1);
+        Some(pace().max(left).unwrap_or_else(Instant::now))
     }
 
     /// Whether that is now.
@@ -114,6 +136,8 @@ impl Kept {
             None => vec!["everything".to_owned()],
         };
         if differs.is_empty() {
+            self.written = self.live.as_ref().and_then(|live| live.resource_version());
+            self.lost = None;
             return Ok(Renewed::AsItWas);
         }
         let contended = self.live.as_ref().filter(|live| self.is_by_another_webhook(live));
@@ -124,6 +148,7 @@ impl Kept {
         let writer = self.changed_by();
         let live = self.live.insert(self.registration.write(bundle).await?);
         self.written = live.resource_version();
+        self.lost = None;
         writer.into_iter().for_each(|writer| self.answer(writer));
         if !self.is_in_force(bundle) {
             let (kind, name) = (self.registration.kind(), self.registration.name());

@@ -39,8 +39,13 @@ impl Hands {
 }
 
 async fn begin(server: &ApiServer, hands: &Hands, keep: Keep) -> Upkeep {
+    begin_with(server, hands, keep, "v1/configmaps").await
+}
+
+/// One that selects these resources.
+async fn begin_with(server: &ApiServer, hands: &Hands, keep: Keep, selected: &str) -> Upkeep {
     let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() };
-    let hook = Select::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
+    let hook = Select::new(vec![selected.parse().unwrap()]).webhook("one.example.com", url);
     let registration = Registration::new(server.client().unwrap(), "one", "tester", Hooks::Mutating(vec![hook]));
     let plan = Plan {
         keep,
@@ -201,10 +206,30 @@ async fn that_another_webhook_holds_it_is_noted_when_it_is_seen_and_it_is_left_a
     assert!(!one.counters.is_registered() && one.counters.is_lost());
     one.unregister().await;
     assert_eq!(two.registrations[0].registration.look().await.unwrap(), two.registrations[0].live);
+    one.registrations[0].lost = Instant::now().checked_sub(PAUSE.1);
     assert_eq!(one.turn().await, Turn::Repaired);
     assert!(one.counters.is_registered() && !one.counters.is_lost());
     one.unregister().await;
     assert!(one.registrations[0].registration.look().await.unwrap().is_none());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn in_a_rollout_the_one_to_come_holds_it_for_long_enough_to_be_ready() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let api: Api<Secret> = Api::default_namespaced(server.client().unwrap());
+    let keep = || Keep::Secret { api: Box::new(api.clone()), name: "certificates".into() };
+    drop(begin(&server, &hands, keep()).await);
+    // It found what another one had written, as most replicas do.
+    let mut old = begin(&server, &hands, keep()).await;
+    let new = begin_with(&server, &hands, keep(), "v1/secrets").await;
+    let live = new.registrations[0].live.clone();
+    assert!(old.see(0, live.clone()), "it is taken");
+    assert!(!old.see(0, live), "and not again");
+    assert_eq!(old.turn().await, Turn::Quiet);
+    // Kubelets ask every ten seconds.
+    assert!(old.due().unwrap() > Instant::now() + Duration::from_secs(20));
+    assert!(new.counters.is_registered() && !old.counters.is_registered());
     server.stop().await;
 }
 
