@@ -184,8 +184,8 @@ impl Operated {
 
     /// Where senders send to.
     pub fn otlp(&self) -> SocketAddr {
-        let field = |path| self.kubectl.field(&format!("service kubewake-otlp --namespace {NAMESPACE}"), path);
-        format!("{}:{}", field(".spec.clusterIP"), 4317).parse().unwrap()
+        let address = self.kubectl.field(&format!("service kubewake-otlp --namespace {NAMESPACE}"), ".spec.clusterIP");
+        SocketAddr::new(address.parse().expect("it has an address"), 4317)
     }
 
     /// The collectors' pods: name, uid, and how often they were restarted.
