@@ -4,7 +4,7 @@ use kubewake_trail::in_words;
 
 use super::{
     code::{self, Code},
-    line::{Line, Section},
+    line::{Line, Outcome, Section},
 };
 use crate::survey::pipelines::{Condition, Pipeline};
 
@@ -30,6 +30,12 @@ pub(super) fn look(pipelines: &[Pipeline], errors: &[kube::Error]) -> Section {
     }
     lines.extend(pipelines.iter().map(pipeline));
     Section { name: "Pipelines", lines }
+}
+
+/// Whether it has just been found not to deliver.
+pub(super) fn is_stuck(it: &Pipeline) -> bool {
+    let line = pipeline(it);
+    line.code == code::KW505 && line.outcome == Outcome::Failed
 }
 
 /// The first thing that is wrong with it, or that nothing is.
@@ -112,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{check::line::Outcome, survey::pipelines::Kind};
+    use crate::survey::pipelines::Kind;
 
     fn example(observed: i64, conditions: &[(&str, &str, &str)]) -> Line {
         let conditions: Vec<_> = conditions
