@@ -194,7 +194,7 @@ fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer"))]
 fn report(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -206,7 +206,7 @@ fn report(result: anyhow::Result<()>) -> ExitCode {
 }
 
 /// Arguments that are wrong only together are answered as those that are wrong alone.
-#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer", feature = "webhook"))]
+#[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer"))]
 fn misused(error: &anyhow::Error) -> Option<ExitCode> {
     let error = error.downcast_ref::<clap::Error>()?;
     // Whoever closed standard error does not want to know.

@@ -14,7 +14,7 @@ pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Longer than any answer takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Victim {
     pub server: ApiServer,

@@ -124,7 +124,7 @@ fn line(
     // A service is named where it begins.
     let is_new = above.is_none_or(|above| trace.service(above) != service);
     let who = if is_new && !service.is_empty() { cut(&format!("{} · ", safe(service)), room) } else { String::new() };
-    let what = fit(&format!("{mark}{}", safe(&span.name)), room.saturating_sub(width(&who)));
+    let what = fit(&format!("{mark}{}", safe(&span.title())), room.saturating_sub(width(&who)));
     let what = if span.is_error() { screen.paint(Tone::Bad, &what) } else { what };
     let took = format!("{:>DURATION$}", duration(span.duration));
     let bar = bar(trace, span, columns.bar);

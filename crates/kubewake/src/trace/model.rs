@@ -1,5 +1,7 @@
 //! A trace as the viewer tells it. What else it says is passed over.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
@@ -75,10 +77,28 @@ impl Span {
         self.name.starts_with("converge ")
     }
 
+    /// Its name; that of a request to Kubernetes by what it is about, as on the page: `PATCH …/heads/{:name}/status`. Group, version and namespace are much alike.
+    pub(super) fn title(&self) -> Cow<'_, str> {
+        about(&self.name).map_or(Cow::Borrowed(self.name.as_str()), Cow::Owned)
+    }
+
     /// When it was over.
     pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add(self.duration)
     }
+}
+
+fn about(name: &str) -> Option<String> {
+    let (verb, path) = name.split_once(' ')?;
+    let (_group, rest) = match path.strip_prefix("/apis/") {
+        Some(rest) => rest.split_once('/')?,
+        None => ("", path.strip_prefix("/api/")?),
+    };
+    let (_version, rest) = rest.split_once('/')?;
+    let below = |rest: &str| rest.strip_prefix("namespaces/")?.split_once('/').map(|(_, rest)| rest.to_owned());
+    let rest = below(rest).unwrap_or_else(|| rest.to_owned());
+    let is_verb = verb.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !verb.is_empty();
+    (is_verb && !rest.is_empty()).then(|| format!("{verb} …/{rest}"))
 }
 
 impl Trace {
@@ -98,5 +118,22 @@ pub(crate) fn nanoseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     match Either::deserialize(deserializer)? {
         Either::Text(text) => text.parse().map_err(serde::de::Error::custom),
         Either::Number(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_kubernetes_are_named_by_what_they_are_about() {
+        let title = |name: &str| Span { name: name.to_owned(), ..Span::default() }.title().into_owned();
+        let status = "PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/childas/{:name}/status";
+        assert_eq!(title(status), "PATCH …/childas/{:name}/status");
+        assert_eq!(title("GET /api/v1/nodes"), "GET …/nodes");
+        assert_eq!(title("GET /api/v1/namespaces/{:name}"), "GET …/namespaces/{:name}");
+        for same in ["GET /api/cart", "reconcile Head", "", "/api/v1/nodes", "GET /api/v1/"] {
+            assert_eq!(title(same), same);
+        }
     }
 }

@@ -23,7 +23,7 @@ fn a_trace_is_a_waterfall() {
 6 spans of 2 services in 2 s, 1 error: kube-apiserver, head-operator
 http://v/trace/4bf92f3577b34da6a3ce929d0e0e4736
                                                             0                                    2 s
-kube-apiserver · PATCH /apis/example.com/v1/…      12.3 ms  ▌
+kube-apiserver · PATCH …/heads/demo                12.3 ms  ▌
 ├ head-operator · reconcile Head                    400 ms  ████████
 │ ├ apply ChildA                                      5 ms  ▌
 │ │ └ kube-apiserver · PATCH /apis/…                  3 ms  ▌
