@@ -121,7 +121,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
         viewer.take(&told);
         format!("{}\n", told.id())
     };
-    let uid = || kubectl.field("deployment/web", "{.metadata.uid}");
+    let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
         eventually("it waits", || following.stderr().contains(&format!("waiting for {newer} of Deployment/web")));
