@@ -60,6 +60,8 @@ fn run_with(python: &Path, script: &str, args: &[&str], input: &[u8]) -> Value {
         command.env_remove(name);
     }
     command.env("NO_PROXY", "*").env("no_proxy", "*").env("PYTHONDONTWRITEBYTECODE", "1");
+    // Where an interpreter dies of a signal, it says where.
+    command.env("PYTHONFAULTHANDLER", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.arg(&script).args(args).spawn().expect("Python starts");
     // A script that does not read it is not in want of it.

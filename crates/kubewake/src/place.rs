@@ -24,13 +24,20 @@ const READ: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// How to reach the cluster.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct ClusterArgs {
+pub(crate) struct KubeconfigArgs {
     /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, the pod's own account, or `kubewake up` on this machine]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+}
+
+/// The cluster, and where Kubewake is in it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ClusterArgs {
+    #[command(flatten)]
+    pub(crate) reach: KubeconfigArgs,
     /// Where the operator and the collectors run
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     pub(crate) namespace: String,
@@ -66,14 +73,17 @@ pub(crate) struct Viewer {
 impl ClusterArgs {
     /// The cluster. Nothing is asked yet.
     pub(crate) async fn cluster(&self) -> anyhow::Result<Cluster> {
-        let (mut config, source) = self.config().await?;
+        let (mut config, source) = self.reach.config().await?;
         config.connect_timeout = Some(CONNECT);
         config.read_timeout = Some(READ);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         Ok(Cluster { client: Client::try_from(config)?, server, source })
     }
+}
 
-    async fn config(&self) -> anyhow::Result<(Config, String)> {
+impl KubeconfigArgs {
+    /// How it is reached, and who says so, in words.
+    pub(crate) async fn config(&self) -> anyhow::Result<(Config, String)> {
         let context = self.context.as_deref();
         let found = match connect::find(self.kubeconfig.as_deref(), context).await {
             Err(connect::Error::Nowhere) => {

@@ -1,6 +1,6 @@
 //! `kubewake trace`: the latest trace of an object, as a waterfall in the terminal.
 //!
-//! - [`find`]: which trace is meant; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`fold`]: those that only wrap others;
+//! - [`find`]: which trace is meant; [`live`]: whether the cluster has something newer; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`fold`]: those that only wrap others;
 //!   [`draw`]: the waterfall.
 //!
 //! *Guaranteed*: whatever is in a trace, every span has a line or is said to be left out, and nothing in it reaches the terminal but text.
@@ -8,20 +8,28 @@
 mod draw;
 mod find;
 mod fold;
+mod live;
 mod model;
 mod rows;
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, bail};
 use clap::error::ErrorKind;
 use serde_json::Value;
 
 pub(crate) use self::model::nanoseconds;
-use self::{find::Object, model::Trace};
+use self::{
+    find::Object,
+    live::{Live, Newer},
+    model::Trace,
+};
 use crate::{
     output::{self, Format, Screen},
-    place::ViewerArgs,
+    place::{KubeconfigArgs, ViewerArgs},
     web::Web,
 };
 
@@ -29,6 +37,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks of `--follow`.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The first spans of a change are batched twice on their way, for a second at most each time.
+const SOON: Duration = Duration::from_secs(3);
+/// Between two looks for them.
+const BRIEF: Duration = Duration::from_millis(100);
 /// Clears the screen, and begins at its top.
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
@@ -42,6 +54,7 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace head/demo -o name                         the id of the trace
 
 Kinds are written as for kubectl: Deployment, deployment, deployments. Without --namespace it is looked for in all of them.
+Where the cluster has a newer generation than the viewer, its first spans are waited for: --follow does so until they come.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
 pub(crate) struct Args {
     /// The object: KIND/NAME, or KIND NAME
@@ -64,6 +77,8 @@ pub(crate) struct Args {
     follow: bool,
     #[command(flatten)]
     viewer: ViewerArgs,
+    #[command(flatten)]
+    reach: KubeconfigArgs,
     /// The form of the output
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -73,10 +88,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let viewer = args.viewer.viewer()?;
     let (web, url) = (Web::new(PATIENCE), viewer.url.as_str());
     let object = args.object()?;
-    if args.follow
-        && let Some(object) = &object
-    {
-        follow(&args, &web, url, object).await?;
+    if let Some(object) = object.as_ref().filter(|_| args.generation.is_none()) {
+        let live = Live::find(&args.reach, url).await?;
+        match args.follow {
+            true => follow(&args, &web, url, object, live.as_ref()).await?,
+            false => catch_up(&web, url, object, live.as_ref()).await,
+        }
     }
     let id = match (&args.id, &object) {
         (Some(id), _) => id.clone(),
@@ -123,21 +140,49 @@ fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
     })
 }
 
-/// Waits until the object's last generation is as it should be, or has failed. A terminal sees how it comes about.
-async fn follow(args: &Args, web: &Web, url: &str, object: &Object) -> anyhow::Result<()> {
-    let shows = args.output == Format::Table && std::io::stdout().is_terminal();
-    let mut last = String::new();
-    loop {
-        let found = find::latest(web, url, object).await?;
-        if found.as_ref().is_some_and(|found| found.is_over()) {
-            return Ok(());
+/// A change that was made a moment ago may not have come to the viewer: its first spans are waited for, and if they do not come that is said.
+async fn catch_up(web: &Web, url: &str, object: &Object, live: Option<&Live>) {
+    let began = Instant::now();
+    while let Some(newer) = missing(web, url, object, live).await {
+        if began.elapsed() > SOON {
+            return eprintln!("{}", newer.missed(url));
         }
-        if let (true, Some(id)) = (shows, found.and_then(|found| found.trace_id)) {
-            let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
-            if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
-                return Ok(());
+        tokio::time::sleep(BRIEF).await;
+    }
+}
+
+/// What the cluster has that the viewer has not.
+async fn missing(web: &Web, url: &str, object: &Object, live: Option<&Live>) -> Option<Newer> {
+    let live = live?;
+    // Whatever is wrong is said when the trace itself is asked for.
+    let (known, latest) = find::latest(web, url, object).await.ok()??;
+    live.newer(&known, &latest).await
+}
+
+/// Waits until the object's last generation is as it should be, or has failed. A terminal sees how it comes about.
+async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) -> anyhow::Result<()> {
+    let shows = args.output == Format::Table && std::io::stdout().is_terminal();
+    let (mut last, mut said) = (String::new(), None);
+    loop {
+        match find::latest(web, url, object).await? {
+            Some((known, latest)) if latest.is_over() => {
+                let Some(live) = live else { return Ok(()) };
+                let Some(newer) = live.newer(&known, &latest).await else { return Ok(()) };
+                if said.as_ref() != Some(&newer) {
+                    eprintln!("{}", newer.awaited(url));
+                    said = Some(newer);
+                }
             }
-            last = drawn;
+            Some((_, latest)) if shows => {
+                if let Some(id) = latest.trace_id {
+                    let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
+                    if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
+                        return Ok(());
+                    }
+                    last = drawn;
+                }
+            }
+            _ => {}
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}

@@ -1,10 +1,13 @@
 //! Whether pipelines do what they say.
 
+use kube::Resource as _;
+use kubewake_api::v1alpha1::Telemetry;
 use kubewake_trail::in_words;
+use serde_json::json;
 
 use super::{
     code::{self, Code},
-    line::{Line, Section},
+    line::{Line, Outcome, Section},
 };
 use crate::survey::pipelines::{Condition, Pipeline};
 
@@ -30,6 +33,12 @@ pub(super) fn look(pipelines: &[Pipeline], errors: &[kube::Error]) -> Section {
     }
     lines.extend(pipelines.iter().map(pipeline));
     Section { name: "Pipelines", lines }
+}
+
+/// Whether it has just been found not to deliver.
+pub(super) fn is_stuck(it: &Pipeline) -> bool {
+    let line = pipeline(it);
+    line.code == code::KW505 && line.outcome == Outcome::Failed
 }
 
 /// The first thing that is wrong with it, or that nothing is.
@@ -97,22 +106,23 @@ fn mend(pipeline: &Pipeline, reason: &str) -> String {
     }
 }
 
-/// A command that works whether there is a Telemetry or not.
+/// A command that works whether there is a Telemetry or not. What begins with a brace has to be JSON for kubectl.
 fn more_slots(pipeline: &Pipeline) -> String {
     let signal = pipeline.id().split('/').next().unwrap_or_default().to_owned();
+    let telemetry = json!({
+        "apiVersion": Telemetry::api_version(&()), "kind": "Telemetry", "metadata": {"name": "default"},
+        "spec": {"slots": {signal: 2}},
+    });
     format!(
         "kubectl get telemetry   # who holds the slot\n\
-         echo '{{apiVersion: telemetry.kubewake.io/v1alpha1, kind: Telemetry, metadata: {{name: default}}, spec: {{slots: {{{signal}: 2}}}}}}' | \
-         kubectl apply --server-side -f -"
+         echo '{telemetry}' | kubectl apply --server-side -f -"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::{check::line::Outcome, survey::pipelines::Kind};
+    use crate::survey::pipelines::Kind;
 
     fn example(observed: i64, conditions: &[(&str, &str, &str)]) -> Line {
         let conditions: Vec<_> = conditions
@@ -143,7 +153,7 @@ mod tests {
         let line = example(2, &[("Accepted", "True", "Valid"), ("Configured", "False", "RolloutInProgress")]);
         assert_eq!((line.code.id, line.outcome, line.settles), ("KW503", Outcome::Warned, true));
         let line = example(2, &[("Accepted", "False", "Pending")]);
-        assert!(line.mend.contains("{slots: {traces: 2}}}'"), "{}", line.mend);
+        assert!(line.mend.contains(r#"{"slots":{"traces":2}}}'"#), "{}", line.mend);
         let line = example(2, &[("Accepted", "True", "Valid"), ("Delivering", "Unknown", "NoData")]);
         assert_eq!((line.outcome, line.detail.as_str()), (Outcome::Passed, "tracepipeline/backend (Delivering)"));
         assert_eq!(

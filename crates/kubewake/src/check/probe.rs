@@ -3,6 +3,8 @@
 //! It is seen there if the backend is a viewer. Otherwise the collectors' own figures tell, in which it cannot be told from other spans: that
 //! more were delivered than before is then all that is claimed.
 //!
+//! A pipeline that was found not to deliver a moment ago is not waited for.
+//!
 //! *Assumed*: its trace id ends in ones, so that sampling by the id keeps it. Whoever filters, or waits for whole traces, may drop it for reasons of their own,
 //! which is a warning and no failure.
 
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 use super::{
     Scene, code,
     line::{Line, Section},
+    pipelines::is_stuck,
 };
 use crate::{
     survey::{
@@ -41,8 +44,10 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// What is to happen.
 struct Expected<'a> {
-    /// Pipelines that take spans.
+    /// Pipelines that take spans and may deliver them.
     pipelines: Vec<&'a Pipeline>,
+    /// Whether there are others, which do not.
+    others_stay: bool,
     /// Their figures before.
     before: BTreeMap<String, Totals>,
     /// Where to look for the span, if somebody is there.
@@ -59,11 +64,15 @@ pub(super) async fn look(scene: &Scene<'_>, pipelines: &[Pipeline]) -> Section {
         let mend = "kubewake check --endpoint http://127.0.0.1:4318   # for a collector of your own";
         return Section { name, lines: vec![Line::warned(code::KW701, detail, mend)] };
     }
+    // Who names an endpoint may well mean a collector of another's.
+    let (stuck, active): (Vec<&Pipeline>, Vec<&Pipeline>) =
+        active.into_iter().partition(|pipeline| scene.args.endpoint.is_none() && is_stuck(pipeline));
     let web = Web::new(PATIENCE);
     let is_there = viewer::info(&web, &scene.viewer).await.is_ok();
     let expected = Expected {
         before: figures(scene, &active).await,
         pipelines: active,
+        others_stay: !stuck.is_empty(),
         viewer: (is_there || scene.viewer.is_named).then(|| scene.viewer.url.clone()),
         must_be_seen: scene.viewer.is_named,
     };
@@ -71,7 +80,12 @@ pub(super) async fn look(scene: &Scene<'_>, pipelines: &[Pipeline]) -> Section {
     let lines = match send(scene, &web, body).await {
         Ok(by) => {
             let taken = Line::passed(code::KW701, format!("trace {trace}, {by}"));
-            vec![taken, follow(scene, &web, &trace, &expected).await]
+            let mut lines = vec![taken];
+            lines.extend(stuck.iter().map(|pipeline| stays(pipeline)));
+            if stuck.is_empty() || !expected.pipelines.is_empty() {
+                lines.push(follow(scene, &web, &trace, &expected).await);
+            }
+            lines
         }
         Err(why) => {
             let mend = "kubectl get service,endpointslices --namespace kubewake-system\n\
@@ -80,6 +94,12 @@ pub(super) async fn look(scene: &Scene<'_>, pipelines: &[Pipeline]) -> Section {
         }
     };
     Section { name, lines }
+}
+
+/// Nobody has to wait to learn that it does not arrive by this one.
+fn stays(pipeline: &Pipeline) -> Line {
+    let detail = format!("{} does not deliver ({}), so that it is not waited for", pipeline.title(), code::KW505.id);
+    Line::failed(code::KW702, detail, format!("kubewake check --wait   # once {} is mended", code::KW505.id))
 }
 
 /// Whether spans go through it.
@@ -173,7 +193,11 @@ async fn follow(scene: &Scene<'_>, web: &Web, trace: &str, expected: &Expected<'
             let delivered_at = *delivered_at.get_or_insert_with(Instant::now);
             let looked_long_enough = expected.viewer.is_none() || delivered_at.elapsed() > GRACE;
             if !expected.must_be_seen && (looked_long_enough || is_last) {
-                return Line::passed(code::KW702, "the backends of all TracePipelines took more spans than before");
+                let all = if expected.others_stay { "all other" } else { "all" };
+                return Line::passed(
+                    code::KW702,
+                    format!("the backends of {all} TracePipelines took more spans than before"),
+                );
             }
         }
         if is_last {
@@ -244,8 +268,13 @@ mod tests {
         let outcome = |spec: Value, after: &BTreeMap<String, Totals>, viewer: Option<&str>| {
             let pipeline = pipeline(spec);
             let viewer = viewer.map(str::to_owned);
-            let expected =
-                Expected { pipelines: vec![&pipeline], before: figures(5, 0), must_be_seen: viewer.is_some(), viewer };
+            let expected = Expected {
+                pipelines: vec![&pipeline],
+                others_stay: false,
+                before: figures(5, 0),
+                must_be_seen: viewer.is_some(),
+                viewer,
+            };
             judge(9, &expected, after).outcome
         };
         assert_eq!(outcome(json!({}), &figures(5, 0), None), Outcome::Failed);

@@ -109,9 +109,15 @@ pub(crate) async fn run(clients: &Clients, sample: Sample) -> anyhow::Result<App
     let mut quiet = Objects::new(clients.quiet.clone(), MANAGER);
     let now = quiet.get(&sample.object()?).await?;
     let (object, what) = sample.next(now.as_ref().map(|now| &now.data))?;
-    until_stamped(&mut quiet, &object, now.as_ref().and_then(trace_of)).await?;
+    let before = now.as_ref().and_then(trace_of);
+    until_stamped(&mut quiet, &object, before.as_deref()).await?;
     let applied = Objects::new(clients.traced.clone(), MANAGER).apply(&object).await?;
-    let trace = trace_of(&applied).with_context(|| format!("{} got no trace", sample.title()))?;
+    let trace = new_trace(&applied, before.as_deref()).with_context(|| {
+        format!(
+            "{} {what}, and got no trace: the webhook did not answer the API server in time, as on a machine that is very busy. Try it again",
+            sample.title()
+        )
+    })?;
     Ok(Applied { trace, what })
 }
 
@@ -135,9 +141,9 @@ pub(crate) async fn is_ready(clients: &Clients, sample: Sample) -> anyhow::Resul
 }
 
 /// A registration is in force a moment after it was made: waits until the webhook would be called.
-async fn until_stamped(objects: &mut Objects, object: &Value, before: Option<String>) -> anyhow::Result<()> {
+async fn until_stamped(objects: &mut Objects, object: &Value, before: Option<&str>) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    while trace_of(&objects.try_out(object).await?).is_none_or(|trace| Some(trace) == before) {
+    while new_trace(&objects.try_out(object).await?, before).is_none() {
         if Instant::now() > deadline {
             bail!(
                 "no trace context is put on objects: see `kubectl --namespace kubewake-webhook logs deployment/kubewake-webhook`"
@@ -148,7 +154,32 @@ async fn until_stamped(objects: &mut Objects, object: &Value, before: Option<Str
     Ok(())
 }
 
+/// The trace that it names, unless that is still the one of before.
+fn new_trace(object: &DynamicObject, before: Option<&str>) -> Option<String> {
+    trace_of(object).filter(|trace| Some(trace.as_str()) != before)
+}
+
 fn trace_of(object: &DynamicObject) -> Option<String> {
     let context = object.annotations().get(TRACEPARENT)?;
     context.split('-').nth(1).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::ApiResource;
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_was_not_stamped_has_not_the_trace_of_the_one_before() {
+        let stamped = |context: &str| {
+            let object = json!({"metadata": {"name": "sample", "annotations": {TRACEPARENT: context}}});
+            serde_json::from_value::<DynamicObject>(object).unwrap()
+        };
+        let found = |context: &str, before: Option<&str>| new_trace(&stamped(context), before);
+        assert_eq!(found("00-b-1-01", Some("a")).as_deref(), Some("b"));
+        assert_eq!(found("00-a-1-01", None).as_deref(), Some("a"));
+        assert_eq!(found("00-a-1-01", Some("a")), None);
+        assert_eq!(new_trace(&DynamicObject::new("sample", &ApiResource::erase::<TracePipeline>(&())), None), None);
+    }
 }

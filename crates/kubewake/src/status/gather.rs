@@ -71,7 +71,7 @@ async fn of_cluster(args: &ClusterArgs) -> (model::Status, Option<Client>) {
             status.cluster.version = version.git_version;
         }
         Err(error) => {
-            let elsewhere = Notice::find().filter(|_| args.kubeconfig.is_none()).map(|up| {
+            let elsewhere = Notice::find().filter(|_| args.reach.kubeconfig.is_none()).map(|up| {
                 format!("; `kubewake up` was started on this machine: --kubeconfig {}", up.kubeconfig.display())
             });
             let elsewhere = elsewhere.unwrap_or_default();

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+use super::nanoseconds;
 use crate::{
     output::text::safe,
     web::{Web, encode},
@@ -24,6 +25,11 @@ pub(super) struct Object {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Generation {
     pub(super) generation: i64,
+    /// Of which object that had the name. Empty if no span says so.
+    pub(super) uid: String,
+    /// When it began, in nanoseconds.
+    #[serde(deserialize_with = "nanoseconds")]
+    pub(super) start: u64,
     /// None if nothing of it was recorded.
     pub(super) trace_id: Option<String>,
     /// `converged`, `converging` or `failed`.
@@ -43,12 +49,15 @@ struct Objects {
     objects: Vec<Known>,
 }
 
+/// An object, as the viewer calls it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Known {
-    kind: String,
-    namespace: String,
-    name: String,
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Known {
+    /// Empty if no span says so.
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
     last: Option<Last>,
 }
 
@@ -90,11 +99,11 @@ pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Opt
     })
 }
 
-/// The latest generation of an object, as soon as there is one.
-pub(super) async fn latest(web: &Web, url: &str, object: &Object) -> anyhow::Result<Option<Generation>> {
+/// An object and its latest generation, as soon as there is one.
+pub(super) async fn latest(web: &Web, url: &str, object: &Object) -> anyhow::Result<Option<(Known, Generation)>> {
     let Some(one) = only(object, known(web, url, object).await?)? else { return Ok(None) };
     let generations = generations(web, url, &one).await?;
-    Ok(generations.into_iter().next())
+    Ok(generations.into_iter().next().map(|latest| (one, latest)))
 }
 
 async fn known(web: &Web, url: &str, object: &Object) -> anyhow::Result<Vec<Known>> {
@@ -117,7 +126,7 @@ async fn generations(web: &Web, url: &str, one: &Known) -> anyhow::Result<Vec<Ge
 /// The trace that an object of the cluster names itself, though no span names it, as it is with pods: they get their names after the webhook has seen them.
 async fn stamped(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> Option<String> {
     let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let one = Known { kind: object.kind.clone(), namespace, name: object.name.clone(), last: None };
+    let one = Known { kind: object.kind.clone(), namespace, name: object.name.clone(), ..Known::default() };
     let all = generations(web, url, &one).await.ok()?;
     all.into_iter().filter(|it| generation.is_none_or(|wanted| it.generation == wanted)).find_map(|it| it.trace_id)
 }
@@ -158,7 +167,7 @@ mod tests {
     }
 
     fn known(namespace: &str) -> Known {
-        Known { kind: "Head".to_owned(), namespace: namespace.to_owned(), name: "a".to_owned(), last: None }
+        Known { kind: "Head".to_owned(), namespace: namespace.to_owned(), name: "a".to_owned(), ..Known::default() }
     }
 
     #[test]

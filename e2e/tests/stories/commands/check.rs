@@ -100,6 +100,21 @@ fn a_span_is_followed_to_the_backend_and_what_is_wrong_with_it_found() {
     assert_eq!((said.code, said.results("KW702")), (1, vec!["failed".into()]), "{said:?}");
     assert_mendable(&said);
     operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    let said = check(kubectl, "-o json --probe-seconds 3600");
+    assert_eq!((said.code, said.results("KW701")), (1, vec!["passed".into()]), "{said:?}");
+    let line = said.lines("KW702").remove(0);
+    assert_eq!(line["detail"], "tracepipeline/backend does not deliver (KW505), so that it is not waited for");
+    assert_mendable(&said);
+
+    // Another one that delivers is waited for, once it has a slot: as it is proposed.
+    let sink = Sink::start();
+    operated.apply(&trace_pipeline("other", sink.address()));
+    operated.until_reason("tracepipeline/other", "Pending");
+    let pending = check(kubectl, "--no-probe -o json").lines("KW502").remove(0);
+    operated.apply(pending["mend"].as_str().unwrap().split('\'').nth(1).expect("a Telemetry in quotes"));
+    operated.until_state("tracepipeline/other", "Ready");
+    let said = check(kubectl, "-o json");
+    assert_eq!(said.results("KW702"), ["failed", "passed"], "{said:?}");
     let said = check(kubectl, "--no-probe");
     assert_eq!(said.code, 1);
     assert!(

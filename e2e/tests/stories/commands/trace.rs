@@ -1,6 +1,6 @@
 //! What happened to an object, drawn in the terminal; and spans as they arrive.
 
-use kubewake_e2e::{Viewer, free_address, until, viewer::Told};
+use kubewake_e2e::{Kubectl, Viewer, eventually, free_address, until, viewer::Told};
 use serde_json::{Value, json};
 
 use super::{run, start};
@@ -98,6 +98,70 @@ fn a_generation_is_followed_until_it_has_converged() {
     assert!([told.id(), &second].contains(&of_second.trim()), "{of_second}");
     let never = ask("trace head/demo --generation 7");
     assert!(never.code == 1 && never.stderr.contains("there are 2, 1"), "{never:?}");
+}
+
+#[test]
+fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let alone = format!("--viewer {}", viewer.url(""));
+    let at = format!("{alone} --kubeconfig {}", kubectl.cluster().kubeconfig().display());
+    let ask = |command: &str| run(home.path(), &format!("trace deployment/web -o name {command}"));
+    kubectl.ok("create deployment web --image web --replicas 0");
+    // The operator of it says so when a generation is as it should be.
+    let converged = |generation: u64, uid: &str| {
+        let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+        let mut told = Told::new(generation);
+        told.span("operator", "converge Deployment", None, 0.0, 5.0);
+        told.with(json!({"attributes": [
+            text("k8s.object.api_version", "apps/v1"), text("k8s.object.kind", "Deployment"), text("k8s.object.name", "web"),
+            text("k8s.namespace.name", kubectl.namespace()), text("k8s.object.uid", uid),
+            {"key": "k8s.object.generation", "value": {"intValue": generation.to_string()}},
+        ]}));
+        viewer.take(&told);
+        format!("{}\n", told.id())
+    };
+    let uid = || kubectl.field("deployment/web", ".metadata.uid");
+    let following = |newer: &str| {
+        let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
+        eventually("it waits", || following.stderr().contains(&format!("waiting for {newer} of Deployment/web")));
+        following
+    };
+    let first = converged(1, &uid());
+    let both = [ask(&at), ask(&format!("--follow {at}"))];
+    assert!(both.iter().all(|said| (said.stdout.as_str(), said.stderr.as_str()) == (&first, "")), "{both:?}");
+
+    kubectl.ok("scale deployment web --replicas 1");
+    let said = ask(&at);
+    assert_eq!((said.code, &said.stdout), (0, &first), "{said:?}");
+    assert!(said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
+    let mut waiting = following("generation 2");
+    let second = converged(2, &uid());
+    assert!(waiting.wait().success(), "{}", waiting.stderr());
+    assert_eq!(waiting.stdout(), second);
+
+    // Made again, it begins anew.
+    kubectl.ok("delete deployment web");
+    kubectl.ok("create deployment web --image web --replicas 0");
+    let mut waiting = following("generation 1");
+    kubectl.ok("scale deployment web --replicas 3");
+    let third = converged(3, &uid());
+    assert!(waiting.wait().success(), "{}", waiting.stderr());
+    assert_eq!(waiting.stdout(), third);
+
+    // Who has no cluster, or one that is away, has the viewer's word.
+    kubectl.ok("scale deployment web --replicas 4");
+    let (away, gone) = (home.path().join("away"), free_address());
+    let cluster = json!({"name": "c", "cluster": {"server": format!("http://{gone}")}});
+    let context = json!({"name": "c", "context": {"cluster": "c", "user": ""}});
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster], "contexts": [context]});
+    std::fs::write(&away, config.to_string()).unwrap();
+    for place in [alone.clone(), format!("{alone} --kubeconfig {}", away.display())] {
+        let said = ask(&format!("--follow {place}"));
+        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), (third.as_str(), ""), "{said:?}");
+    }
+    let nowhere = ask(&format!("{alone} --kubeconfig nowhere"));
+    assert!(nowhere.code == 1 && nowhere.stderr.contains("nowhere"), "{nowhere:?}");
 }
 
 #[test]
