@@ -76,8 +76,9 @@ fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
         collectors.iter().filter_map(|it| it.report.as_ref().ok().map(|report| (&it.pod, report))).collect();
     let mut lines = Vec::new();
     if !silent.is_empty() {
+        // They listen on the addresses of their pods, where `kubectl port-forward` does not lead.
         let mend = format!(
-            "kubectl port-forward --namespace {namespace} POD 13133   # then: curl http://127.0.0.1:13133/status"
+            "kubectl debug --namespace {namespace} POD --image busybox --attach -- sh -c 'wget -qO- http://$(hostname -i):13133/status'"
         );
         lines.push(Line::warned(code::KW602, format!("not seen from here: {}", some(&silent)), mend));
     } else if !reports.is_empty() {

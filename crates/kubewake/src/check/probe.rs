@@ -89,7 +89,7 @@ pub(super) async fn look(scene: &Scene<'_>, pipelines: &[Pipeline]) -> Section {
         }
         Err(why) => {
             let mend = "kubectl get service,endpointslices --namespace kubewake-system\n\
-                        kubectl port-forward --namespace kubewake-system service/kubewake-otlp 4318   # then: kubewake check --endpoint http://127.0.0.1:4318";
+                        kubewake check --endpoint http://HOST:4318   # where the Service can be reached from here: a NodePort, an Ingress";
             vec![Line::failed(code::KW701, why, mend)]
         }
     };
