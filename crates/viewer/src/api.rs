@@ -61,21 +61,25 @@ pub(crate) struct StoreJson {
     spans: usize,
     bytes: usize,
     limit: usize,
-    dropped: Dropped,
+    /// Traces that had to make room, and their spans.
+    dropped: Lost,
+    /// Traces of which nothing fits, and spans that were too many for theirs.
+    refused: Lost,
     oldest: Option<Nanos>,
 }
 
 #[derive(Serialize)]
-struct Dropped {
+struct Lost {
     traces: u64,
     spans: u64,
 }
 
 impl From<Figures> for StoreJson {
     fn from(figures: Figures) -> Self {
-        let Figures { traces, spans, bytes, limit, dropped_traces, dropped_spans, oldest, .. } = figures;
-        let dropped = Dropped { traces: dropped_traces, spans: dropped_spans };
-        Self { traces, spans, bytes, limit, dropped, oldest: oldest.map(Nanos) }
+        let Figures { traces, spans, bytes, limit, oldest, .. } = figures;
+        let dropped = Lost { traces: figures.dropped_traces, spans: figures.dropped_spans };
+        let refused = Lost { traces: figures.refused_traces, spans: figures.refused_spans };
+        Self { traces, spans, bytes, limit, dropped, refused, oldest: oldest.map(Nanos) }
     }
 }
 

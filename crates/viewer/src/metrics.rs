@@ -8,7 +8,7 @@ use crate::{serve::State, store::Figures};
 /// Name, kind, meaning and value of each.
 type Metric = (&'static str, &'static str, &'static str, u64);
 
-fn all(figures: &Figures) -> [Metric; 8] {
+fn all(figures: &Figures) -> [Metric; 10] {
     let size = |number: usize| number as u64;
     [
         ("kubewake_viewer_traces", "gauge", "Traces in the store.", size(figures.traces)),
@@ -19,14 +19,16 @@ fn all(figures: &Figures) -> [Metric; 8] {
         (
             "kubewake_viewer_dropped_traces_total",
             "counter",
-            "Traces that made room for others, or of which nothing fits.",
+            "Traces that made room for others.",
             figures.dropped_traces,
         ),
+        ("kubewake_viewer_dropped_spans_total", "counter", "Spans that went with them.", figures.dropped_spans),
+        ("kubewake_viewer_refused_traces_total", "counter", "Traces of which nothing fits.", figures.refused_traces),
         (
-            "kubewake_viewer_dropped_spans_total",
+            "kubewake_viewer_refused_spans_total",
             "counter",
-            "Spans that went with them or were too many for a trace.",
-            figures.dropped_spans,
+            "Spans that were too many for their trace.",
+            figures.refused_spans,
         ),
         ("kubewake_viewer_invalid_spans_total", "counter", "Spans without a trace or an id.", figures.invalid_spans),
     ]

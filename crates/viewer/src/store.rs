@@ -4,13 +4,14 @@
 //! [`Entry`] for each, and tables of the names, senders and objects that the entries point into. Names, senders and objects are kept once for all chunks.
 //!
 //! *Guaranteed.* [`Figures::bytes`], the sum of what all of this takes, is never above the limit. When there is no room, the trace that was quiet for longest
-//! goes as a whole, and is counted. A trace holds at most [`Limits::trace_spans`] spans and a quarter of the memory; what comes beyond is counted in it. A span
-//! that is sent again with the same bytes is kept once. Whoever looks works on a [`Snapshot`], which holds no lock.
+//! goes as a whole, and is counted. A trace holds at most [`Limits::trace_spans`] spans and a quarter of the memory; what comes beyond is refused and counted in
+//! it, and of a larger request never fewer spans are kept. A span that is sent again with the same bytes is kept once. Whoever looks works on a [`Snapshot`], which holds no lock.
 //! *Assumed.* Requests were scanned, as the receiver does; others do no harm, and what is not understood in them is left out.
 //! *Not done.* What snapshots under way hold of traces that went meanwhile is not counted.
 
 mod arrival;
 mod chunk;
+mod cost;
 mod disk;
 mod inner;
 mod intern;
@@ -64,10 +65,14 @@ pub struct Figures {
     pub bytes: usize,
     /// What they may take.
     pub limit: usize,
-    /// Traces that had to make room for others, or of which nothing fits.
+    /// Traces that had to make room for others.
     pub dropped_traces: u64,
-    /// Their spans, and those that one trace had too many.
+    /// Their spans.
     pub dropped_spans: u64,
+    /// Traces of which nothing fits, as often as they came.
+    pub refused_traces: u64,
+    /// Their spans, and those that other traces had too many.
+    pub refused_spans: u64,
     /// Spans without an id or without a trace.
     pub invalid_spans: u64,
     /// Spans that came since the start.

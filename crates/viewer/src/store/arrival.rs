@@ -89,7 +89,7 @@ impl Draft {
         }
         let origin = index(self.origins.len() - 1);
         let (name, object) = (self.name(span.name()), self.object(span.attributes()));
-        self.mark(span);
+        mark_span(&mut self.marks, span);
         self.bytes.extend_from_slice(span.as_bytes());
         let start = if span.start() > 0 { span.start() } else { span.end() };
         self.entries.push(Entry {
@@ -129,10 +129,13 @@ impl Draft {
         at
     }
 
-    fn mark(&mut self, span: Span<'_>) {
-        mark_all(&mut self.marks, span.attributes());
-        span.events().for_each(|event| mark_all(&mut self.marks, event.attributes()));
-        self.marks.extend(span.links().map(|link| mark(LINK, link.trace_id())));
+    /// The marks of a span, each once.
+    pub(super) fn marks_of(&self, entry: &Entry) -> Vec<u32> {
+        let mut marks = Vec::new();
+        mark_span(&mut marks, Span::new(self.span(entry)));
+        marks.sort_unstable();
+        marks.dedup();
+        marks
     }
 
     fn finish(&mut self) {
@@ -141,20 +144,18 @@ impl Draft {
         (self.by_name, self.by_object) = Default::default();
     }
 
-    /// Keeps some of the spans. Tables keep what only the others needed.
+    /// Keeps some of the spans, and in the tables what these need.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Entry, &[u8]) -> bool) {
-        let (bytes, mut kept) = (std::mem::take(&mut self.bytes), Vec::new());
-        self.entries.retain_mut(|entry| {
-            let (start, length) = (entry.offset as usize, entry.length as usize);
-            let span = bytes.get(start..start + length).unwrap_or_default();
-            let keep = keep(entry, span);
-            if keep {
-                entry.offset = index(kept.len());
-                kept.extend_from_slice(span);
+        let whole = std::mem::take(self);
+        for entry in &whole.entries {
+            let span = whole.span(entry);
+            if keep(entry, span)
+                && let Some(origin) = whole.origins.get(entry.origin as usize)
+            {
+                self.push(entry.id, Span::new(span), origin);
             }
-            keep
-        });
-        self.bytes = kept;
+        }
+        self.finish();
     }
 
     /// The span that an entry is of.
@@ -183,6 +184,12 @@ fn resource_marks(resource: &ResourceEntry<'_>) -> Vec<u32> {
     marks.sort_unstable();
     marks.dedup();
     marks
+}
+
+fn mark_span(marks: &mut Vec<u32>, span: Span<'_>) {
+    mark_all(marks, span.attributes());
+    span.events().for_each(|event| mark_all(marks, event.attributes()));
+    marks.extend(span.links().map(|link| mark(LINK, link.trace_id())));
 }
 
 fn mark_all(marks: &mut Vec<u32>, attributes: Attributes<'_>) {

@@ -11,13 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     Added, Arrival, Arrived, Chunk, Entry, Figures, Limits, Object, Origin, Snapshot, Trace, TraceId,
     arrival::Draft,
-    intern::{Interner, Weigh},
+    cost::{Cost, SLOT, fitting},
+    intern::Interner,
 };
 
-/// What a trace takes beside itself: its places in two tables, with their spare room.
-const SLOT: usize = 256;
-/// What is remembered of a span to know it again, with the table's spare room.
-const SEEN: usize = 40;
 /// One trace takes at most this share of the memory.
 const TRACE_SHARE: usize = 4;
 
@@ -86,19 +83,20 @@ impl Inner {
 
     /// Adds spans to a trace, if any fits, and counts those that had to be left out.
     fn grow(&mut self, id: TraceId, draft: Draft, surplus: u64, now: u64) -> Option<Arc<Chunk>> {
-        self.figures.dropped_spans += surplus;
+        self.figures.refused_spans += surplus;
         if draft.entries.is_empty() && !self.traces.contains_key(&id) {
-            self.figures.dropped_traces += 1;
+            self.figures.refused_traces += 1;
             return None;
         }
-        let cost = Cost::of(&draft);
         self.touch(id, now);
-        self.make_room(cost.at_most());
         let slot = self.traces.get_mut(&id)?;
         Arc::make_mut(&mut slot.trace).cut += surplus;
         if draft.entries.is_empty() {
             return None;
         }
+        let cost = Cost::of(&draft);
+        self.make_room(cost.at_most());
+        let slot = self.traces.get_mut(&id)?;
         slot.seen.extend(draft.entries.iter().map(|entry| (entry.id, fingerprint(draft.span(entry)))));
         let chunk = Arc::new(self.seal(draft));
         let slot = self.traces.get_mut(&id)?;
@@ -128,21 +126,14 @@ impl Inner {
         let slot = self.traces.get(&id);
         let (spans, weight) =
             slot.map_or((0, std::mem::size_of::<Trace>()), |slot| (slot.trace.spans, slot.trace.weight()));
-        let around = SLOT + Cost::of(draft).without_spans;
-        let mut room = (self.limits.bytes / TRACE_SHARE).saturating_sub(weight + around);
+        let room = (self.limits.bytes / TRACE_SHARE).saturating_sub(weight + SLOT);
         let places = self.limits.trace_spans.saturating_sub(spans);
-        let fits = draft.entries.iter().take(places).take_while(|entry| {
-            let left = room.checked_sub(Cost::of_span(entry));
-            room = left.unwrap_or_default();
-            left.is_some()
-        });
-        let fits = fits.count();
-        let surplus = draft.entries.len() - fits;
-        if surplus > 0 {
-            let mut at = 0..draft.entries.len();
-            draft.retain(|_, _| at.next().is_some_and(|at| at < fits));
+        let sent = draft.entries.len();
+        if sent > places || Cost::of(draft).at_most() > room {
+            let mut fits = fitting(draft, places, room).into_iter();
+            draft.retain(|_, _| fits.next().unwrap_or_default());
         }
-        surplus as u64
+        (sent - draft.entries.len()) as u64
     }
 
     /// Makes a trace the one that grew last.
@@ -225,56 +216,4 @@ impl Inner {
 fn fingerprint(span: &[u8]) -> u64 {
     let said = Fields::new(span).filter(|field| field.value.iter().any(|byte| *byte != 0));
     said.fold(0, |sum: u64, field| sum.wrapping_add(xxh3_64(field.raw)))
-}
-
-/// What a draft takes as a chunk.
-struct Cost {
-    /// By itself.
-    own: usize,
-    /// The values in its tables, if no other chunk has them.
-    shared: usize,
-    /// All of it but the spans.
-    without_spans: usize,
-}
-
-impl Cost {
-    fn of(draft: &Draft) -> Self {
-        let pointers = draft.origins.len() + draft.objects.len() + 2 * draft.names.len();
-        // With the counters in front of it and the pointer to it.
-        let fixed = std::mem::size_of::<Chunk>() + 32 + draft.marks.len() * 4 + pointers * 8;
-        let origins: usize = draft.origins.iter().map(|origin| Interner::cost(&**origin)).sum();
-        let names: usize = draft.names.iter().map(|name| Interner::cost(&**name)).sum();
-        let objects: usize = draft.objects.iter().map(|object| Interner::cost(&**object)).sum();
-        let shared = origins + names + objects;
-        let spans: usize = draft.entries.iter().map(Self::of_span).sum();
-        Self { own: fixed + spans, shared, without_spans: fixed + shared }
-    }
-
-    fn of_span(entry: &Entry) -> usize {
-        entry.length as usize + std::mem::size_of::<Entry>() + SEEN
-    }
-
-    fn at_most(&self) -> usize {
-        self.own + self.shared
-    }
-}
-
-impl Weigh for str {
-    fn weight(&self) -> usize {
-        self.len()
-    }
-}
-
-impl Weigh for Origin {
-    fn weight(&self) -> usize {
-        let parts = [&self.resource, &self.scope, &self.resource_schema, &self.scope_schema].map(|part| part.len());
-        std::mem::size_of::<Self>() + parts.iter().sum::<usize>() + self.service.len() + self.marks.len() * 4
-    }
-}
-
-impl Weigh for Object {
-    fn weight(&self) -> usize {
-        let parts = [&self.kind, &self.namespace, &self.name, &self.api_version, &self.uid].map(|part| part.capacity());
-        std::mem::size_of::<Self>() + parts.iter().sum::<usize>()
-    }
 }

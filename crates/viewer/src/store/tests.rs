@@ -122,7 +122,7 @@ fn a_trace_without_end_is_cut_and_says_so() {
     }
     let trace = store.trace(id(1)).unwrap();
     assert_eq!((trace.spans, trace.cut), (1000, 1000));
-    assert_eq!(store.figures().dropped_spans, 1000);
+    assert_eq!((store.figures().dropped_spans, store.figures().refused_spans), (0, 1000));
     assert!(store.trace(id(2)).is_some(), "it did not push out the other one");
 }
 
@@ -148,7 +148,53 @@ fn what_is_larger_than_the_store_is_counted_and_not_kept() {
     let large = span(1, 1).text("k", &"x".repeat(100_000));
     assert_eq!(add(&store, vec![large]), Added { traces: vec![id(1)], spans: 0, rejected });
     let figures = store.figures();
-    assert_eq!((figures.traces, figures.dropped_traces, figures.dropped_spans), (0, 1, 1));
+    assert_eq!((figures.traces, figures.refused_traces, figures.refused_spans), (0, 1, 1));
+    assert_eq!((figures.dropped_traces, figures.dropped_spans), (0, 0), "nothing had to make room");
+}
+
+#[test]
+fn of_a_larger_request_never_fewer_spans_are_kept() {
+    let kept = |sent: u64| {
+        let store = Store::new(limits(1 << 20));
+        // Each with a name, an object and a value of its own.
+        let named = |id| SpanBuilder::new(1, id, &format!("work number {id}")).at(10, 20).text("k", &id.to_string());
+        let about = |id| named(id).text("k8s.object.kind", "Pod").text("k8s.object.name", &format!("pod-{id}"));
+        let added = add(&store, (1..=sent).map(about).collect());
+        assert_eq!(added.spans as u64 + added.rejected.surplus, sent);
+        assert!(store.figures().bytes <= 256 << 10, "a quarter: {:?}", store.figures());
+        added.spans
+    };
+    assert_eq!(kept(100), 100);
+    let most = kept(1000);
+    assert!(most > 300, "{most}");
+    for sent in [1001, 1500, 2000, 3000] {
+        assert_eq!(kept(sent), most, "{sent}");
+    }
+}
+
+#[test]
+fn a_span_that_is_too_large_leaves_room_for_those_behind_it() {
+    let store = Store::new(limits(1 << 20));
+    let large = span(1, 1).text("k", &"x".repeat(300_000));
+    let added = add(&store, vec![large, span(1, 2).text("a", "b"), span(1, 3)]);
+    assert_eq!((added.spans, added.rejected.surplus), (2, 1));
+    let trace = store.trace(id(1)).unwrap();
+    assert_eq!((trace.spans, trace.cut), (2, 1));
+    let chunk = &trace.chunks[0];
+    assert!(chunk.may_have(mark(b"a", b"b")) && !chunk.may_have(mark(b"k", "x".repeat(300_000).as_bytes())));
+}
+
+#[test]
+fn a_trace_that_is_full_pushes_nobody_out() {
+    let store = Store::new(Limits { bytes: 20_000, trace_spans: 1 });
+    (1..=40).for_each(|trace| drop(add(&store, vec![span(trace, 1)])));
+    let before = store.figures();
+    let newest = store.snapshot().traces.last().unwrap().id;
+    for number in 2..100 {
+        add(&store, vec![span(u128::from_be_bytes(newest.0), number)]);
+    }
+    let after = store.figures();
+    assert_eq!((after.traces, after.dropped_traces, after.refused_spans), (before.traces, before.dropped_traces, 98));
 }
 
 #[test]
@@ -218,7 +264,8 @@ fn what_a_smaller_memory_leaves_no_room_for_is_counted_at_the_start() {
     assert!(figures.traces > 40, "{figures:?}");
     assert_eq!(
         (figures.traces as u64 + figures.dropped_traces, figures.dropped_traces),
-        (101, figures.dropped_spans),
+        (100, figures.dropped_spans),
         "{figures:?}"
     );
+    assert_eq!((figures.refused_traces, figures.refused_spans), (1, 1), "{figures:?}");
 }
