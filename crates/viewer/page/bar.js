@@ -3,6 +3,7 @@
 import { info } from './api.js';
 import { button, fill, h, icon, s } from './dom.js';
 import { bytes, count, dateTime, plural } from './format.js';
+import { losses } from './losses.js';
 import { traceIdIn } from './query.js';
 import { navigate, searchUrl, traceUrl } from './router.js';
 import { theme } from './theme.js';
@@ -42,8 +43,8 @@ export function bar(element, keys) {
     const share = state.limit ? Math.min(state.bytes / state.limit, 1) : 0;
     const lost = state.dropped?.traces ?? 0;
     store.classList.toggle('full', lost > 0);
-    const dropped = lost ? ` The store is full: ${count(lost)} older traces had to go.` : '';
-    store.title = `${plural(state.traces, 'trace')}, ${plural(state.spans, 'span')}, ${bytes(state.bytes)} of ${bytes(state.limit)}.${dropped}${state.oldest ? ` The oldest is of ${dateTime(state.oldest)}.` : ''}`;
+    const missing = losses(state).map((text) => ` ${text[0].toUpperCase()}${text.slice(1)}.`).join('');
+    store.title = `${plural(state.traces, 'trace')}, ${plural(state.spans, 'span')}, ${bytes(state.bytes)} of ${bytes(state.limit)}.${missing}${state.oldest ? ` The oldest is of ${dateTime(state.oldest)}.` : ''}`;
     const meter = h('span', { class: 'meter' }, h('span', { css: { width: `${share * 100}%` } }));
     fill(store, meter, h('span', { text: plural(state.traces, 'trace') }), lost > 0 && h('span', { class: 'lost', text: `${count(lost)} dropped` }));
   }

@@ -107,10 +107,8 @@ const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
 /** A text as it is, with what cannot be seen made visible, so that no span looks like another. */
 export function visible(text) {
   return String(text).replace(UNSEEN, (character) => {
-    const code = character.codePointAt(0);
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    if (code === 0x7f) return '\u2421';
-    return `\u27e8${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
+    // By its number: few fonts have the pictures that Unicode has of them.
+    return `\u27e8${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
   });
 }
 

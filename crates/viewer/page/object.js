@@ -8,7 +8,10 @@ import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
 import { since } from './since.js';
 import { failed, loading } from './states.js';
-import { extent, flatten, stretch, took, within } from './timeline.js';
+import { extent, flatten, sides, stretch, took, within } from './timeline.js';
+
+/** The width of a letter of a label, in pixels, on average. */
+const LETTER = 6.4;
 
 export function object(element, route) {
   const asked = route.parts;
@@ -29,7 +32,7 @@ export function object(element, route) {
     // The last change is what one comes for.
     const trace = chosen === 'all' ? null : changes.find((each) => each.traceId === chosen)?.traceId ?? changes[0]?.traceId ?? null;
     const focus = document.activeElement?.dataset?.key;
-    fill(element, h('div', { class: 'page object-page' }, head(said), strip(changes, trace, choose), hierarchy(rows, trace), history(changes)));
+    fill(element, h('div', { class: 'page object-page' }, head(said), strip(changes, trace, choose), hierarchy(rows, trace, trackWidth(element)), history(changes)));
     if (focus) element.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
   }
 
@@ -59,7 +62,13 @@ function strip(changes, trace, choose) {
   return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);
 }
 
-function hierarchy(rows, trace) {
+/** About how many pixels wide the tracks are. */
+function trackWidth(element) {
+  const page = Math.min(element.clientWidth || 1000, 1200);
+  return page > 620 ? page * 0.64 : page - 44;
+}
+
+function hierarchy(rows, trace, width) {
   const now = Date.now();
   const time = extent(rows, trace, now);
   if (!time) return h('div', { class: 'empty' }, h('p', { text: 'Nothing is known of how it converged.' }));
@@ -72,24 +81,29 @@ function hierarchy(rows, trace) {
     h('div', { class: 'name', role: 'rowheader', css: { '--depth': String(Math.min(depth, 12)) } }, h('span', { class: 'indent' }),
       h('span', { class: `state-dot ${STATES[node.state]?.[0] ?? 'none'}`, title: STATES[node.state]?.[1] }),
       node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
-    h('div', { class: 'track', role: 'gridcell' }, node.generations.filter(belongs).map((each) => bar(node, each, time, now)))));
+    h('div', { class: 'track', role: 'gridcell' }, bars(node, node.generations.filter(belongs), time, now, width))));
   const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${place(at)}% 0 / 1px 100% no-repeat`).join(', ');
   return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
     h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);
 }
 
+/** The generations of an object. */
+function bars(node, generations, { from, to }, now, width) {
+  const place = (at) => Math.min(Math.max((at - from) / (to - from), 0), 1);
+  // No bar is narrower than it can be seen.
+  const places = generations.map((each) => stretch(each, now).map(place)).map(([left, right]) => [left, Math.max(right, left + 5 / width)]);
+  const amounts = generations.map((each) => took(each) ?? STATES[each.state]?.[1] ?? '');
+  const labels = sides(places, amounts.map((amount) => (amount.length * LETTER + 12) / width));
+  return generations.map((each, at) => bar(node, each, places[at], amounts[at], labels[at]));
+}
+
 /** A generation: a link into its trace, at the span that says how long it took. */
-function bar(node, each, { from, to }, now) {
-  const [begin, end] = stretch(each, now);
-  const place = (at) => Math.min(Math.max(((at - from) / (to - from)) * 100, 0), 100);
-  const [left, right] = [place(begin), place(end)];
-  const amount = took(each) ?? STATES[each.state]?.[1] ?? '';
+function bar(node, each, [left, right], amount, side) {
   const fromCluster = each.source === 'cluster';
   const look = `${STATES[each.state]?.[0] ?? 'none'} ${each.spanId && !fromCluster ? '' : 'guessed'}`;
   const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${amount}, ${fromCluster ? 'as the cluster says, to the second' : plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
-  const side = right > 85 ? (left > 20 ? 'before' : 'on') : 'behind';
-  return h(each.traceId ? 'a' : 'span', { class: `generation ${look}`, href: each.traceId ? traceUrl(each.traceId, { span: each.spanId }) : null, 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left}%`, width: `${Math.max(right - left, 0)}%` } },
-    h('span', { class: `amount ${side}`, text: amount }));
+  return h(each.traceId ? 'a' : 'span', { class: `generation ${look}`, href: each.traceId ? traceUrl(each.traceId, { span: each.spanId }) : null, 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left * 100}%`, width: `${(right - left) * 100}%` } },
+    side && h('span', { class: `amount ${side}`, text: amount }));
 }
 
 function history(changes) {

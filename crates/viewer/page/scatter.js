@@ -27,9 +27,11 @@ export function scatter(traces, choose, now = Date.now()) {
     lines.push(h('div', { class: 'line', css: { top: `${(y(power) / HEIGHT) * 100}%` } }, h('span', { text: duration(10 ** power) })));
   }
   const beyond = [before > 0 && h('span', { class: 'beyond', text: `‹ ${count(before)} without a time` }), after > 0 && h('span', { class: 'beyond after', text: `${count(after)} in the future ›` })];
-  const area = h('div', { class: 'area', title: 'Drag to search a stretch of time' }, lines, beyond, points, tip);
+  // Beside the durations at the left, so that no point hides them.
+  const plane = h('div', { class: 'plane', title: 'Drag to search a stretch of time' }, points, tip);
+  const area = h('div', { class: 'area' }, lines, beyond, plane);
   const at = (share) => String(BigInt(Math.round(x.from + ((share * WIDTH - EDGE.left) / (WIDTH - EDGE.left - EDGE.right)) * (x.to - x.from))) * 1000000n);
-  dragStretch(area, (from, to) => choose(at(from), at(to)));
+  dragStretch(plane, (from, to) => choose(at(from), at(to)));
   return h('figure', { class: 'scatter', role: 'img', 'aria-label': `Durations of ${plural(traces.length, 'trace')} over time` },
     area,
     h('div', { class: 'axis' }, labels(x.from, x.to, now).map((text) => h('span', { text }))));

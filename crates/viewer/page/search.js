@@ -4,6 +4,7 @@ import * as api from './api.js';
 import { colorOf } from './colors.js';
 import { arrange, button, fill, h, icon } from './dom.js';
 import { bytes, count, plural } from './format.js';
+import { losses } from './losses.js';
 import { SORTS, toServer, upsert } from './query.js';
 import { resultRow } from './result.js';
 import { navigate, parse, remember, searchUrl } from './router.js';
@@ -62,6 +63,11 @@ export function search(element, route) {
     } catch (error) {
       if (error.name === 'AbortError') return;
       form.problems(error.problems ?? []);
+      // What cannot be asked cannot be followed either.
+      if (error.status === 400) {
+        leave?.();
+        leave = null;
+      }
       Object.assign(state, { traces: [], matched: 0, failure: error });
     }
     draw();
@@ -74,7 +80,7 @@ export function search(element, route) {
       if (!frame) frame = requestAnimationFrame(() => ((frame = 0), arrive()));
     };
     const store = (said) => {
-      const isNews = said.dropped?.traces !== state.store?.dropped?.traces;
+      const isNews = String(losses(said)) !== String(losses(state.store));
       state.store = said;
       if (isNews) drawHead();
       dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
@@ -204,8 +210,8 @@ export function search(element, route) {
 }
 
 function dropped(store) {
-  const lost = store?.dropped?.traces ?? 0;
-  return lost > 0 && h('span', { class: 'dim', title: `The store holds ${bytes(store.limit)}.`, text: `the store is full: ${plural(lost, 'older trace')} dropped` });
+  const title = `The store holds ${bytes(store?.limit ?? 0)}, of one trace at most a quarter of that.`;
+  return losses(store).map((text) => h('span', { class: 'dim', title, text }));
 }
 
 function step(list, by) {

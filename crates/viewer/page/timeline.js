@@ -40,6 +40,23 @@ export function took({ duration: length, source }) {
 }
 
 /**
+ * On which side of each bar its label stands: `behind`, `before` or `on` it, or null where there is no room that no other bar or label has.
+ * Bars are stretches of a track that goes from 0 to 1, and `widths` are what their labels take of it.
+ */
+export function sides(bars, widths) {
+  const taken = [];
+  return bars.map(([left, right], at) => {
+    const width = widths[at];
+    const places = [['behind', right, right + width], ['before', left - width, left], right - left >= width && ['on', right - width, right]].filter(Boolean);
+    const apart = (from, to) => ([begin, end]) => end <= from || begin >= to;
+    const others = bars.filter((_, other) => other !== at);
+    const free = places.find(([, from, to]) => from >= 0 && to <= 1 && taken.every(apart(from, to)) && others.every(apart(from, to)));
+    if (free) taken.push(free.slice(1));
+    return free?.[0] ?? null;
+  });
+}
+
+/**
  * Whether a generation belongs to a change of the object that is looked at: it is of the same trace. What is known from the cluster alone
  * may have a trace of its own, as a pod that a controller made which passes none on; it belongs to the change after which it began.
  */

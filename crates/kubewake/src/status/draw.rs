@@ -98,12 +98,13 @@ fn operator(operator: &Workload) -> String {
 
 fn viewer(viewer: &Viewer) -> (&'static str, &'static str, Tone, String) {
     let Some(store) = &viewer.store else { return ("VIEWER", "Absent", Tone::Dim, format!("not at {}", viewer.url)) };
-    let dropped = match store.dropped.traces {
+    let told = |traces: u64, what: &str| match traces {
         0 => String::new(),
-        dropped => format!(", {} made room", count(dropped, "trace")),
+        traces => format!(", {} {what}", count(traces, "trace")),
     };
+    let lost = told(store.dropped.traces, "made room") + &told(store.refused.traces, "too large");
     let held = format!(
-        "{}: {} of {}, {} of {}{dropped}",
+        "{}: {} of {}, {} of {}{lost}",
         viewer.url,
         count(store.spans, "span"),
         count(store.traces, "trace"),
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::{
         status::model::{Cluster, Telemetry},
-        survey::viewer::{Dropped, Store},
+        survey::viewer::{Lost, Store},
     };
 
     fn example() -> Status {
@@ -229,7 +230,8 @@ mod tests {
                     spans: 30,
                     bytes: 20_000,
                     limit: 256 << 20,
-                    dropped: Dropped { traces: 2, spans: 9 },
+                    dropped: Lost { traces: 2, spans: 9 },
+                    refused: Lost { traces: 1, spans: 5 },
                 }),
             },
             problems: vec![word("tracepipeline/backend is Degraded\u{1b}[2J")],
@@ -243,7 +245,7 @@ CLUSTER    v1.35.0  https://127.0.0.1:6443 (context kubewake)
 OPERATOR   Ready    2/2 pods in kubewake-system, led by kubewake-operator-7
 WEBHOOK    Absent
 TELEMETRY  Ready    send to http://kubewake-otlp.kubewake-system:4317
-VIEWER     Ready    http://127.0.0.1:16686: 30 spans of 1 trace, 19.5 KiB of 256 MiB, 2 traces made room
+VIEWER     Ready    http://127.0.0.1:16686: 30 spans of 1 trace, 19.5 KiB of 256 MiB, 2 traces made room, 1 trace too large
 
 PIPELINE               STATE     READY  REASON          RECEIVED  SENT  DROPPED  QUEUE  BACKEND
 tracepipeline/backend  Degraded  2/2    BackendRefuses      1200  1100        0  2%     https://backend.example.com:4317

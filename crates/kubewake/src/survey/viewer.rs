@@ -25,13 +25,15 @@ pub(crate) struct Store {
     /// In bytes.
     pub(crate) limit: u64,
     /// What had to make room.
-    pub(crate) dropped: Dropped,
+    pub(crate) dropped: Lost,
+    /// What was too large for it.
+    pub(crate) refused: Lost,
 }
 
-/// What had to make room.
+/// What is not there.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(crate) struct Dropped {
+pub(crate) struct Lost {
     pub(crate) traces: u64,
     pub(crate) spans: u64,
 }

@@ -14,6 +14,10 @@ async fn cluster(answers: Vec<(&'static str, Value)>) -> (Cluster, tempfile::Tem
     let routes = answers
         .into_iter()
         .fold(Router::new(), |router, (path, answer)| router.route(path, get(async move || Json(answer))));
+    serve(routes).await
+}
+
+async fn serve(routes: Router) -> (Cluster, tempfile::TempDir) {
     let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no", "metadata": {}});
     let routes = routes.fallback(async move || (http::StatusCode::NOT_FOUND, Json(missing)));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -62,6 +66,25 @@ async fn pipelines_are_shown_with_what_their_collectors_say() {
         (&pipeline["lastError"], &pipeline["series"]["bufferFill"]),
         (&json!("authentication (grpc:16)"), &json!([0.25]))
     );
+}
+
+/// Says for whom it was asked, as if that were the name of a pipeline.
+async fn echo(headers: http::HeaderMap) -> Json<Value> {
+    let header = |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
+    let name = [header("user-agent"), header("traceparent")].concat().join(" ");
+    Json(list("TracePipelineList", json!([{"metadata": {"name": name}}])))
+}
+
+#[tokio::test]
+async fn questions_say_who_asks_and_leave_no_trace() {
+    let pods = list("PodList", json!([]));
+    let routes = Router::new()
+        .route("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", get(echo))
+        .route("/api/v1/pods", get(async move || Json(pods)));
+    let (cluster, _folder) = serve(routes).await;
+    let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
+    assert_eq!(shown[0]["name"], format!("{AGENT} {UNRECORDED}"));
+    assert!(AGENT.starts_with("kubewake-viewer/") && UNRECORDED.ends_with("-00"));
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@ import { test } from 'node:test';
 
 import { paths, placed } from '../../page/charts.js';
 import { gapsOf, merge } from '../../page/intervals.js';
+import { losses } from '../../page/losses.js';
 import { labels, sift } from '../../page/scatter.js';
-import { extent, flatten, settle, stretch, took, within } from '../../page/timeline.js';
+import { extent, flatten, settle, sides, stretch, took, within } from '../../page/timeline.js';
 
 test('stretches of time are merged, and what they leave is found', () => {
   assert.deepEqual(merge([[5, 7], [1, 3], [2, 4], [4, 5]]), [[1, 7]]);
@@ -75,4 +76,22 @@ test('what the cluster alone knows belongs to the change after which it began', 
   assert.deepEqual(['50', '100', '499', '500'].map((start) => within(changes, 'a')(pod(start))), [false, true, true, false]);
   assert.ok(within(changes, 'b')(pod('900')) && within(changes, null)(pod('1')));
   assert.ok(!within(changes, 'b')({ traceId: 'a', start: '900' }), 'spans say where they belong');
+});
+
+test('labels stand where nothing else does, or not at all', () => {
+  assert.deepEqual(sides([[0.1, 0.2]], [0.1]), ['behind']);
+  assert.deepEqual(sides([[0.8, 0.95]], [0.1]), ['before']);
+  assert.deepEqual(sides([[0.02, 0.98]], [0.1]), ['on']);
+  // Two that are close: one label on each side of them, and none for what is between two.
+  assert.deepEqual(sides([[0.5, 0.52], [0.46, 0.48]], [0.1, 0.1]), ['behind', 'before']);
+  assert.deepEqual(sides([[0.5, 0.52], [0.46, 0.48], [0.42, 0.44]], [0.1, 0.1, 0.1]), ['behind', null, 'before']);
+  // Labels keep apart from labels, too.
+  assert.deepEqual(sides([[0.9, 1], [0.75, 0.78]], [0.08, 0.08]), ['before', 'before']);
+});
+
+test('what was too large is not said to have been dropped', () => {
+  assert.deepEqual(losses(null), []);
+  assert.deepEqual(losses({ dropped: { traces: 0 }, refused: { traces: 0 } }), []);
+  assert.deepEqual(losses({ dropped: { traces: 0 }, refused: { traces: 1 } }), ['1 trace too large for the store']);
+  assert.deepEqual(losses({ dropped: { traces: 2 }, refused: { traces: 3 } }), ['the store is full: 2 older traces dropped', '3 traces too large for the store']);
 });

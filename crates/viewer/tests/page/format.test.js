@@ -41,7 +41,7 @@ test('counts, bytes and rates can be read', () => {
 });
 
 test('what cannot be seen is made visible', () => {
-  assert.equal(format.visible('a\u0000b\u001b[31m'), 'a\u2400b\u241b[31m');
+  assert.equal(format.visible('a\u0000b\u001b[31m'), 'a\u27e80000\u27e9b\u27e8001B\u27e9[31m');
   assert.equal(format.visible('exe\u202egnp'), 'exe\u27e8202E\u27e9gnp');
   assert.equal(format.visible('two\nlines\tof <b>text</b> ✓ 日本'), 'two\nlines\tof <b>text</b> ✓ 日本');
   assert.equal(format.visible('\ud800 alone, 😀 together'), '\u27e8D800\u27e9 alone, 😀 together');

@@ -110,6 +110,52 @@ fn the_object_view_leads_from_change_to_change_into_traces() {
 }
 
 #[test]
+fn names_of_objects_have_room_on_a_telephone_however_deep_they_are() {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    let mut parent = None;
+    for depth in 0..14 {
+        let name = format!("deep-object-with-a-long-name-{depth}");
+        parent =
+            Some(told.span("operator", &format!("converge Kind{depth}"), parent.as_deref(), f64::from(depth), 50.0));
+        told.object(&format!("Kind{depth}"), &name, 1);
+    }
+    viewer.take(&told);
+    let browser = open(&viewer, "/objects");
+    browser.await_text(".object-list", "deep-object-with-a-long-name-13");
+    for size in [PHONE, (700, 844), (900, 844)] {
+        browser.resize(size);
+        assert_eq!(browser.script("return document.documentElement.scrollWidth <= innerWidth", &[]), true, "{size:?}");
+        let lines = "return Math.max(...[...document.querySelectorAll('.object-list td:first-child a span')].map(e => e.getClientRects()[0].height / parseFloat(getComputedStyle(e).lineHeight)))";
+        let lines = browser.script(lines, &[]).as_f64().unwrap();
+        assert!(lines < 4.5, "a name takes {lines} lines at {size:?}");
+    }
+    browser.resize(PHONE);
+    browser.screenshot("objects-phone");
+    no_complaints(&browser);
+}
+
+#[test]
+fn labels_of_changes_that_are_close_do_not_overlap() {
+    let viewer = Viewer::start();
+    for (number, start) in [(1, 0.0), (2, 17_000.0), (3, 21_000.0), (4, 137_000.0), (5, 144_000.0)] {
+        let mut told = Told::new(number);
+        // Traces of higher numbers begin later by a second.
+        told.span("operator", "converge Head", None, start - 200_000.0 - 1000.0 * number as f64, 2000.0);
+        told.object("Head", "sample", number);
+        viewer.take(&told);
+    }
+    let browser = open(&viewer, "/objects/Head/demo/sample?trace=all");
+    browser.await_seen(".generation .amount");
+    assert_eq!(browser.count(".generation"), 5);
+    let overlaps = "const boxes = [...document.querySelectorAll('.generation, .generation .amount')].map(e => [e, e.getBoundingClientRect()]);
+        return boxes.flatMap(([a, x]) => boxes.filter(([b, y]) => a !== b && !a.contains(b) && !b.contains(a) && x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom && y.top < x.bottom).map(([b]) => a.textContent + ' / ' + b.textContent))";
+    browser.screenshot("object-all");
+    assert_eq!(browser.script(overlaps, &[]), serde_json::json!([]));
+    no_complaints(&browser);
+}
+
+#[test]
 fn it_is_dark_when_the_system_is_and_works_on_a_telephone() {
     let (viewer, _, second) = viewer();
     let browser = open(&viewer, "/search");

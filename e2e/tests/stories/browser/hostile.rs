@@ -59,7 +59,10 @@ fn what_spans_say_is_only_ever_text() {
     browser.type_into(".finder input", "onerror");
     browser.press("\u{e007}");
     browser.await_text(".details h2", "<script>");
-    browser.await_text(".details .attributes", "a\u{2400}b\u{2407}c\u{241b}[31m\u{27e8}202E\u{27e9}desrever");
+    browser.await_text(
+        ".details .attributes",
+        "a\u{27e8}0000\u{27e9}b\u{27e8}0007\u{27e9}c\u{27e8}001B\u{27e9}[31m\u{27e8}202E\u{27e9}desrever",
+    );
     // A megabyte comes when it is asked for, and not all of it is laid out.
     browser.click_text(".attribute button", "Show all");
     browser.await_text(".attribute pre", "xxxx");
@@ -188,4 +191,43 @@ fn a_full_store_drops_the_oldest_traces_and_says_so() {
     let dropped = said.lines().find_map(|line| line.strip_prefix("kubewake_viewer_dropped_traces_total "));
     assert!(dropped.is_some_and(|number| number != "0"), "{said}");
     no_complaints(&browser);
+}
+
+#[test]
+fn a_trace_that_is_too_large_is_not_said_to_have_pushed_others_out() {
+    let viewer = Viewer::start_with(&["--memory", "1MiB"]);
+    let browser = open(&viewer, "/search");
+    let mut told = Told::new(1);
+    told.span("shop", "order", None, 0.0, 5.0);
+    told.attributes(&[("large", &"x".repeat(400_000))]);
+    viewer.take(&told);
+    browser.await_text(".results-head", "1 trace too large for the store");
+    browser.screenshot("too-large");
+    let store = &viewer.get("/api/v1/info").json()["store"];
+    assert_eq!((&store["dropped"]["traces"], &store["refused"]), (&json!(0), &json!({"traces": 1, "spans": 1})));
+    assert!(!browser.text(".results-head").contains("full"));
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_message_with_control_characters_is_shown_by_their_numbers() {
+    let viewer = Viewer::start();
+    let mut told = Told::new(1);
+    told.span("shop", "buy", None, 0.0, 5.0);
+    told.with(json!({"status": {"code": 2, "message": "\u{1b}]0;title\u{7} <h1>bad</h1>"}}));
+    viewer.take(&told);
+    let browser = open(&viewer, &format!("/trace/{}", told.id()));
+    browser.click(".row:not(.head)");
+    browser.await_text(".details .status.bad", "\u{27e8}001B\u{27e9}]0;title\u{27e8}0007\u{27e9} <h1>bad</h1>");
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_bad_duration_is_said_to_be_bad_and_nothing_waits_for_it() {
+    let viewer = Viewer::start();
+    let browser = open(&viewer, "/search?minDuration=soon");
+    browser.await_text(".field-minDuration .problem", "duration");
+    browser.await_gone(".results-head .live");
+    browser.open(&viewer.url("/search"));
+    browser.await_text(".results-head .live", "Live");
 }

@@ -14,6 +14,9 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
     let again = up.types(&home, &["demo", "head"]);
     let second = link_in(&again).to_owned();
     let page = |path: &str| format!("http://{}{path}", up.page());
+    let operation = "/api/v1/search?operation=GET+%2Fapis%2Ftelemetry.kubewake.io%2Fv1alpha1%2Fmetricpipelines";
+    let reads = || up.get(operation)["matched"].clone();
+    let before = reads();
 
     let browser = Browser::start(DESKTOP);
     browser.prefer(Scheme::Light);
@@ -59,6 +62,11 @@ fn the_trace_of_the_sample_is_found_opened_and_followed() {
     }
     browser.await_seen(".pipeline .chart .stroke");
     browser.screenshot("up-pipelines");
+    // What the page asks of the cluster meanwhile is nobody's trace. That of a change, which came after it, is there.
+    up.types(&home, &["demo", "head"]);
+    let asked = format!("/api/v1/search?attr=user-agent%3Dkubewake-viewer%2F{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(up.get(&asked)["matched"], 0, "{}", up.get(&asked));
+    assert_eq!(reads(), before);
     browser.prefer(Scheme::Dark);
     browser.resize(PHONE);
     browser.open(&second);
