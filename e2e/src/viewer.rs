@@ -63,12 +63,17 @@ impl Viewer {
         http::get(self.page, path)
     }
 
-    /// Sends a trace, and waits until it is there as a whole.
-    pub fn take(&self, told: &Told) {
+    /// Sends a trace.
+    pub fn send(&self, told: &Told) {
         for part in told.requests() {
             let answer = http::post(self.http, "/v1/traces", "application/json", part.to_string().as_bytes());
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
+    }
+
+    /// Sends a trace, and waits until it is there as a whole.
+    pub fn take(&self, told: &Told) {
+        self.send(told);
         let path = format!("/api/v1/traces/{}", told.id);
         eventually("the trace is in the store", || {
             let answer = self.get(&path);

@@ -200,7 +200,7 @@ fn a_trace_that_is_too_large_is_not_said_to_have_pushed_others_out() {
     let mut told = Told::new(1);
     told.span("shop", "order", None, 0.0, 5.0);
     told.attributes(&[("large", &"x".repeat(400_000))]);
-    viewer.take(&told);
+    viewer.send(&told);
     browser.await_text(".results-head", "1 trace too large for the store");
     browser.screenshot("too-large");
     let store = &viewer.get("/api/v1/info").json()["store"];
