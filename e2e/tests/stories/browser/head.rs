@@ -113,16 +113,20 @@ fn the_object_view_leads_from_change_to_change_into_traces() {
 fn names_of_objects_have_room_on_a_telephone_however_deep_they_are() {
     let viewer = Viewer::start();
     let mut told = Told::new(1);
-    let mut parent = None;
+    let mut above = None;
     for depth in 0..14 {
-        let name = format!("deep-object-with-a-long-name-{depth}");
-        parent =
-            Some(told.span("operator", &format!("converge Kind{depth}"), parent.as_deref(), f64::from(depth), 50.0));
-        told.object(&format!("Kind{depth}"), &name, 1);
+        let (kind, name) = (format!("Kind{depth}"), format!("deep-object-with-a-long-name-{depth}"));
+        let at = f64::from(depth);
+        let apply = told.span("operator", &format!("apply {kind}"), above.as_deref(), at, 50.0);
+        told.object(&kind, &name, 1).with(json!({"kind": 4}));
+        told.span("operator", &format!("converge {kind}"), Some(&apply), at, 50.0);
+        told.object(&kind, &name, 1).with(json!({"status": {"code": 1}}));
+        above = Some(told.span("operator", &format!("reconcile {kind}"), Some(&apply), at, 50.0));
+        told.object(&kind, &name, 1).with(json!({"kind": 5}));
     }
     viewer.take(&told);
     let browser = open(&viewer, "/objects");
-    browser.await_text(".object-list", "deep-object-with-a-long-name-13");
+    browser.await_text(".object-list [aria-level='14']", "deep-object-with-a-long-name-13");
     for size in [PHONE, (700, 844), (900, 844)] {
         browser.resize(size);
         assert_eq!(browser.script("return document.documentElement.scrollWidth <= innerWidth", &[]), true, "{size:?}");
@@ -131,6 +135,7 @@ fn names_of_objects_have_room_on_a_telephone_however_deep_they_are() {
         assert!(lines < 4.5, "a name takes {lines} lines at {size:?}");
     }
     browser.resize(PHONE);
+    browser.script("document.querySelector('[aria-level=\"14\"]').scrollIntoView()", &[]);
     browser.screenshot("objects-phone");
     no_complaints(&browser);
 }
@@ -151,7 +156,7 @@ fn labels_of_changes_that_are_close_do_not_overlap() {
     let overlaps = "const boxes = [...document.querySelectorAll('.generation, .generation .amount')].map(e => [e, e.getBoundingClientRect()]);
         return boxes.flatMap(([a, x]) => boxes.filter(([b, y]) => a !== b && !a.contains(b) && !b.contains(a) && x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom && y.top < x.bottom).map(([b]) => a.textContent + ' / ' + b.textContent))";
     browser.screenshot("object-all");
-    assert_eq!(browser.script(overlaps, &[]), serde_json::json!([]));
+    assert_eq!(browser.script(overlaps, &[]), json!([]));
     no_complaints(&browser);
 }
 
