@@ -9,8 +9,7 @@ mod trace;
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, Config};
+use kube::{Client, Config};
 use kubewake_config::model::LogLevel;
 
 pub(crate) use self::{
@@ -97,12 +96,9 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 async fn viewer(config: Config) -> anyhow::Result<Found> {
     let mut brief = config.clone();
     brief.connect_timeout = Some(CONNECT);
-    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(brief)?, notice::NAMESPACE);
-    let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
-    let said = map.and_then(|map| {
-        let mut data = map.data?;
-        Some((data.remove("page")?, data.remove("otlp-grpc")?))
-    });
-    let (page, otlp) = said.context("it is none of `kubewake up`: there is no viewer")?;
+    let told = notice::told(&Client::try_from(brief)?).await.context("it does not answer")?;
+    let (page, otlp) = told
+        .and_then(|told| Some((told.page, told.otlp?)))
+        .context("it is none of `kubewake up`: there is no viewer")?;
     Ok(Found { config, page, otlp })
 }

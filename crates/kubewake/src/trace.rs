@@ -85,7 +85,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let viewer = args.viewer.viewer()?;
+    let viewer = args.viewer.find(&args.reach).await?;
     let (web, url) = (Web::new(PATIENCE), viewer.url.as_str());
     let object = args.object()?;
     if let Some(object) = object.as_ref().filter(|_| args.generation.is_none()) {
