@@ -11,6 +11,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use kube::{Client, Config};
 use kubewake_config::model::LogLevel;
+use serde::Serialize;
 
 pub(crate) use self::{
     apply::{Clients, current, install, is_ready, ready, run as show},
@@ -19,6 +20,7 @@ pub(crate) use self::{
 };
 use crate::{
     client, logging,
+    output::{self, Format},
     up::{
         notice::{self, Notice},
         progress::Progress,
@@ -34,13 +36,28 @@ const CONNECT: Duration = Duration::from_secs(5);
   kubewake up                 in another terminal
   kubewake demo head          a Head with children, each with a Deployment: one trace until all are ready
   kubewake demo scheduler     a scheduler gets another configuration, and a pod is decided by it
-  kubewake demo head          the same again, with a change: another trace, with a link to the one before")]
+  kubewake demo head          the same again, with a change: another trace, with a link to the one before
+  kubewake demo head -o name  the id of its trace, for `kubewake trace --id`")]
 pub(crate) struct Args {
     /// What to show
     sample: Sample,
     /// The cluster of a running `kubewake up` [default: $KUBECONFIG if it is one, or the one that was started last]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The form of the output; `name` is the id of the trace
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// What was shown, for programs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    object: String,
+    change: &'a str,
+    trace_id: &'a str,
+    facts: &'a str,
+    link: &'a str,
 }
 
 /// A cluster with a viewer.
@@ -65,14 +82,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     ready(&clients, args.sample).await?;
     let applied = show(&clients, args.sample).await?;
     drop(step);
-    println!("{} {}", args.sample.title(), applied.what);
+    let title = args.sample.title();
+    if args.output == Format::Table {
+        println!("{title} {}", applied.what);
+    }
     let step = Progress::new().begin("until its trace is whole");
     let is_ready = is_ready(&clients, args.sample);
     let followed = follow(&found.page, &applied.trace, args.sample.converge(), is_ready).await;
     let followed = followed.with_context(|| args.sample.title())?;
     drop(step);
-    println!("  {}\n  {}", followed.facts, followed.link);
-    Ok(())
+    let (facts, link) = (&followed.facts, &followed.link);
+    let shown = Shown { object: title, change: &applied.what, trace_id: &applied.trace, facts, link };
+    output::print(&match (output::document(args.output, &shown)?, args.output) {
+        (Some(document), _) => document,
+        (None, Format::Name) => format!("{}\n", applied.trace),
+        (None, _) => format!("  {facts}\n  {link}\n"),
+    })
 }
 
 async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {

@@ -114,7 +114,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
     let alone = format!("--viewer {}", viewer.url(""));
     let at = format!("{alone} --kubeconfig {}", kubectl.cluster().kubeconfig().display());
-    let ask = |command: &str| run(home.path(), &format!("trace deployment/web -o name {command}"));
+    let ask = |command: &str| run(home.path(), &format!("trace deploy/web -o name {command}"));
     kubectl.ok("create deployment web --image web --replicas 0");
     // The operator of it says so when a generation is as it should be.
     let converged = |generation: u64, uid: &str| {
