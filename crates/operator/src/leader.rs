@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
@@ -14,7 +14,7 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,6 +28,9 @@ mod tests;
 /// How long it may take to give the Lease back. Without that another one waits until it expires, which is no harm.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// How often who waits looks whether the Lease was given back.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// How the Lease is held.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -40,6 +43,7 @@ pub struct Terms {
 /// Stands for election as long as it is there.
 #[derive(Debug)]
 pub struct Candidate {
+    leases: Api<Lease>,
     state: watch::Receiver<bool>,
     fence: Fence,
     task: JoinHandle<Result<LeaseManager, LeaseManagerError>>,
@@ -73,12 +77,17 @@ impl Candidate {
             }
         };
         let (state, task) = manager.watch().await;
-        Ok(Self { state, fence, task })
+        Ok(Self { leases: Api::namespaced(client.clone(), namespace), state, fence, task })
     }
 
-    /// Waits until it leads. It never will, if nobody asks for the Lease any more.
+    /// Waits until it leads. It does not, if nobody asks for the Lease any more, or if it was given back: until that would have expired nobody asks, and
+    /// whoever stands anew takes it at once.
     pub async fn elected(&mut self) -> bool {
-        let is_elected = self.state.wait_for(|leads| *leads).await.is_ok();
+        let is_elected = tokio::select! {
+            biased;
+            state = self.state.wait_for(|leads| *leads) => state.is_ok(),
+            () = given_back(&self.leases) => false,
+        };
         // Who finds its own name in the Lease has not written it.
         self.fence.renew(Instant::now());
         is_elected
@@ -107,6 +116,18 @@ impl Candidate {
                 self.task.abort();
                 tracing::warn!("the Lease is not given back: the API server does not answer");
             }
+        }
+    }
+}
+
+/// Waits until nobody holds the Lease.
+async fn given_back(leases: &Api<Lease>) {
+    loop {
+        sleep(LOOK).await;
+        let lease = leases.get_opt(names::LEASE).await.ok().flatten();
+        let spec = lease.and_then(|lease| lease.spec);
+        if spec.is_some_and(|spec| spec.holder_identity.is_none_or(|holder| holder.is_empty())) {
+            return;
         }
     }
 }

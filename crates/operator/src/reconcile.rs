@@ -233,7 +233,7 @@ impl Context {
         // It is never closed.
         let _permit = self.writers.acquire().await;
         let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(written::patch(before, &status)));
-        let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::default(), &patch)).await;
+        let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::MANAGER), &patch)).await;
         let answer = match answer {
             // It was deleted meanwhile.
             Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),

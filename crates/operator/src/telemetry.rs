@@ -75,7 +75,7 @@ async fn report(world: &World, events: &Events) {
     }
     let patch = Patch::Merge(written::patch(telemetry.status.as_ref(), &status));
     let api = Api::<Telemetry>::all(world.client.clone());
-    match api.patch_status(&telemetry.name_any(), &PatchParams::default(), &patch).await {
+    match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::MANAGER), &patch).await {
         Ok(answer) => {
             world.written.note(&answer, status.clone());
             let said = |status: &TelemetryStatus| (status.state, status.reason.clone());

@@ -233,6 +233,27 @@ fn certificate(from: i64, until: i64) -> (String, String) {
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
+/// A certificate of version 1 of X.509, and its key, which nobody uses.
+const VERSION_1: (&str, &str) = (
+    "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBFTCBvQIUC4oxW+6cyuM/FMMqJ81ekSfHuzEwCgYIKoZIzj0EAwIwDTELMAkG\n\
+A1UEAwwCdjEwIBcNMjYxMTE2MTgwMzM1WhgPMjEyNjEwMjMxODAzMzVaMA0xCzAJ\n\
+BgNVBAMMAnYxMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8eZiCDhuB6QnBVpz\n\
+w5Y0be3MPDZhfyo1uMT1APy5LaVnPwca+7DyyHkDdrVx9YZkjPpdbbbmldjvDkkW\n\
+gGniaTAKBggqhkjOPQQDAgNHADBEAiBv0vs46ctuhVnP48qzvLDS/K+KaZJOdx2S\n\
++2UxN1A4QwIgHAXSwqMBGEp+urTW6zaC3uqizuaDGCCjTWEz7cDj/sE=\n\
+-----END CERTIFICATE-----\n\
+",
+    "\
+-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgH91+bMFq1CZCffOp\n\
+6NavOh4nyGRLRcOHlCakAD6n2LShRANCAATx5mIIOG4HpCcFWnPDljRt7cw8NmF/\n\
+KjW4xPUA/LktpWc/Bxr7sPLIeQN2tXH1hmSM+l1ttuaV2O8OSRaAaeJp\n\
+-----END PRIVATE KEY-----\n\
+",
+);
+
 fn identified(cert: &str, key: &str) -> (Pipeline, Resolved) {
     let pipeline = otlp(json!({"tls": {"cert": secret("cert"), "key": secret("key")}}));
     (pipeline, Resolved::new().with(at("cert"), Found::text(cert, "1")).with(at("key"), Found::text(key, "1")))
@@ -258,6 +279,10 @@ fn certificates_are_read_and_their_time_is_told() {
     );
     let (young, young_key) = certificate(1, 9);
     assert!(refused(&young, &young_key).contains("is not valid before 2026-06-02T00:00:00Z"));
+    // It is not the key's fault.
+    let first = refused(VERSION_1.0, VERSION_1.1);
+    assert!(first.contains(&format!("{path}.cert: is a certificate that cannot be used")), "{first}");
+    assert!(!first.contains("tls.key"), "{first}");
     // One in the middle of the chain counts, too.
     assert!(refused(&format!("{good}{old}"), &key).contains("expired at"));
 

@@ -142,6 +142,11 @@ fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &
             Err(Error::InconsistentKeys(_)) => {
                 check.refuse(path, Reason::TlsInvalid, "`cert` and `key` do not belong together");
             }
+            Err(Error::InvalidCertificate(_)) => {
+                let message =
+                    "is a certificate that cannot be used: it may be of another version of X.509 than 3, or broken";
+                check.refuse(&cert_path, Reason::TlsInvalid, message);
+            }
             Err(_) => check.refuse(&key_path, Reason::TlsInvalid, "is of a kind that cannot be used, or broken"),
         }
     }

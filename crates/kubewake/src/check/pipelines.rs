@@ -32,18 +32,17 @@ pub(super) fn look(pipelines: &[Pipeline], errors: &[kube::Error]) -> Section {
         let mend = "kubectl explain tracepipeline.spec.output.otlp   # docs/pipelines.md has examples";
         lines.push(Line::warned(code::KW501, "without one there are no collectors", mend));
     }
-    lines.extend(pipelines.iter().map(pipeline));
+    lines.extend(pipelines.iter().flat_map(pipeline));
     Section { name: "Pipelines", lines }
 }
 
 /// Whether it has just been found not to deliver.
 pub(super) fn is_stuck(it: &Pipeline) -> bool {
-    let line = pipeline(it);
-    line.code == code::KW505 && line.outcome == Outcome::Failed
+    pipeline(it).iter().any(|line| line.code == code::KW505 && line.outcome == Outcome::Failed)
 }
 
-/// The first thing that is wrong with it, or that nothing is.
-fn pipeline(pipeline: &Pipeline) -> Line {
+/// The first thing that is wrong with it, or that nothing is; before it what will be wrong one day.
+fn pipeline(pipeline: &Pipeline) -> Vec<Line> {
     let title = pipeline.title();
     if !pipeline.is_observed() {
         let mend = format!(
@@ -51,16 +50,24 @@ fn pipeline(pipeline: &Pipeline) -> Line {
             pipeline.kind.name(),
             pipeline.name
         );
-        return Line::failed(code::KW502, format!("{title}: no operator has looked at it as it is"), mend);
+        return vec![Line::failed(code::KW502, format!("{title}: no operator has looked at it as it is"), mend)];
     }
     let conditions = pipeline.conditions();
+    let mut lines = Vec::new();
     for (name, code) in CONDITIONS {
-        let condition = conditions.iter().find(|condition| condition.name == name);
-        if let Some(line) = condition.and_then(|condition| trouble(pipeline, code, condition)) {
-            return line;
+        // One that is paused need not deliver.
+        let asked = conditions.iter().find(|it| it.name == name && (name == "Accepted" || !pipeline.is_paused()));
+        let Some(condition) = asked else { continue };
+        lines.extend(trouble(pipeline, code, condition));
+        // What needs it is not as it should be either.
+        if !lines.is_empty() && condition.status != "True" {
+            return lines;
         }
     }
-    Line::passed(code::KW505, format!("{title} ({})", pipeline.status("reason")))
+    if lines.is_empty() {
+        lines.push(Line::passed(code::KW505, format!("{title} ({})", pipeline.status("reason"))));
+    }
+    lines
 }
 
 fn trouble(pipeline: &Pipeline, code: Code, condition: &Condition) -> Option<Line> {
@@ -137,7 +144,27 @@ mod tests {
             "metadata": {"name": "backend", "generation": 2},
             "status": {"observedGeneration": observed, "reason": "Delivering", "conditions": conditions},
         });
-        pipeline(&Pipeline::example(Kind::Traces, object))
+        pipeline(&Pipeline::example(Kind::Traces, object)).pop().unwrap()
+    }
+
+    #[test]
+    fn a_certificate_that_expires_soon_hides_nothing() {
+        let condition = |name, status, reason| json!({"type": name, "status": status, "reason": reason, "message": ""});
+        let said = |paused: bool| {
+            let pipeline = pipeline(&Pipeline::example(
+                Kind::Traces,
+                json!({
+                    "metadata": {"name": "a", "generation": 1}, "spec": {"paused": paused},
+                    "status": {"observedGeneration": 1, "reason": "Paused", "conditions": [
+                        condition("Accepted", "True", "CertificateExpiresSoon"),
+                        condition("Delivering", "False", "BackendUnreachable"),
+                    ]},
+                }),
+            ));
+            pipeline.iter().map(|line| (line.code.id, line.outcome)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(false), [("KW502", Outcome::Warned), ("KW505", Outcome::Failed)]);
+        assert_eq!(said(true), [("KW502", Outcome::Warned)], "nobody is asked to deliver");
     }
 
     #[test]

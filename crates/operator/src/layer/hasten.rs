@@ -29,7 +29,8 @@ pub(super) async fn pods(world: &World, layer: &Layer) {
         }
         let patch = json!({"metadata": {"annotations": {names::DOCUMENT: document.hash}}});
         let name = pod.name_any();
-        if let Err(error) = api.patch_metadata(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        if let Err(error) = api.patch_metadata(&name, &PatchParams::apply(names::MANAGER), &Patch::Merge(&patch)).await
+        {
             tracing::debug!(kind = "Pod", name, %error, "a pod is not told of a new document");
         }
     }

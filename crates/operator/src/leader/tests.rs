@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request};
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::client::Body;
 use kubewake_apiserver::server::{ApiServer, Options};
 
@@ -70,4 +69,20 @@ async fn who_resigns_lets_another_lead_at_once() {
     first.resign().await;
     let mut second = Candidate::stand(&client, "default", &terms("second")).await.unwrap();
     assert!(timeout(PATIENCE, second.elected()).await.expect("ten minutes are not over"));
+}
+
+#[tokio::test]
+async fn who_waits_sees_that_the_lease_was_given_back() {
+    let server = ApiServer::start(Options::default()).await.unwrap();
+    let client = server.client().unwrap();
+    let mut first = Candidate::stand(&client, "default", &terms("first")).await.unwrap();
+    assert!(timeout(PATIENCE, first.elected()).await.unwrap());
+    let mut second = Candidate::stand(&client, "default", &terms("second")).await.unwrap();
+    let is_elected = tokio::select! {
+        is_elected = timeout(PATIENCE, second.elected()) => is_elected.expect("ten minutes are not over"),
+        () = async { first.resign().await; std::future::pending().await } => unreachable!(),
+    };
+    second.resign().await;
+    let mut anew = Candidate::stand(&client, "default", &terms("second")).await.unwrap();
+    assert!(is_elected || timeout(PATIENCE, anew.elected()).await.expect("ten minutes are not over"));
 }
