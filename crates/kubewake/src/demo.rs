@@ -9,9 +9,9 @@ mod trace;
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, Config};
+use kube::{Client, Config};
 use kubewake_config::model::LogLevel;
+use serde::Serialize;
 
 pub(crate) use self::{
     apply::{Clients, current, install, is_ready, ready, run as show},
@@ -20,6 +20,7 @@ pub(crate) use self::{
 };
 use crate::{
     client, logging,
+    output::{self, Format},
     up::{
         notice::{self, Notice},
         progress::Progress,
@@ -35,13 +36,28 @@ const CONNECT: Duration = Duration::from_secs(5);
   kubewake up                 in another terminal
   kubewake demo head          a Head with children, each with a Deployment: one trace until all are ready
   kubewake demo scheduler     a scheduler gets another configuration, and a pod is decided by it
-  kubewake demo head          the same again, with a change: another trace, with a link to the one before")]
+  kubewake demo head          the same again, with a change: another trace, with a link to the one before
+  kubewake demo head -o name  the id of its trace, for `kubewake trace --id`")]
 pub(crate) struct Args {
     /// What to show
     sample: Sample,
     /// The cluster of a running `kubewake up` [default: $KUBECONFIG if it is one, or the one that was started last]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The form of the output; `name` is the id of the trace
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// What was shown, for programs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    object: String,
+    change: &'a str,
+    trace_id: &'a str,
+    facts: &'a str,
+    link: &'a str,
 }
 
 /// A cluster with a viewer.
@@ -66,14 +82,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     ready(&clients, args.sample).await?;
     let applied = show(&clients, args.sample).await?;
     drop(step);
-    println!("{} {}", args.sample.title(), applied.what);
+    let title = args.sample.title();
+    if args.output == Format::Table {
+        println!("{title} {}", applied.what);
+    }
     let step = Progress::new().begin("until its trace is whole");
     let is_ready = is_ready(&clients, args.sample);
     let followed = follow(&found.page, &applied.trace, args.sample.converge(), is_ready).await;
     let followed = followed.with_context(|| args.sample.title())?;
     drop(step);
-    println!("  {}\n  {}", followed.facts, followed.link);
-    Ok(())
+    let (facts, link) = (&followed.facts, &followed.link);
+    let shown = Shown { object: title, change: &applied.what, trace_id: &applied.trace, facts, link };
+    output::print(&match (output::document(args.output, &shown)?, args.output) {
+        (Some(document), _) => document,
+        (None, Format::Name) => format!("{}\n", applied.trace),
+        (None, _) => format!("  {facts}\n  {link}\n"),
+    })
 }
 
 async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
@@ -97,12 +121,9 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 async fn viewer(config: Config) -> anyhow::Result<Found> {
     let mut brief = config.clone();
     brief.connect_timeout = Some(CONNECT);
-    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(brief)?, notice::NAMESPACE);
-    let map = maps.get_opt(notice::NAME).await.context("it does not answer")?;
-    let said = map.and_then(|map| {
-        let mut data = map.data?;
-        Some((data.remove("page")?, data.remove("otlp-grpc")?))
-    });
-    let (page, otlp) = said.context("it is none of `kubewake up`: there is no viewer")?;
+    let told = notice::told(&Client::try_from(brief)?).await.context("it does not answer")?;
+    let (page, otlp) = told
+        .and_then(|told| Some((told.page, told.otlp?)))
+        .context("it is none of `kubewake up`: there is no viewer")?;
     Ok(Found { config, page, otlp })
 }

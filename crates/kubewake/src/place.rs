@@ -7,16 +7,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use http::Uri;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, Config};
-use kubewake_trail::connect;
+use kube::{Client, Config};
+use kubewake_trail::{connect, in_words};
+use tokio::time::timeout;
 
-use crate::up::notice::{self, Notice};
+use crate::{
+    client::quiet,
+    up::notice::{self, Notice, Told},
+};
 
 /// Where `up` and `viewer` show the page unless they say otherwise.
 const PAGE: &str = "http://127.0.0.1:16686";
 /// Names the viewer for all commands.
 const VIEWER: &str = "KUBEWAKE_VIEWER";
+/// Names the cluster, as for kubectl.
+const KUBECONFIG: &str = "KUBECONFIG";
 /// Nobody at a terminal waits longer to learn that there is nothing.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Lists of thousands of objects come within this.
@@ -46,7 +51,7 @@ pub(crate) struct ClusterArgs {
 /// How to reach the viewer.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ViewerArgs {
-    /// Where the viewer is [default: $KUBEWAKE_VIEWER, `kubewake up` on this machine, or http://127.0.0.1:16686]
+    /// Where the viewer is [default: $KUBEWAKE_VIEWER, that of the cluster, `kubewake up` on this machine, or http://127.0.0.1:16686]
     #[arg(long, value_name = "URL")]
     pub(crate) viewer: Option<String>,
 }
@@ -82,6 +87,11 @@ impl ClusterArgs {
 }
 
 impl KubeconfigArgs {
+    /// Whether somebody said by an argument which one is meant.
+    pub(crate) fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// How it is reached, and who says so, in words.
     pub(crate) async fn config(&self) -> anyhow::Result<(Config, String)> {
         let context = self.context.as_deref();
@@ -99,7 +109,32 @@ impl KubeconfigArgs {
 }
 
 impl ViewerArgs {
-    /// Where it should be.
+    /// That of the cluster that is meant, for whoever wants nothing else of the cluster. It need not be there; that it does not answer is said.
+    pub(crate) async fn find(&self, reach: &KubeconfigArgs) -> anyhow::Result<Viewer> {
+        let viewer = self.viewer()?;
+        if viewer.is_named {
+            return Ok(viewer);
+        }
+        let why = match reach.config().await {
+            Ok((config, source)) => {
+                let client = Client::try_from(quiet(config)).context("the cluster cannot be asked")?;
+                match timeout(CONNECT, notice::told(&client)).await {
+                    Ok(Ok(told)) => return Ok(viewer.or_told(told)),
+                    // It is there, and tells us nothing.
+                    Ok(Err(kube::Error::Api(_))) => return Ok(viewer),
+                    Ok(Err(error)) => format!("{source}: {}", in_words(&error)),
+                    Err(_) => format!("{source}: it does not answer"),
+                }
+            }
+            Err(error) if reach.is_named() => return Err(error),
+            Err(error) if is_set(KUBECONFIG) => in_words(error.as_ref()),
+            Err(_) => return Ok(viewer),
+        };
+        eprintln!("the cluster does not say where its viewer is ({why}): {} is asked", viewer.url);
+        Ok(viewer)
+    }
+
+    /// Where it should be, whatever the cluster says.
     pub(crate) fn viewer(&self) -> anyhow::Result<Viewer> {
         let named = self.viewer.clone().or_else(|| std::env::var(VIEWER).ok().filter(|url| !url.is_empty()));
         let is_named = named.is_some();
@@ -114,10 +149,17 @@ impl Viewer {
         if self.is_named {
             return self;
         }
-        let map = Api::<ConfigMap>::namespaced(client.clone(), notice::NAMESPACE).get_opt(notice::NAME).await;
-        let page = map.ok().flatten().and_then(|map| map.data?.remove("page"));
-        page.and_then(|page| checked(&page).ok()).map_or(self, |url| Self { url, is_named: false })
+        self.or_told(notice::told(client).await.ok().flatten())
     }
+
+    fn or_told(self, told: Option<Told>) -> Self {
+        let page = told.and_then(|told| checked(&told.page).ok());
+        page.map_or(self, |url| Self { url, is_named: false })
+    }
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 /// The address without its last slash.

@@ -38,7 +38,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let status = gather::gather(&args.cluster, &args.viewer).await?;
     let text = match output::document(args.output, &status)? {
         Some(document) => document,
-        None if args.output == Format::Name => draw::names(&status),
+        None if args.output == Format::Name => {
+            // Names say nothing of what is wrong.
+            status.problems.iter().for_each(|problem| eprintln!("{}", output::text::safe(problem)));
+            draw::names(&status)
+        }
         None => draw::table(&status, &Screen::stdout()),
     };
     output::print(&text)?;

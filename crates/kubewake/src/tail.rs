@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     output::{
-        self, SERVICES, Screen, Tone,
+        self, Format, SERVICES, Screen, Tone,
         number::{count, duration},
         text::{cut, fit, safe},
     },
-    place::ViewerArgs,
+    place::{KubeconfigArgs, ViewerArgs},
     trace::nanoseconds,
     web::{Event, Web, encode},
 };
@@ -48,20 +48,11 @@ pub(crate) struct Args {
     limit: Option<u64>,
     #[command(flatten)]
     viewer: ViewerArgs,
-    /// The form of the output; `json` is one object in a line
-    #[arg(long, short, value_enum, default_value_t = Form::Table)]
-    output: Form,
-}
-
-/// The form of what is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// For people
-    Table,
-    /// For programs: one object in a line
-    Json,
-    /// The ids of their traces
-    Name,
+    #[command(flatten)]
+    reach: KubeconfigArgs,
+    /// The form of the output; `json` is one object in a line, `yaml` a document for each, `name` the ids of their traces
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 /// What is shown of a span.
@@ -95,7 +86,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn tail(args: &Args) -> anyhow::Result<()> {
-    let viewer = args.viewer.viewer()?;
+    let viewer = args.viewer.find(&args.reach).await?;
     let url = args.url(&viewer.url);
     let (web, screen) = (Web::new(PATIENCE), Screen::stdout());
     let mut left = args.limit.unwrap_or(u64::MAX);
@@ -150,9 +141,10 @@ impl Args {
                 let span: Arrived = serde_json::from_str(&event.data).ok()?;
                 Some(match self.output {
                     // In one line whatever the viewer sent.
-                    Form::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
-                    Form::Name => safe(&span.trace_id),
-                    Form::Table => line(&span, screen),
+                    Format::Yaml => document(&event.data)?,
+                    Format::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
+                    Format::Name => safe(&span.trace_id),
+                    Format::Table => line(&span, screen),
                 })
             }
             "skipped" => {
@@ -162,6 +154,13 @@ impl Args {
             _ => None,
         }
     }
+}
+
+/// With its mark, so that one is told from the next.
+fn document(data: &str) -> Option<String> {
+    let span: Value = serde_json::from_str(data).ok()?;
+    let text = output::document(Format::Yaml, &span).ok()??;
+    Some(format!("---\n{}", text.trim_end()))
 }
 
 fn line(span: &Arrived, screen: &Screen) -> String {
@@ -198,8 +197,9 @@ fn time(nanoseconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn args(output: Form) -> Args {
-        Args { service: None, errors: false, limit: None, viewer: ViewerArgs { viewer: None }, output }
+    fn args(output: Format) -> Args {
+        let reach = KubeconfigArgs { kubeconfig: None, context: None };
+        Args { service: None, errors: false, limit: None, viewer: ViewerArgs { viewer: None }, reach, output }
     }
 
     fn event(name: &str, data: &str) -> Event {
@@ -213,25 +213,27 @@ mod tests {
     fn a_span_is_a_line_and_an_error_says_why() {
         let screen = Screen::plain(110);
         let expected = "22:13:20.123  shop                    ✗ buy\\u{1b}[1m                  2.5 ms  4bf92f3577b34da6a3ce929d0e0e4736\n              no\\nmoney";
-        assert_eq!(args(Form::Table).text(&event("span", SPAN), &screen).unwrap(), expected);
-        let json = args(Form::Json).text(&event("span", SPAN), &screen).unwrap();
+        assert_eq!(args(Format::Table).text(&event("span", SPAN), &screen).unwrap(), expected);
+        let json = args(Format::Json).text(&event("span", SPAN), &screen).unwrap();
         assert!(!json.contains('\n') && json.contains("\"name\":\"buy\\u001b[1m\""), "{json}");
-        assert_eq!(args(Form::Name).text(&event("span", SPAN), &screen).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        let yaml = args(Format::Yaml).text(&event("span", SPAN), &screen).unwrap();
+        assert!(yaml.starts_with("---\n") && yaml.contains("service: shop\n") && !yaml.contains('\u{1b}'), "{yaml}");
+        assert_eq!(args(Format::Name).text(&event("span", SPAN), &screen).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
     }
 
     #[test]
     fn what_was_left_out_is_said_and_what_is_unknown_passed_over() {
         let screen = Screen::plain(80);
-        let said = args(Form::Json).text(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
+        let said = args(Format::Json).text(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
         assert_eq!(said, "7 spans left out: more arrive than are read");
-        assert_eq!(args(Form::Table).text(&event("later", "{}"), &screen), None);
-        assert_eq!(args(Form::Table).text(&event("span", "no"), &screen), None);
+        assert_eq!(args(Format::Table).text(&event("later", "{}"), &screen), None);
+        assert_eq!(args(Format::Table).text(&event("span", "no"), &screen), None);
     }
 
     #[test]
     fn what_is_wanted_is_asked_of_the_viewer() {
-        assert_eq!(args(Form::Table).url("http://v"), "http://v/api/v1/tail");
-        let args = Args { service: Some("a b".to_owned()), errors: true, ..args(Form::Table) };
+        assert_eq!(args(Format::Table).url("http://v"), "http://v/api/v1/tail");
+        let args = Args { service: Some("a b".to_owned()), errors: true, ..args(Format::Table) };
         assert_eq!(args.url("http://v"), "http://v/api/v1/tail?service=a%20b&errors=true");
     }
 }

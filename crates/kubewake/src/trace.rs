@@ -1,7 +1,7 @@
 //! `kubewake trace`: the latest trace of an object, as a waterfall in the terminal.
 //!
 //! - [`find`]: which trace is meant; [`live`]: whether the cluster has something newer; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`fold`]: those that only wrap others;
-//!   [`draw`]: the waterfall.
+//!   [`whole`]: whether more of it is on its way; [`short`]: kubectl's short names; [`draw`]: the waterfall.
 //!
 //! *Guaranteed*: whatever is in a trace, every span has a line or is said to be left out, and nothing in it reaches the terminal but text.
 
@@ -11,10 +11,12 @@ mod fold;
 mod live;
 mod model;
 mod rows;
+mod short;
+mod whole;
 
 use std::{
     io::IsTerminal as _,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, bail};
@@ -53,8 +55,9 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace --id 4bf92f3577b34da6a3ce929d0e0e4736 -o json
   kubewake trace head/demo -o name                         the id of the trace
 
-Kinds are written as for kubectl: Deployment, deployment, deployments. Without --namespace it is looked for in all of them.
+Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace it is looked for in all of them.
 Where the cluster has a newer generation than the viewer, its first spans are waited for: --follow does so until they come.
+Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
 pub(crate) struct Args {
     /// The object: KIND/NAME, or KIND NAME
@@ -85,7 +88,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let viewer = args.viewer.viewer()?;
+    let viewer = args.viewer.find(&args.reach).await?;
     let (web, url) = (Web::new(PATIENCE), viewer.url.as_str());
     let object = args.object()?;
     if let Some(object) = object.as_ref().filter(|_| args.generation.is_none()) {
@@ -100,7 +103,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         (None, Some(object)) => find::trace(&web, url, object, args.generation).await?,
         (None, None) => bail!("name an object as KIND/NAME, or a trace by --id"),
     };
-    let trace = fetch(&web, url, &id).await?;
+    let trace = match args.output {
+        Format::Name => fetch(&web, url, &id).await?,
+        _ => whole(&web, url, &id).await?,
+    };
     output::print(&shown(&args, url, &trace)?)
 }
 
@@ -116,7 +122,11 @@ impl Args {
         if kind.is_empty() || name.is_empty() || name.contains('/') {
             return Err(misused("an object is KIND/NAME, its namespace --namespace NAME"));
         }
-        Ok(Some(Object { kind: kind.to_owned(), name: name.to_owned(), namespace: self.namespace.clone() }))
+        Ok(Some(Object {
+            kind: short::kind(kind).to_owned(),
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+        }))
     }
 }
 
@@ -127,6 +137,18 @@ fn misused(words: &str) -> anyhow::Error {
 async fn fetch(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
     let what = format!("{url}/api/v1/traces/{}", crate::web::encode(id));
     web.get(&what).await.with_context(|| format!("the viewer at {url} does not give trace {id}"))
+}
+
+/// The trace, and of what has just happened as much as comes in a moment.
+async fn whole(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
+    let began = Instant::now();
+    loop {
+        let trace = fetch(web, url, id).await?;
+        if !whole::is_awaited(&trace, SystemTime::now(), began.elapsed()) {
+            return Ok(trace);
+        }
+        tokio::time::sleep(BRIEF).await;
+    }
 }
 
 fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {

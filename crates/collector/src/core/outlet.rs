@@ -425,7 +425,7 @@ impl Outlet {
             settings.stats.rejected.fetch_add(delivered.rejected, Ordering::Relaxed);
             self.progress.dropped(DropReason::Rejected, delivered.rejected);
             tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, rejected = delivered.rejected,
-                message = %delivered.message, "the destination accepted only a part");
+                reason = %delivered.message, "the destination accepted only a part");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use kube::Resource as _;
 use kubewake_api::v1alpha1::Telemetry;
+use kubewake_operator::delivery::judge::REJECTED;
 use kubewake_trail::in_words;
 use serde_json::json;
 
@@ -79,14 +80,14 @@ fn trouble(pipeline: &Pipeline, code: Code, condition: &Condition) -> Option<Lin
         _ => false,
     };
     let detail = format!("{}: {} ({})", pipeline.title(), condition.message, condition.reason);
-    let mend = mend(pipeline, &condition.reason);
+    let mend = mend(pipeline, &condition.reason, &condition.message);
     let settles = matches!(condition.reason.as_str(), "RolloutInProgress" | "Unknown");
     let line = if warns { Line::warned(code, detail, mend) } else { Line::failed(code, detail, mend) };
     Some(line.settling(settles))
 }
 
 /// What to do about it. The message has the names of what is wrong.
-fn mend(pipeline: &Pipeline, reason: &str) -> String {
+fn mend(pipeline: &Pipeline, reason: &str, message: &str) -> String {
     let (kind, name) = (pipeline.kind.name(), &pipeline.name);
     let edit = format!("kubectl edit {kind} {name}");
     match reason {
@@ -105,6 +106,9 @@ fn mend(pipeline: &Pipeline, reason: &str) -> String {
         }
         "BackendRefuses" => format!("{edit}   # credentials, headers, protocol and path"),
         "BackendUnreachable" => format!("{edit}   # endpoint and tls; then what the network lets through"),
+        "DataDropped" if message.contains(REJECTED) => {
+            "kubectl logs --namespace kubewake-system --selector app.kubernetes.io/component=collector --tail 1000 | grep 'accepted only a part'   # with the backend's reason".to_owned()
+        }
         "BackendSlow" | "BufferFilling" | "DataDropped" => {
             format!("{edit}   # sample or filter, or give queue.sizeBytes more; a faster backend is best")
         }
@@ -196,7 +200,11 @@ mod tests {
         let object = json!({"metadata": {"name": "a"}});
         let pipeline = Pipeline::example(Kind::Logs, object);
         for reason in kubewake_api::Reason::ALL {
-            assert!(mend(&pipeline, reason.as_str()).contains("kubectl"), "{reason:?}");
+            assert!(mend(&pipeline, reason.as_str(), "").contains("kubectl"), "{reason:?}");
         }
+        let full = mend(&pipeline, "DataDropped", "data was dropped lately: the queue was full");
+        assert!(full.contains("queue.sizeBytes"), "{full}");
+        let rejected = mend(&pipeline, "DataDropped", &format!("data was dropped lately: {REJECTED}"));
+        assert!(rejected.starts_with("kubectl logs") && !rejected.contains("queue"), "{rejected}");
     }
 }

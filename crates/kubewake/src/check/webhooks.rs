@@ -32,6 +32,9 @@ struct Codes {
 const OPERATOR: Codes = Codes { registered: code::KW401, certificate: code::KW402, answers: code::KW403 };
 const TRAIL: Codes = Codes { registered: code::KW411, certificate: code::KW412, answers: code::KW413 };
 
+/// The Deployment of the trail webhook, and its Service.
+const INSTALLED: &str = "kubewake-webhook";
+
 /// A registration.
 struct Hook {
     /// As kubectl finds it: `validatingwebhookconfiguration kubewake-operator`.
@@ -98,17 +101,24 @@ async fn of_trail(scene: &Scene<'_>) -> Vec<Line> {
         let ours = format!("stamp.{name}.kubewake.io");
         let webhooks = found.webhooks.unwrap_or_default();
         let Some(registered) = webhooks.into_iter().find(|webhook| webhook.name == ours) else { continue };
-        let namespace = registered.client_config.service.as_ref().map(|service| service.namespace.clone());
-        let namespace = namespace.unwrap_or_else(|| "kubewake-webhook".to_owned());
-        let hook = Hook {
-            object: format!("mutatingwebhookconfiguration {name}"),
-            codes: TRAIL,
-            client: registered.client_config,
-            restart: format!("kubectl rollout restart deployment/kubewake-webhook --namespace {namespace}"),
-        };
+        let restart = again(&name, &registered.client_config);
+        let object = format!("mutatingwebhookconfiguration {name}");
+        let hook = Hook { object, codes: TRAIL, client: registered.client_config, restart };
         lines.extend(examine(client, &hook).await);
     }
     lines
+}
+
+/// How to start a trail webhook again. One that is not installed by our manifests was started by somebody, who may have ended it for good: its registration stays.
+fn again(name: &str, client: &WebhookClientConfig) -> String {
+    match client.service.as_ref().filter(|service| service.name == INSTALLED) {
+        Some(service) => {
+            format!("kubectl rollout restart deployment/{INSTALLED} --namespace {}", service.namespace)
+        }
+        None => format!(
+            "kubectl delete mutatingwebhookconfiguration {name}   # if nobody needs it; else start it again: kubewake webhook --name {name} …"
+        ),
+    }
 }
 
 fn unseen(codes: &Codes, resource: &str, error: &kube::Error) -> Line {
@@ -231,5 +241,24 @@ async fn is_asked(client: &Client, hook: &Hook) -> Line {
             Line::warned(code::KW404, detail, "kubectl auth can-i create tracepipelines.telemetry.kubewake.io")
         }
         Err(error) => Line::failed(code::KW404, in_words(&error), mend),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_installed_is_rolled_out_again() {
+        let to = |client: serde_json::Value| again("mine", &serde_json::from_value(client).unwrap());
+        let service = |name: &str| json!({"service": {"namespace": "tracing", "name": name}});
+        assert_eq!(
+            to(service("kubewake-webhook")),
+            "kubectl rollout restart deployment/kubewake-webhook --namespace tracing"
+        );
+        for other in [service("own"), json!({"url": "https://127.0.0.1:29444/stamp"})] {
+            let mend = to(other);
+            assert!(mend.starts_with("kubectl delete mutatingwebhookconfiguration mine "), "{mend}");
+        }
     }
 }

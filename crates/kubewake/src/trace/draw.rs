@@ -205,10 +205,22 @@ fn gap(trace: &Trace, (start, end): (u64, u64), indent: &str, columns: &Columns,
     screen.paint(Tone::Dim, format!("{label}  {dots}").trim_end()) + "\n"
 }
 
+/// In front of what is said of a span.
+fn about(trace: &Trace, span: &Span, room: usize) -> String {
+    let named = [trace.service(span), &span.title()].map(safe);
+    let named: Vec<&str> = named.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    match named.is_empty() {
+        true => format!("{}: ", cut(&safe(&span.id), room)),
+        false => format!("{}: ", cut(&named.join(" · "), room)),
+    }
+}
+
 fn warnings(trace: &Trace, screen: &Screen) -> String {
     let mut drawn = String::new();
     for warning in trace.warnings.iter().take(WARNINGS) {
-        let said = cut(&safe(&warning.message), screen.width.saturating_sub(2));
+        let of = warning.span_id.as_ref().and_then(|id| trace.spans.iter().find(|span| span.id == *id));
+        let of = of.map(|span| about(trace, span, screen.width / 2)).unwrap_or_default();
+        let said = cut(&format!("{of}{}", safe(&warning.message)), screen.width.saturating_sub(2));
         drawn += &format!("{} {said}\n", screen.paint(Tone::Warning, "!"));
     }
     match trace.warnings.len().saturating_sub(WARNINGS) {

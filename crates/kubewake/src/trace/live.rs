@@ -42,7 +42,7 @@ pub(super) struct Newer {
 impl Live {
     /// The cluster that is named; else that of the viewer, if that is one of `kubewake up`; else the one that all commands find. None if there is none.
     pub(super) async fn find(args: &KubeconfigArgs, viewer: &str) -> anyhow::Result<Option<Self>> {
-        let is_named = args.kubeconfig.is_some() || args.context.is_some();
+        let is_named = args.is_named();
         let up = Notice::find().filter(|up| !is_named && up.page.trim_end_matches('/') == viewer);
         let found = match up {
             Some(up) => of_up(up).await,

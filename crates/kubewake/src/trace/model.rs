@@ -57,8 +57,10 @@ pub(crate) struct Attribute {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Warning {
+    /// Of which span it is told. None if of the trace.
+    pub(crate) span_id: Option<String>,
     pub(crate) message: String,
 }
 

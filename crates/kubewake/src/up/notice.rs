@@ -13,15 +13,17 @@ use std::{
 };
 
 use anyhow::Context;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{folder::state, ports::Ports};
 
 /// The ConfigMap.
-pub(crate) const NAME: &str = "kubewake-viewer";
+const NAME: &str = "kubewake-viewer";
 /// Where it is.
-pub(crate) const NAMESPACE: &str = "kubewake-system";
+const NAMESPACE: &str = "kubewake-system";
 /// The format of the file.
 const VERSION: u32 = 1;
 /// It has a few lines.
@@ -48,6 +50,15 @@ pub(crate) struct Otlp {
     pub(crate) grpc: String,
     /// Over HTTP.
     pub(crate) http: String,
+}
+
+/// What the ConfigMap says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Where the page is.
+    pub(crate) page: String,
+    /// Where OTLP is taken over gRPC.
+    pub(crate) otlp: Option<String>,
 }
 
 /// The file, which is removed when this is dropped.
@@ -100,6 +111,15 @@ impl Notice {
     pub(crate) fn find() -> Option<Self> {
         newest(&running())
     }
+}
+
+/// What a cluster says of its `up`; none where there is none.
+pub(crate) async fn told(client: &Client) -> Result<Option<Told>, kube::Error> {
+    let map = Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE).get_opt(NAME).await?;
+    Ok(map.and_then(|map| map.data).and_then(|mut data| {
+        let page = data.remove("page")?;
+        Some(Told { page, otlp: data.remove("otlp-grpc") })
+    }))
 }
 
 impl Drop for Posted {

@@ -35,6 +35,7 @@ use crate::{
     demo::{self, Clients, Followed, Sample},
     logging,
     objects::{self, Objects},
+    output::number::count,
 };
 
 /// Who applies what belongs to the system.
@@ -106,7 +107,7 @@ impl Starting<'_> {
                     ports.api = cluster.api().address();
                     let written = cluster.api().kubeconfig().write(self.kubeconfig);
                     written.with_context(|| format!("cannot write {}", self.kubeconfig.display()))?;
-                    step.done(&format!("https://{}, {} nodes", ports.api, self.args.nodes));
+                    step.done(&format!("https://{}, {}", ports.api, count(self.args.nodes.into(), "node")));
                     return Ok(ports);
                 }
                 Err(_) if tries < TRIES && !is_free(ports.api) => tries += 1,

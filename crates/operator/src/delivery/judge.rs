@@ -163,12 +163,15 @@ fn in_words(report: &PipelineReport) -> (Delivery, String) {
     }
 }
 
+/// A loss for which no queue is large enough: the backend took a request and not all that was in it. Its reason is in the collectors' logs.
+pub const REJECTED: &str = "the backend rejected a part of it";
+
 fn loss(report: &PipelineReport) -> String {
     let why = match report.last_drop.as_ref().map(|drop| drop.reason.as_str()) {
         Some("queue_full") => "the queue was full",
         Some("memory_limit") => "memory was short",
         Some("refused") => "the backend refused it for good",
-        Some("rejected") => "the backend rejected a part of it",
+        Some("rejected") => REJECTED,
         Some("retries_exhausted") => "retries did not help for too long",
         Some("shutdown") => "a collector ended before it could deliver",
         _ => "a collector had to",

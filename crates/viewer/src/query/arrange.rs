@@ -238,7 +238,7 @@ fn message(kind: WarningKind, placed: &Placed<'_>) -> String {
         }
         WarningKind::Cycle => "it is among its own ancestors; it is shown without a parent".to_owned(),
         WarningKind::ClockSkew => {
-            format!("its clock is {} µs behind its parent's; it is shown later by that", placed.skew / 1000)
+            format!("its clock is {} behind its parent's; it is shown later by that", in_units(placed.skew))
         }
         WarningKind::DuplicateSpan => "another span of this trace has the same id".to_owned(),
         WarningKind::Future => "it begins in the future".to_owned(),
@@ -253,8 +253,24 @@ fn bad_time(start: u64, end: u64) -> String {
         (0, _) => "it does not say when it started; it is shown as a moment, at its end".to_owned(),
         (_, 0) => "it does not say when it ended; it is shown as a moment, at its start".to_owned(),
         (start, end) => {
-            let micros = start.saturating_sub(end) / 1000;
-            format!("it ends {micros} µs before it starts; it is shown as a moment, at its start")
+            let early = in_units(start.saturating_sub(end));
+            format!("it ends {early} before it starts; it is shown as a moment, at its start")
         }
     }
+}
+
+/// Nanoseconds in a unit of which there are a few.
+fn in_units(nanoseconds: u64) -> String {
+    const SECOND: u64 = 1_000_000_000;
+    const UNITS: [(u64, &str); 6] = [
+        (86_400 * SECOND, "d"),
+        (3_600 * SECOND, "h"),
+        (60 * SECOND, "min"),
+        (SECOND, "s"),
+        (1_000_000, "ms"),
+        (1_000, "µs"),
+    ];
+    let found = UNITS.into_iter().find(|(unit, _)| nanoseconds / unit >= 2);
+    let (unit, name) = found.unwrap_or((1_000, "µs"));
+    format!("{} {name}", nanoseconds / unit)
 }

@@ -201,9 +201,15 @@ fn times_that_contradict_each_other_are_told_in_words() {
     let timed = |id, start, end| SpanBuilder::new(1, id, "s").at(start, end);
     let trace = trace(vec![(
         "a",
-        vec![timed(1, 0, 90_000), timed(2, 91_000, 0), timed(3, 92_000, 90_000), timed(4, 93_000, 93_000)],
+        vec![
+            timed(1, 0, 90_000),
+            timed(2, 91_000, 0),
+            timed(3, 92_000, 90_000),
+            timed(4, 93_000, 93_000),
+            timed(5, 3_600_025_000_000, 1_000),
+        ],
     )]);
-    let arranged = arrange(&trace, 100_000);
+    let arranged = arrange(&trace, 4_000_000_000_000);
     let told: Vec<_> =
         arranged.warnings.iter().map(|warning| (warning.span.unwrap(), warning.message.as_str())).collect();
     assert!(arranged.warnings.iter().all(|warning| warning.kind == WarningKind::BadTime));
@@ -213,6 +219,7 @@ fn times_that_contradict_each_other_are_told_in_words() {
             (1, "it does not say when it started; it is shown as a moment, at its end"),
             (2, "it does not say when it ended; it is shown as a moment, at its start"),
             (3, "it ends 2 µs before it starts; it is shown as a moment, at its start"),
+            (5, "it ends 60 min before it starts; it is shown as a moment, at its start"),
         ]
     );
 }

@@ -13,6 +13,9 @@ fn without_a_cluster_it_says_so() {
     let said = run(home.path(), "status");
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.stdout.contains("CLUSTER    Unreachable") && said.stdout.contains("kubewake up"), "{}", said.stdout);
+    let said = run(home.path(), "status -o name");
+    assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{said:?}");
+    assert!(said.stderr.contains("there is no cluster"), "{said:?}");
     let said = run(home.path(), "status -o json --kubeconfig nowhere");
     assert_eq!((said.code, said.json()["cluster"]["reachable"].as_bool()), (1, Some(false)), "{said:?}");
     assert!(said.stdout.contains("cannot read nowhere"), "{}", said.stdout);

@@ -13,6 +13,14 @@ fn of(kind: &str, namespace: &str, name: &str) -> Value {
     ]})
 }
 
+/// The kubeconfig of a cluster at this address.
+fn away(address: std::net::SocketAddr) -> String {
+    let cluster = json!({"name": "c", "cluster": {"server": format!("http://{address}")}});
+    let context = json!({"name": "c", "context": {"cluster": "c", "user": ""}});
+    json!({"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster], "contexts": [context]})
+        .to_string()
+}
+
 fn failed(message: &str) -> Value {
     json!({"status": {"code": 2, "message": message}})
 }
@@ -106,7 +114,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
     let alone = format!("--viewer {}", viewer.url(""));
     let at = format!("{alone} --kubeconfig {}", kubectl.cluster().kubeconfig().display());
-    let ask = |command: &str| run(home.path(), &format!("trace deployment/web -o name {command}"));
+    let ask = |command: &str| run(home.path(), &format!("trace deploy/web -o name {command}"));
     kubectl.ok("create deployment web --image web --replicas 0");
     // The operator of it says so when a generation is as it should be.
     let converged = |generation: u64, uid: &str| {
@@ -151,16 +159,55 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
 
     // Who has no cluster, or one that is away, has the viewer's word.
     kubectl.ok("scale deployment web --replicas 4");
-    let (away, gone) = (home.path().join("away"), free_address());
-    let cluster = json!({"name": "c", "cluster": {"server": format!("http://{gone}")}});
-    let context = json!({"name": "c", "context": {"cluster": "c", "user": ""}});
-    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster], "contexts": [context]});
-    std::fs::write(&away, config.to_string()).unwrap();
-    for place in [alone.clone(), format!("{alone} --kubeconfig {}", away.display())] {
+    let file = home.path().join("away");
+    std::fs::write(&file, away(free_address())).unwrap();
+    for place in [alone.clone(), format!("{alone} --kubeconfig {}", file.display())] {
         let said = ask(&format!("--follow {place}"));
         assert_eq!((said.stdout.as_str(), said.stderr.as_str()), (third.as_str(), ""), "{said:?}");
     }
     let nowhere = ask(&format!("{alone} --kubeconfig nowhere"));
+    assert!(nowhere.code == 1 && nowhere.stderr.contains("nowhere"), "{nowhere:?}");
+}
+
+#[test]
+fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    let (viewer, other, home) = (Viewer::start(), Viewer::start(), tempfile::tempdir().unwrap());
+    let place = format!("--namespace kubewake-system --from-literal page={}", viewer.url(""));
+    kubectl.ok("create namespace kubewake-system");
+    kubectl.ok(&format!("create configmap kubewake-viewer {place}"));
+    let here = send_one(&viewer, 1, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let there = send_one(&other, 2, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let file = kubectl.cluster().kubeconfig();
+    let named = format!("--kubeconfig {}", file.display());
+    let ask = |more: &str| run(home.path(), &format!("trace head/demo -o name {more}")).stdout;
+    assert_eq!(ask(&named), format!("{here}\n"));
+    assert_eq!(ask(&format!("{named} --viewer {}", other.url(""))), format!("{there}\n"));
+
+    // As kubectl finds it.
+    std::fs::create_dir(home.path().join(".kube")).unwrap();
+    std::fs::copy(file, home.path().join(".kube/config")).unwrap();
+    assert_eq!(ask(""), format!("{here}\n"));
+    let mut tail = start(home.path(), "tail --limit 1 -o yaml");
+    let mut sent = 2_u64;
+    until("a span is seen", || {
+        sent += 1;
+        send_one(&viewer, sent, "shop", "buy", json!({}));
+        (!tail.runs()).then_some(())
+    });
+    let said = tail.stdout();
+    assert!(said.starts_with("---\n") && said.contains("service: shop\n"), "{said}");
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_said_where_its_viewer_is_wanted() {
+    let (home, gone) = (tempfile::tempdir().unwrap(), free_address());
+    let file = home.path().join("away");
+    std::fs::write(&file, away(gone)).unwrap();
+    // Somebody may be at the usual port, or not.
+    let said = run(home.path(), &format!("trace head/nobody --kubeconfig {}", file.display()));
+    assert!(said.stderr.starts_with("the cluster does not say where its viewer is"), "{said:?}");
+    let nowhere = run(home.path(), "tail --kubeconfig nowhere");
     assert!(nowhere.code == 1 && nowhere.stderr.contains("nowhere"), "{nowhere:?}");
 }
 

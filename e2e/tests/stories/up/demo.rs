@@ -7,6 +7,7 @@ use kubewake_e2e::{
     traces::{Callers, Tree},
     up::{Home, link_in, trace_in},
 };
+use serde_json::Value;
 
 use super::new_head;
 
@@ -26,6 +27,10 @@ fn samples_come_when_they_are_wanted() {
     let stamp = spans.named("stamp Head").next().expect("it is stamped");
     assert_eq!(stamp.links[0].trace, trace_in(link_in(&told)));
     assert_eq!(spans.named("converge Head").count(), 1);
+
+    let shown: Value = serde_json::from_str(&up.types(&home, &["demo", "head", "-o", "json"])).unwrap();
+    assert_eq!(shown["object"], "Head default/sample");
+    assert_eq!(shown["traceId"], trace_in(shown["link"].as_str().unwrap()), "{shown}");
 
     for (what, has) in [("is new", false), ("disk=ssd are preferred", true)] {
         let told = up.types(&home, &["demo", "scheduler"]);

@@ -38,6 +38,18 @@ fn two_run_side_by_side_though_they_want_the_same_ports() {
     assert!(!third.status.success() && said.contains("is in use by process"), "{said}");
     drop(busy);
 
+    // Who names a cluster means its viewer, too.
+    for up in [&first, &second] {
+        let of = |args: &[&str]| {
+            let said = home.command(args).env("KUBECONFIG", up.kubeconfig()).output().unwrap();
+            String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
+        };
+        for command in [&["status"][..], &["trace", "head/nobody"], &["check", "--no-probe"]] {
+            let said = of(command);
+            assert!(said.contains(&up.page().to_string()), "{command:?}: {said}");
+        }
+    }
+
     // Commands find the one that was started last, and when it ends the one before it.
     assert!(second.types(&home, &["status"]).contains(&second.page().to_string()));
     second.end("INT");

@@ -12,7 +12,10 @@ fn example() -> Trace {
             {"id": "5", "parent": "2", "name": "apply ChildB", "start": "1700000000200000000", "duration": 100_000_000, "resource": 1, "status": "error", "message": "refused: \u{1b}[31mno\nrights"},
             {"id": "6", "parent": "1", "name": "converge Head", "start": "1700000001500000000", "duration": 500_000_000, "resource": 1, "status": "ok"},
         ],
-        "warnings": [{"kind": "clock_skew", "message": "a span was moved by 3 ms"}],
+        "warnings": [
+            {"kind": "clock_skew", "spanId": "3", "message": "its clock is 3 ms behind its parent's"},
+            {"kind": "truncated", "message": "2 more spans came"},
+        ],
     });
     serde_json::from_value(text).unwrap()
 }
@@ -32,7 +35,8 @@ kube-apiserver · PATCH …/heads/demo                12.3 ms  ▌
 │     refused: \\u{1b}[31mno\\nrights
 ⋯ 1.08 s                                                            ······················
 └ head-operator · converge Head                     500 ms                                ██████████
-! a span was moved by 3 ms
+! head-operator · apply ChildA: its clock is 3 ms behind its parent's
+! 2 more spans came
 ";
     let drawn = waterfall(&example(), "http://v", true, &Screen::plain(100));
     assert_eq!(drawn, expected, "\n{drawn}");

@@ -1,0 +1,66 @@
+//! kubectl's short names of kinds.
+//!
+//! Those of Kubernetes' own kinds and of ours. Others are only known to their cluster, which need not be there.
+
+const NAMES: [(&str, &str); 27] = [
+    ("cj", "CronJob"),
+    ("cm", "ConfigMap"),
+    ("crd", "CustomResourceDefinition"),
+    ("crds", "CustomResourceDefinition"),
+    ("csr", "CertificateSigningRequest"),
+    ("deploy", "Deployment"),
+    ("ds", "DaemonSet"),
+    ("ep", "Endpoints"),
+    ("ev", "Event"),
+    ("hpa", "HorizontalPodAutoscaler"),
+    ("ing", "Ingress"),
+    ("limits", "LimitRange"),
+    ("netpol", "NetworkPolicy"),
+    ("no", "Node"),
+    ("ns", "Namespace"),
+    ("pc", "PriorityClass"),
+    ("pdb", "PodDisruptionBudget"),
+    ("po", "Pod"),
+    ("pv", "PersistentVolume"),
+    ("pvc", "PersistentVolumeClaim"),
+    ("quota", "ResourceQuota"),
+    ("rc", "ReplicationController"),
+    ("rs", "ReplicaSet"),
+    ("sa", "ServiceAccount"),
+    ("sc", "StorageClass"),
+    ("sts", "StatefulSet"),
+    ("svc", "Service"),
+];
+/// Of our own kinds, as their definitions have them.
+const OWN: [(&str, &str); 4] =
+    [("logp", "LogPipeline"), ("metricp", "MetricPipeline"), ("tel", "Telemetry"), ("tracep", "TracePipeline")];
+
+/// The kind of a short name. What is none stays as it is.
+pub(super) fn kind(written: &str) -> &str {
+    let is_it = |(short, _): &&(&str, &'static str)| short.eq_ignore_ascii_case(written);
+    NAMES.iter().chain(&OWN).find(is_it).map_or(written, |(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::CustomResourceExt as _;
+    use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
+
+    use super::*;
+
+    #[test]
+    fn a_short_name_is_its_kind_and_all_else_stays() {
+        assert_eq!(["deploy", "cm", "NS", "po"].map(kind), ["Deployment", "ConfigMap", "Namespace", "Pod"]);
+        assert_eq!(["deployments", "Head", ""].map(kind), ["deployments", "Head", ""]);
+    }
+
+    #[test]
+    fn our_own_kinds_have_the_names_of_their_definitions() {
+        for definition in [LogPipeline::crd(), MetricPipeline::crd(), Telemetry::crd(), TracePipeline::crd()] {
+            let names = definition.spec.names;
+            let shorts = names.short_names.unwrap_or_default();
+            assert!(!shorts.is_empty());
+            assert!(shorts.iter().all(|short| kind(short) == names.kind), "{shorts:?}");
+        }
+    }
+}
