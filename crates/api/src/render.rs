@@ -197,7 +197,9 @@ fn add(written: &mut Written, keys: &mut Keys, pipeline: &Valid, settings: &Sett
     }
     let exporters = vec![exporter::add(written, keys, pipeline, settings)];
     let receivers = receivers_of(written, pipeline.signal);
-    written.service.pipelines.insert(pipeline.pipeline_id(), Pipeline { receivers, processors, exporters });
+    // Who is deleted and made again is another one: figures and data of the first are not its own.
+    let uid = Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty());
+    written.service.pipelines.insert(pipeline.pipeline_id(), Pipeline { receivers, processors, exporters, uid });
 }
 
 /// Traces on to the collectors in which they wait.
@@ -218,6 +220,6 @@ fn forward(written: &mut Written, settings: &Settings, enriched: bool) {
     let mut processors = vec![LIMIT.to_owned()];
     processors.extend(enriched.then(|| ENRICH.to_owned()));
     let receivers = receivers_of(written, Signal::Traces);
-    let pipeline = Pipeline { receivers, processors, exporters: vec![BALANCE.to_owned()] };
+    let pipeline = Pipeline { receivers, processors, exporters: vec![BALANCE.to_owned()], uid: None };
     written.service.pipelines.insert(STICKY.into(), pipeline);
 }

@@ -138,17 +138,32 @@ impl Applier {
         Ok(true)
     }
 
-    /// Removes an object, if it still is as it was seen.
+    /// Removes an object, if it still is the one that was seen.
     ///
     /// # Errors
-    /// What the API server says. That the object is gone already, or is not as it was seen, is no error: a watch will show it.
+    /// What the API server says. That the object is gone already, or is another one, is no error: a watch will show it.
     pub async fn delete(&self, kind: Kind, name: &str) -> Result<bool, Error> {
+        self.remove(kind, name, false).await
+    }
+
+    /// Removes an object, if nothing about it has changed since it was seen.
+    ///
+    /// # Errors
+    /// Those of [`Self::delete`].
+    pub async fn delete_unchanged(&self, kind: Kind, name: &str) -> Result<bool, Error> {
+        self.remove(kind, name, true).await
+    }
+
+    async fn remove(&self, kind: Kind, name: &str, is_exact: bool) -> Result<bool, Error> {
         let Some(live) = self.live.get(kind, name) else { return Ok(false) };
         if live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(false);
         }
-        let preconditions =
-            Preconditions { uid: text(&live, "/metadata/uid").map(str::to_owned), resource_version: None };
+        let of = |pointer| text(&live, pointer).map(str::to_owned);
+        let preconditions = Preconditions {
+            uid: of("/metadata/uid"),
+            resource_version: of("/metadata/resourceVersion").filter(|_| is_exact),
+        };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         match kind.api(&self.client, &self.namespace).delete(name, &params).await {
             Ok(_) => {}

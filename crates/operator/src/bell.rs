@@ -26,6 +26,13 @@ impl Bell {
         self.0.send_modify(|strokes| *strokes = strokes.wrapping_add(1));
     }
 
+    /// Rings whenever this changes, as long as it can.
+    pub async fn ring_on(self, mut changes: watch::Receiver<u64>) {
+        while changes.changed().await.is_ok() {
+            self.ring();
+        }
+    }
+
     /// Everything that happens from now on. It ends with the last bell.
     pub fn strokes(&self) -> impl Stream<Item = ()> + Send + use<> {
         stream::unfold(self.0.subscribe(), |mut heard| async {

@@ -133,7 +133,7 @@ impl From<&layer::Error> for Cause {
     fn from(error: &layer::Error) -> Self {
         match error {
             layer::Error::Lock(error) => error.into(),
-            layer::Error::Read(source) => Self::from(&**source),
+            layer::Error::Read(source) | layer::Error::List(source) => Self::from(&**source),
             layer::Error::Apply(error) => error.into(),
             layer::Error::Adrift => Self::NotFound,
             layer::Error::Refused(_) => Self::DocumentRefused,

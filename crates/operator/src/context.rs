@@ -170,6 +170,15 @@ impl World {
         self.pipelines.uids().into_values().collect()
     }
 
+    /// The uids of all pipelines, also of those that are going.
+    pub fn all_uids(&self) -> BTreeSet<String> {
+        let Pipelines { traces, logs, metrics } = &self.pipelines;
+        let mut uids: BTreeSet<String> = traces.state().iter().filter_map(|object| object.uid()).collect();
+        uids.extend(logs.state().iter().filter_map(|object| object.uid()));
+        uids.extend(metrics.state().iter().filter_map(|object| object.uid()));
+        uids
+    }
+
     /// Whether there is a pipeline that is not going.
     pub fn has_pipelines(&self) -> bool {
         !self.pipelines.uids().is_empty()

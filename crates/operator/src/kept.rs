@@ -1,7 +1,7 @@
 //! What a pipeline was when it was valid the last time, in a Secret, so that a restart does not lose it.
 //!
 //! A pipeline that holds a slot and is broken now goes on as it was: its Secret was deleted, or somebody wrote nonsense into it. The desk knows how it was; an operator that has
-//! just started looks here. The Secret is the pipeline's, and goes with it.
+//! just started looks here. The Secret is the pipeline's, and goes with it: by the garbage collector, or as one of the [`leftovers`](crate::leftovers).
 
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::OwnerReference};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::{
     apply::Desired,
     kind::Kind,
-    live::Live,
+    live::{self, Live},
     names::{self, Part},
     reconcile::PipelineKind,
 };
@@ -24,6 +24,8 @@ mod tests;
 
 /// The key in the Secret.
 const RECORD: &str = "record";
+/// What the names of all these Secrets begin with.
+const PREFIX: &str = "kubewake-kept-";
 
 /// What is kept.
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
@@ -87,8 +89,29 @@ pub fn recall<K: PipelineKind>(live: &Live, object: &K) -> Option<Valid> {
     validate(&kept.pipeline(), &resolved, record.at).ok().filter(|_| is_same)
 }
 
+/// Whether a Secret of this part has a name that this makes.
+pub fn is_name(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// The pipeline that a Secret keeps, as an owner, also where it is the owner no more. None, if it keeps nothing that anybody could read.
+pub fn whose(secret: &Value) -> Option<OwnerReference> {
+    let object = record(secret)?.object;
+    let text = |pointer: &str| live::text(&object, pointer).map(str::to_owned);
+    Some(OwnerReference {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        name: text("/metadata/name")?,
+        uid: text("/metadata/uid")?,
+        ..OwnerReference::default()
+    })
+}
+
 fn read(live: &Live, pipeline: &Pipeline) -> Option<Record> {
-    let secret = live.get(Kind::Secret, &name(pipeline.signal, &pipeline.name))?;
+    record(&*live.get(Kind::Secret, &name(pipeline.signal, &pipeline.name))?)
+}
+
+fn record(secret: &Value) -> Option<Record> {
     let data: ByteString = serde_json::from_value(secret.pointer("/data")?.get(RECORD)?.clone()).ok()?;
     serde_json::from_slice(&data.0).ok()
 }
@@ -127,5 +150,5 @@ impl Piece {
 
 /// A name that fits, whatever the pipeline is called.
 fn name(signal: Signal, name: &str) -> String {
-    format!("kubewake-kept-{signal}-{:016x}", xxh3_64(name.as_bytes()))
+    format!("{PREFIX}{signal}-{:016x}", xxh3_64(name.as_bytes()))
 }

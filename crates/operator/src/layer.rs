@@ -33,6 +33,7 @@ use crate::{
     delivery::judge::Tier,
     desk::{Entry, Id},
     kind::Kind,
+    leftovers,
     lock::{self, Lock},
     names::{self, Part},
     words::{self, Discretion},
@@ -60,6 +61,9 @@ pub enum Error {
     /// A document cannot be read.
     #[error("the documents cannot be read")]
     Read(#[source] Box<kube::Error>),
+    /// It is not known which pipelines there are.
+    #[error("the pipelines cannot be listed")]
+    List(#[source] Box<kube::Error>),
     /// Something cannot be written.
     #[error(transparent)]
     Apply(#[from] apply::Error),
@@ -167,7 +171,7 @@ impl Runs {
         let layer = &rendered.layer;
         let keepers = keepers::of(&entries, &holders);
         if keepers.is_empty() {
-            return self.sweep(&BTreeSet::new()).await;
+            return self.sweep_all().await;
         }
         if holders.is_empty() {
             // Somebody is about to take a slot over. Until then what runs goes on.
@@ -282,6 +286,16 @@ impl Runs {
             && !self.world.pods.state().iter().any(|pod| is_starting(pod))
     }
 
+    /// Removes everything, as no pipeline is left. One that no watch has shown yet takes over what is there.
+    async fn sweep_all(&self) -> Result<(), Error> {
+        let is_there = !self.world.live.keys(Part::Layer).is_empty();
+        let unseen = async || leftovers::has_unseen(&self.world).await.map_err(|error| Error::List(Box::new(error)));
+        if !is_there || unseen().await? {
+            return Ok(());
+        }
+        self.sweep(&BTreeSet::new()).await
+    }
+
     /// Removes what nobody asks for any more.
     async fn sweep(&self, wanted: &BTreeSet<(Kind, String)>) -> Result<(), Error> {
         for (kind, name) in self.world.live.keys(Part::Layer) {
@@ -305,7 +319,7 @@ impl Error {
         match self {
             Self::Apply(error) => error.is_passing(),
             Self::Adrift => true,
-            Self::Lock(_) | Self::Read(_) | Self::Refused(_) => false,
+            Self::Lock(_) | Self::Read(_) | Self::List(_) | Self::Refused(_) => false,
         }
     }
 }
@@ -322,7 +336,7 @@ fn holders(locks: &[ConfigMap], entries: &BTreeMap<Id, Arc<Entry>>) -> BTreeMap<
 fn words(error: &Error) -> String {
     let said = match error {
         Error::Apply(error) => return error.words(),
-        Error::Read(error) => error,
+        Error::Read(error) | Error::List(error) => error,
         Error::Lock(lock::Error::Api { source, .. }) => source,
         Error::Lock(lock::Error::Contended(_)) | Error::Refused(_) | Error::Adrift => return error.to_string(),
     };

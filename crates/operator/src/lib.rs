@@ -9,12 +9,13 @@
 //! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
 //!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`admission`]: what a pipeline's writer is told before it is stored;
-//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
+//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`leftovers`]: what is left of pipelines that are gone; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
 //! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
 //!
 //! # Guarantees
 //!
-//! - Without a pipeline there is no workload. The last one takes everything along, also while no operator runs: the garbage collector does it.
+//! - Without a pipeline there is no workload. The last one takes everything along, also while no operator runs: the garbage collector does it. What it leaves where somebody deleted a pipeline with
+//!   `--cascade=orphan` goes at once, or when an operator starts.
 //! - At every moment at most as many pipelines of a kind are in the documents as there are slots, whatever dies when.
 //! - A pipeline that is broken changes nothing for the others, and what ran of itself goes on.
 //! - What is as it should be is not written again.
@@ -33,6 +34,7 @@ pub mod kept;
 pub mod kind;
 pub mod layer;
 pub mod leader;
+pub mod leftovers;
 pub mod live;
 pub mod lock;
 pub mod metrics;

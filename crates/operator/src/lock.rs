@@ -1,18 +1,23 @@
 //! Slots: who of the pipelines of a kind may be part of the layer.
 //!
 //! The lock is a ConfigMap whose owners are the pipelines that hold a slot. A pipeline that takes one adds itself to them, at the revision
-//! that it read. Nobody but the garbage collector removes an owner: it does when the pipeline is deleted, and deletes the ConfigMap with its last owner,
-//! whether an operator runs or not.
+//! that it read. The garbage collector removes an owner when the pipeline is deleted, and deletes the ConfigMap with its last owner,
+//! whether an operator runs or not. What it leaves, since somebody wished that nothing goes with the pipeline, is released here.
 //!
 //! *Guaranteed*: at every revision of the lock there are at most as many owners as the takers were allowed slots, however many operators take
 //! at once, and wherever one of them dies. Who holds a slot keeps it until it is deleted, also when slots become fewer.
 //! *Assumed*: the API server refuses a write at a revision that is not the newest. *Not done*: an order among those who wait.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{Api, ResourceExt as _, api::PostParams};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, PostParams, Preconditions},
+};
 
 use kubewake_api::Signal;
 
@@ -103,6 +108,25 @@ impl Lock {
         Err(Error::Contended(self.name.clone()))
     }
 
+    /// Takes these off who are gone for good, and the ConfigMap away that nobody is left to own. Says whether that took a request.
+    ///
+    /// # Errors
+    /// What the API server says. That somebody was faster is none: a watch will show it.
+    pub async fn release(&self, gone: &BTreeSet<String>) -> Result<bool, Error> {
+        let Some(lock) = self.read().await?.filter(is_ours) else { return Ok(false) };
+        let before = lock.owner_references().len();
+        let left = released(lock, gone);
+        let written = match left.owner_references() {
+            [] => self.api.delete(&self.name, &exactly(&left)).await.map(drop),
+            owners if owners.len() == before => return Ok(false),
+            _ => self.api.replace(&self.name, &by_us(), &left).await.map(drop),
+        };
+        match written {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(true),
+            written => written.map(|()| true).map_err(|error| self.failed(error)),
+        }
+    }
+
     fn with_owner(&self, pipeline: &OwnerReference) -> ConfigMap {
         let metadata = ObjectMeta {
             name: Some(self.name.clone()),
@@ -141,6 +165,23 @@ pub fn judge(lock: &ConfigMap, uid: &str, slots: usize) -> Option<Slot> {
 fn joined(mut lock: ConfigMap, pipeline: &OwnerReference) -> ConfigMap {
     lock.metadata.owner_references.get_or_insert_default().push(pipeline.clone());
     lock
+}
+
+/// Whether it is a lock that an operator made, and that is not going already.
+fn is_ours(lock: &ConfigMap) -> bool {
+    let part = lock.labels().get(names::PART).map(String::as_str);
+    part == Some(Part::Lock.as_str()) && lock.metadata.deletion_timestamp.is_none()
+}
+
+fn released(mut lock: ConfigMap, gone: &BTreeSet<String>) -> ConfigMap {
+    lock.metadata.owner_references.get_or_insert_default().retain(|owner| !gone.contains(&owner.uid));
+    lock
+}
+
+/// At the revision that was read: whoever becomes an owner meanwhile keeps it.
+fn exactly(lock: &ConfigMap) -> DeleteParams {
+    let preconditions = Preconditions { uid: lock.uid(), resource_version: lock.resource_version() };
+    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() }
 }
 
 fn by_us() -> PostParams {

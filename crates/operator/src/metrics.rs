@@ -34,11 +34,13 @@ pub enum Step {
     Layer,
     /// To write a status.
     Status,
+    /// To clear away what pipelines left that are gone.
+    Clear,
 }
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Watch, Self::Slot, Self::Keep, Self::Layer, Self::Status];
+    pub const ALL: [Self; 6] = [Self::Watch, Self::Slot, Self::Keep, Self::Layer, Self::Status, Self::Clear];
 
     /// As a label has it.
     pub fn as_str(self) -> &'static str {
@@ -48,6 +50,7 @@ impl Step {
             Self::Keep => "keep",
             Self::Layer => "layer",
             Self::Status => "status",
+            Self::Clear => "clear",
         }
     }
 }

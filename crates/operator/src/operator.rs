@@ -38,6 +38,7 @@ use crate::{
     desk::Desk,
     kind::Kind,
     leader::{Candidate, Terms},
+    leftovers,
     live::Live,
     metrics::{Metrics, Queue, Step},
     names,
@@ -172,6 +173,8 @@ impl Operator {
         let logs = logs.observe_queue(queue(Signal::Logs));
         let metrics = metrics.observe_queue(queue(Signal::Metrics));
         let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
+        let departures = [traces.departures(), logs.departures(), metrics.departures()];
+        let departures = departures.map(|departures| bell.clone().ring_on(departures));
         let telemetries = Api::<Telemetry>::all(client.clone());
         let (telemetry, watch_telemetry) = self.follow(telemetries, watcher::Config::default(), &bell);
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
@@ -179,12 +182,11 @@ impl Operator {
         let (pods, watch_pods) = self.follow(pods, of_collectors, &bell);
         let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods).await);
         let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
-        let sweep = async {
+        let clear = async {
             world.see().await;
-            // Also where there is no pipeline whose reconcile would do it.
             context.settled().await;
             tracing::info!("everything was looked at once");
-            future::pending::<()>().await
+            leftovers::follow(&world, &context).await
         };
         let late = {
             let stop = stop.clone();
@@ -198,12 +200,13 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join3(
+        let watches = future::join4(
             world.live.follow(client, &self.options.namespace, &self.metrics),
             watch_telemetry,
             watch_pods,
+            future::join_all(departures),
         );
-        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), sweep);
+        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), clear);
         tokio::select! {
             _ = work => Next::End,
             _ = watches => Next::End,

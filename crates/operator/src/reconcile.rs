@@ -147,9 +147,9 @@ impl Context {
         &self.events
     }
 
-    /// Waits for the layer to be what it should be.
-    pub async fn settled(&self) {
-        self.runs.settled().await;
+    /// Waits for a run of the layer, and says whether it is what it should be.
+    pub async fn settled(&self) -> bool {
+        self.runs.settled().await.failure.is_none()
     }
 
     /// Looks at a pipeline, and takes a slot if it has reason to.
@@ -285,7 +285,7 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         entry: &entry,
         outcome: &outcome,
         collectors: &Collectors::of(&world.live, is_sticky).with(&world.pods),
-        verdict: world.verdicts.get(&id),
+        verdict: world.verdicts.get(&id, &pipeline.uid),
         slots: settings.slots(pipeline.signal),
         warnings: settings.warnings(&pipeline),
     };

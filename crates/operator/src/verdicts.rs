@@ -12,6 +12,8 @@ use crate::{bell::Bell, delivery::judge::Tier, desk::Id};
 /// What is known of one pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
+    /// The uid of the pipeline that it is about, if the document says it.
+    pub uid: Option<String>,
     /// How it delivers.
     pub delivery: Delivery,
     /// In words.
@@ -46,9 +48,10 @@ impl Verdicts {
         }
     }
 
-    /// What is known of one.
-    pub fn get(&self, id: &Id) -> Option<Verdict> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    /// What is known of the one of this uid. What is known of another that had its name before is not about this one.
+    pub fn get(&self, id: &Id, uid: &str) -> Option<Verdict> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).filter(|verdict| verdict.uid.as_deref().is_none_or(|of| of == uid)).cloned()
     }
 
     /// What the collectors of each tier go by now, all of them.
@@ -74,7 +77,25 @@ impl Verdicts {
 
 #[cfg(test)]
 mod tests {
+    use kubewake_api::Signal;
+
     use super::*;
+
+    #[test]
+    fn a_verdict_is_about_one_of_all_who_have_a_name() {
+        let (verdicts, id) = (Verdicts::new(Bell::default()), Id { signal: Signal::Traces, name: "a".to_owned() });
+        let verdict = |uid: Option<&str>| Verdict {
+            uid: uid.map(str::to_owned),
+            delivery: Delivery::DataDropped,
+            message: String::new(),
+            rollout: None,
+        };
+        verdicts.set(BTreeMap::from([(id.clone(), verdict(Some("one")))]));
+        assert!(verdicts.get(&id, "one").is_some());
+        assert_eq!(verdicts.get(&id, "two"), None, "it is of the one before");
+        verdicts.set(BTreeMap::from([(id.clone(), verdict(None))]));
+        assert!(verdicts.get(&id, "two").is_some(), "a document that was written before does not say");
+    }
 
     #[test]
     fn a_document_is_read_when_everybody_goes_by_it() {

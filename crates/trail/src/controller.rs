@@ -28,7 +28,7 @@ use kube::{
 };
 use opentelemetry::context::FutureExt as _;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch as watch_channel};
 use tracing::Instrument as _;
 
 use self::{
@@ -118,6 +118,11 @@ where
     /// The objects as the watch shows them.
     pub fn store(&self) -> Store<K> {
         self.reader.clone()
+    }
+
+    /// Changes when an object is gone, which no run tells of, and when all were listed anew, so that some may be. The store shows it then.
+    pub fn departures(&self) -> watch_channel::Receiver<u64> {
+        self.watching.departures.subscribe()
     }
 
     /// Looks at an object again when one that it owns changes.

@@ -14,14 +14,20 @@ use super::{
 };
 
 type Shared<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
+type OfExporter = (ComponentId, PipelineId, Destination);
+/// Several for a key, of which some may still count.
+type Ended<K, V> = Mutex<BTreeMap<K, Vec<Arc<V>>>>;
 
 /// All counters of a process, by what they are labelled with.
 #[derive(Debug, Default)]
 pub struct Registry {
     receivers: Shared<(ComponentId, Transport), ReceiverStats>,
     processors: Shared<(ComponentId, Signal), ProcessorStats>,
-    exporters: Shared<(ComponentId, PipelineId, Destination), ExporterStats>,
+    exporters: Shared<OfExporter, ExporterStats>,
     pipelines: Shared<PipelineId, PipelineStats>,
+    /// Of pipelines that are gone. They may still deliver what they hold.
+    ended_exporters: Ended<OfExporter, ExporterStats>,
+    ended_pipelines: Ended<PipelineId, PipelineStats>,
     samplers: Shared<ComponentId, TailStats>,
     balancers: Shared<ComponentId, BalancerStats>,
     clusters: Shared<ComponentId, ClusterStats>,
@@ -36,6 +42,31 @@ pub struct Registry {
 
 fn get_or_make<K: Ord, V: Default>(map: &Shared<K, V>, key: K) -> Arc<V> {
     map.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
+}
+
+/// Puts counters aside. Those that nobody counts with any more are added up, so that they do not become ever more.
+fn end<K: Ord, V>(map: &Shared<K, V>, ended: &Ended<K, V>, is_gone: impl Fn(&K) -> bool, absorb: impl Fn(&V, &V)) {
+    // This lock first, here and where both are read, so that nobody finds counters in none of them or in both.
+    let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    map.extract_if(.., |key, _| is_gone(key)).for_each(|(key, stats)| ended.entry(key).or_default().push(stats));
+    for all in ended.values_mut() {
+        let (idle, counting) = std::mem::take(all).into_iter().partition(|stats| Arc::strong_count(stats) == 1);
+        let idle: Vec<Arc<V>> = idle;
+        *all = counting;
+        if let [first, rest @ ..] = idle.as_slice() {
+            rest.iter().for_each(|more| absorb(first, more));
+            all.push(Arc::clone(first));
+        }
+    }
+}
+
+/// Those that count, and those that are put aside.
+fn with_ended<K: Clone, V>(map: &Shared<K, V>, ended: &Ended<K, V>) -> Vec<(K, Arc<V>)> {
+    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = all(map);
+    found.extend(ended.iter().flat_map(|(key, all)| all.iter().map(|stats| (key.clone(), Arc::clone(stats)))));
+    found
 }
 
 fn all<K: Clone, V>(map: &Shared<K, V>) -> Vec<(K, Arc<V>)> {
@@ -79,15 +110,23 @@ impl Registry {
         all(&self.balancers)
     }
 
-    /// One of many destinations of an exporter has gone. What was counted for it is added to what counts for none, so that
-    /// the sums stay and the number of labels does not grow forever.
-    pub fn forget_destination(&self, id: &ComponentId, pipeline: &PipelineId, to: Destination) {
-        let rest = self.exporter(id, pipeline, Destination::default());
+    /// One of many destinations of an exporter has gone. What was counted for it is added to what counts for none, the `rest`, so that
+    /// the sums stay and the number of labels does not grow forever. Of a pipeline that ended everything stays as it is.
+    pub fn forget_destination(
+        &self,
+        id: &ComponentId,
+        pipeline: &PipelineId,
+        to: Destination,
+        rest: &Arc<ExporterStats>,
+    ) {
+        if !Arc::ptr_eq(rest, &self.exporter(id, pipeline, Destination::default())) {
+            return;
+        }
         let gone = {
             let mut exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
             exporters.remove(&(id.clone(), pipeline.clone(), to))
         };
-        gone.iter().filter(|gone| !Arc::ptr_eq(gone, &rest)).for_each(|gone| rest.absorb(gone));
+        gone.iter().filter(|gone| !Arc::ptr_eq(gone, rest)).for_each(|gone| rest.absorb(gone));
     }
 
     /// The counters of an exporter in a pipeline, for all that it sends to.
@@ -134,13 +173,19 @@ impl Registry {
         all(&self.processors)
     }
 
-    /// All exporters.
-    pub fn exporters(&self) -> Vec<((ComponentId, PipelineId, Destination), Arc<ExporterStats>)> {
-        all(&self.exporters)
+    /// All exporters that there are or were. One is there several times if its pipeline is not the first of its id.
+    pub fn exporters(&self) -> Vec<(OfExporter, Arc<ExporterStats>)> {
+        with_ended(&self.exporters, &self.ended_exporters)
     }
 
-    /// All pipelines that there are or were.
+    /// All pipelines that there are or were. An id is there several times if several have had it.
     pub fn pipelines(&self) -> Vec<(PipelineId, Arc<PipelineStats>)> {
-        all(&self.pipelines)
+        with_ended(&self.pipelines, &self.ended_pipelines)
+    }
+
+    /// A pipeline is gone. Its parts count on with what they have, and whoever has its id next begins with zero.
+    pub fn end_pipeline(&self, id: &PipelineId) {
+        end(&self.pipelines, &self.ended_pipelines, |ended| ended == id, PipelineStats::absorb);
+        end(&self.exporters, &self.ended_exporters, |(_, within, _)| within == id, ExporterStats::absorb);
     }
 }

@@ -1,6 +1,6 @@
 //! Counters. Names and labels are closed enums; text for Prometheus and for `/status` is made elsewhere from these.
 //!
-//! Counters outlive the components that count: a component that is rebuilt finds the ones it had.
+//! Counters outlive the components that count: a component that is rebuilt finds the ones it had. Those of a pipeline end with it: whoever has its id next begins with zero.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

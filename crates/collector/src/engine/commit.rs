@@ -20,6 +20,7 @@ use crate::{
 pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Arc<Registry>) -> Retired {
     let Plan { auth, budgets, processors, pipelines, outlets, receivers } = plan;
     let mut retired = Retired::default();
+    let gone = take_gone(running, &pipelines, registry);
     running.auth = auth;
     resize_budgets(&mut running.budgets, &budgets, registry);
     let mut change = Change { running, registry, processors, outlets, retired: &mut retired };
@@ -30,7 +31,7 @@ pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Arc<Registry>
     // Now, and not when the draining begins: on an address that was handed over, who comes from here on must not meet
     // the old settings.
     retired.receivers.iter().for_each(|gone| gone.receiver().close());
-    retire_pipelines(running, &pipelines, &mut retired);
+    gone.into_iter().for_each(|pipeline| retired.add(pipeline));
     running.budgets.retain(|id, _| budgets.contains_key(id));
     retired
 }
@@ -58,6 +59,7 @@ struct Change<'a> {
 impl Change<'_> {
     fn pipeline(&mut self, id: &PipelineId, wiring: &model::Pipeline) {
         let mut old = self.running.pipelines.remove(id);
+        let uid = wiring.uid.clone();
         let limiter = self.limiter(wiring);
         let pipeline = self.entry(id, old.as_ref(), limiter.as_ref());
         let outlets = self.set_outlets(id, wiring, old.as_mut());
@@ -66,7 +68,7 @@ impl Change<'_> {
         if let Some(old) = old {
             self.retired.add_parts(old.steps, old.outlets);
         }
-        self.running.pipelines.insert(id.clone(), RunningPipeline { pipeline, limiter, steps, outlets });
+        self.running.pipelines.insert(id.clone(), RunningPipeline { pipeline, uid, limiter, steps, outlets });
     }
 
     /// The first limiter of the pipeline.
@@ -213,7 +215,15 @@ fn point(
     }
 }
 
-fn retire_pipelines(running: &mut Running, wanted: &BTreeMap<PipelineId, model::Pipeline>, retired: &mut Retired) {
-    let gone: Vec<_> = running.pipelines.keys().filter(|id| !wanted.contains_key(id)).cloned().collect();
-    gone.iter().filter_map(|id| running.pipelines.remove(id)).for_each(|pipeline| retired.add(pipeline));
+/// Takes out the pipelines that go, and those whose id is another one's from now on. Whoever has such an id next counts anew.
+fn take_gone(
+    running: &mut Running,
+    wanted: &BTreeMap<PipelineId, model::Pipeline>,
+    registry: &Registry,
+) -> Vec<RunningPipeline> {
+    let stays = |id: &PipelineId, old: &RunningPipeline| wanted.get(id).is_some_and(|wiring| old.is(wiring));
+    let gone = running.pipelines.iter().filter(|(id, old)| !stays(id, old));
+    let gone: Vec<PipelineId> = gone.map(|(id, _)| id.clone()).collect();
+    gone.iter().for_each(|id| registry.end_pipeline(id));
+    gone.iter().filter_map(|id| running.pipelines.remove(id)).collect()
 }

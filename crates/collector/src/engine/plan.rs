@@ -108,7 +108,7 @@ impl Planner<'_> {
         for (pipeline, wiring) in &self.document.service.pipelines {
             for id in &wiring.exporters {
                 let Some(settings) = self.document.exporters.get(id) else { continue };
-                match self.outlet(pipeline, id, settings) {
+                match self.outlet(pipeline, wiring, id, settings) {
                     Ok(plan) => drop(out.insert((pipeline.clone(), id.clone()), plan)),
                     Err(error) => report(&mut self.errors, "exporters", id, error),
                 }
@@ -120,6 +120,7 @@ impl Planner<'_> {
     fn outlet(
         &self,
         pipeline: &PipelineId,
+        wiring: &model::Pipeline,
         id: &ComponentId,
         settings: &model::Exporter,
     ) -> Result<OutletPlan, BuildError> {
@@ -129,7 +130,8 @@ impl Planner<'_> {
             print: print::of(&components::exporter_files(settings)),
             auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
         };
-        let old = self.running.pipelines.get(pipeline).and_then(|p| p.outlets.iter().find(|o| o.id == *id));
+        let old = self.running.pipelines.get(pipeline).filter(|old| old.is(wiring));
+        let old = old.and_then(|old| old.outlets.iter().find(|o| o.id == *id));
         if old.is_some_and(|old| old.identity == identity) {
             return Ok(OutletPlan::Keep);
         }

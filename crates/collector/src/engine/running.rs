@@ -40,6 +40,8 @@ pub(super) struct RunningOutlet {
 
 pub(super) struct RunningPipeline {
     pub(super) pipeline: Arc<Pipeline>,
+    /// Which one it is of all that have had its id, if the document says.
+    pub(super) uid: Option<String>,
     /// The limiter whose budget it draws on.
     pub(super) limiter: Option<ComponentId>,
     pub(super) steps: Vec<RunningStep>,
@@ -61,6 +63,13 @@ pub(super) struct Running {
     pub(super) stopped: bool,
 }
 
+impl RunningPipeline {
+    /// Whether this is the pipeline that a document means by its id. It is not, if both say which one it is, and it is another.
+    pub(super) fn is(&self, wiring: &model::Pipeline) -> bool {
+        self.uid.is_none() || wiring.uid.is_none() || self.uid == wiring.uid
+    }
+}
+
 impl Running {
     pub(super) fn new(options: &Options) -> Self {
         // A fifth is kept for requests under way, as the Collector's limiter does by default.
@@ -78,6 +87,7 @@ impl Running {
     pub(super) fn overview(&self) -> Overview {
         let pipelines = self.pipelines.iter().map(|(id, p)| telemetry::RunningPipeline {
             id: id.clone(),
+            uid: p.uid.clone(),
             exporters: p.outlets.iter().map(|o| (o.id.clone(), o.destination.clone())).collect(),
         });
         let listeners = self.receivers.iter().flat_map(|(id, r)| {

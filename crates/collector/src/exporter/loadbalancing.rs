@@ -221,7 +221,7 @@ impl Balancer {
         if !self.ring.load().peers.iter().any(|peer| peer.endpoint == gone.endpoint) {
             gone.outlet.retire();
             self.stats.forget(&gone.endpoint);
-            self.registry.forget_destination(&self.id, &self.pipeline, gone.destination.clone());
+            self.registry.forget_destination(&self.id, &self.pipeline, gone.destination.clone(), &self.rest);
         }
     }
 

@@ -77,6 +77,8 @@ pub struct RefusedRevision {
 pub struct RunningPipeline {
     /// Its id.
     pub id: PipelineId,
+    /// Which one it is of all that have had its id, if the document says.
+    pub uid: Option<String>,
     /// Its exporters, each with the destination under which it counts.
     pub exporters: Vec<(ComponentId, Destination)>,
 }

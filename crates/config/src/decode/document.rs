@@ -130,6 +130,7 @@ impl Written {
             receivers: ids(wiring.receivers),
             processors: ids(wiring.processors),
             exporters: ids(wiring.exporters),
+            uid: wiring.uid,
         };
         Service {
             extensions: ids(self.extensions),

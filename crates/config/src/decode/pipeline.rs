@@ -30,6 +30,7 @@ pub(crate) struct Wiring {
     pub(crate) receivers: Vec<Reference>,
     pub(crate) processors: Vec<Reference>,
     pub(crate) exporters: Vec<Reference>,
+    pub(crate) uid: Option<String>,
 }
 
 /// Reads all pipelines.
@@ -89,11 +90,13 @@ fn wiring(at: &Cursor<'_>, report: &Report) -> Wiring {
     let (receivers, processors, exporters) = (list("receivers"), list("processors"), list("exporters"));
     needs(&fields, "receivers", "receiver", receivers.as_deref());
     needs(&fields, "exporters", "exporter", exporters.as_deref());
+    let uid = fields.text("uid");
     fields.finish();
     let wiring = Wiring {
         receivers: once(receivers.unwrap_or_default()),
         processors: processors.unwrap_or_default(),
         exporters: once(exporters.unwrap_or_default()),
+        uid,
     };
     same_processor(report, &wiring.processors);
     wiring

@@ -24,6 +24,8 @@ pub struct Pipeline {
     pub processors: Vec<ComponentId>,
     /// `exporters`, each once.
     pub exporters: Vec<ComponentId>,
+    /// `uid`: which one it is of all that have had its id. With another one it is another pipeline, which begins anew.
+    pub uid: Option<String>,
 }
 
 /// `telemetry`

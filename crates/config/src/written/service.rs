@@ -26,6 +26,8 @@ pub struct Pipeline {
     pub processors: Vec<String>,
     /// `exporters`
     pub exporters: Vec<String>,
+    /// `uid`
+    pub uid: Option<String>,
 }
 
 impl Service {
@@ -57,6 +59,7 @@ impl Pipeline {
             .list("receivers", &self.receivers)
             .list("processors", &self.processors)
             .list("exporters", &self.exporters)
+            .maybe("uid", self.uid.as_deref())
             .into()
     }
 }

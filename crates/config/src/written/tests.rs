@@ -23,7 +23,7 @@ fn read_back(header: &Text, scope: &str, sources: &FixedSources) -> (String, Str
     };
     let receiver = Receiver::Otlp(OtlpReceiver { grpc: Some(Text::Env("POD_IP", ":4317".into())), http: None });
     let pipeline =
-        Pipeline { receivers: vec!["otlp".into()], processors: Vec::new(), exporters: vec!["otlp_grpc/x".into()] };
+        Pipeline { receivers: vec!["otlp".into()], exporters: vec!["otlp_grpc/x".into()], ..Pipeline::default() };
     let written = Written {
         receivers: BTreeMap::from([("otlp".into(), receiver)]),
         exporters: BTreeMap::from([("otlp_grpc/x".into(), exporter)]),

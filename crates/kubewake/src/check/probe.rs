@@ -174,7 +174,7 @@ fn taken(answer: Bytes) -> Result<(), String> {
 /// What collectors count for each of these.
 async fn figures(scene: &Scene<'_>, pipelines: &[&Pipeline]) -> BTreeMap<String, Totals> {
     let collectors = collectors::all(&scene.cluster.client, &scene.args.cluster.namespace).await.unwrap_or_default();
-    pipelines.iter().filter_map(|it| Some((it.id(), totals(&collectors, &it.id())?))).collect()
+    pipelines.iter().filter_map(|it| Some((it.id(), totals(&collectors, &it.id(), &it.uid())?))).collect()
 }
 
 async fn follow(scene: &Scene<'_>, web: &Web, trace: &str, expected: &Expected<'_>) -> Line {

@@ -198,7 +198,7 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
         let why = if message.is_empty() { "nobody says why".to_owned() } else { message.clone() };
         problems.push(format!("{} is {state} ({reason}): {why}", of.title()));
     }
-    let totals = totals(collectors, &of.id());
+    let totals = totals(collectors, &of.id(), &of.uid());
     let figure = |of: fn(&collectors::Totals) -> u64| totals.as_ref().map(of);
     model::Pipeline {
         kind: of.kind.name().to_owned(),

@@ -51,6 +51,8 @@ pub(crate) struct Refused {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PipelineReport {
+    /// Which one it is of all that have had its id; an old collector does not say.
+    pub(crate) uid: Option<String>,
     pub(crate) received: u64,
     pub(crate) delivered: u64,
     pub(crate) dropped: BTreeMap<String, u64>,
@@ -138,9 +140,11 @@ async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<&str>) -> Re
     }
 }
 
-/// The figures of a pipeline, by its id in documents: `traces/backend`. None if no collector that answers knows it.
-pub(crate) fn totals(collectors: &[Collector], id: &str) -> Option<Totals> {
+/// The figures of a pipeline, by its id in documents, `traces/backend`, and its uid. None if no collector that answers knows it.
+pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<Totals> {
     let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
+    // One that had its name before is not this one.
+    let reports = reports.filter(|report| report.uid.as_deref().is_none_or(|of| of == uid));
     let add = |totals: Option<Totals>, report: &PipelineReport| {
         let totals = totals.unwrap_or_default();
         let exporters = || report.exporters.values();
@@ -189,9 +193,21 @@ pub(crate) mod tests {
             collector("b", Ok(report("traces/a", 3, 3, 0))),
             collector("c", Err("gone".to_owned())),
         ];
-        let totals = totals(&collectors, "traces/a");
+        let totals = totals(&collectors, "traces/a", "one");
         let expected = Totals { received: 8, sent: 7, dropped: 1, queued: 2048, queue_capacity: 8192 };
         assert_eq!(totals, Some(expected));
-        assert_eq!(super::totals(&collectors, "traces/b"), None);
+        assert_eq!(super::totals(&collectors, "traces/b", "one"), None);
+    }
+
+    #[test]
+    fn the_figures_of_one_that_had_the_name_before_are_not_its_own() {
+        let of = |uid: &str, received| {
+            let mut report = report("traces/a", received, 0, 0);
+            report.pipelines.get_mut("traces/a").unwrap().uid = Some(uid.to_owned());
+            collector(uid, Ok(report))
+        };
+        let collectors = [of("old", 5), of("new", 3)];
+        assert_eq!(totals(&collectors, "traces/a", "new").unwrap().received, 3);
+        assert_eq!(totals(&collectors, "traces/a", "newest"), None);
     }
 }

@@ -72,6 +72,11 @@ impl Pipeline {
         format!("{}/{}", self.kind.signal(), self.name)
     }
 
+    /// Which one it is of all that have had its name.
+    pub(crate) fn uid(&self) -> String {
+        text(&self.object, "/metadata/uid")
+    }
+
     /// What people call it: `tracepipeline/backend`.
     pub(crate) fn title(&self) -> String {
         format!("{}/{}", self.kind.name(), self.name)

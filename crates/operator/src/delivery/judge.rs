@@ -2,7 +2,7 @@
 //!
 //! A pipeline is as badly off as it is at the collector where it is worst, since what that one holds is somebody's data. One that waits for whole traces also depends on
 //! how the gateway gets on with the collectors behind it. A document is in force when every collector that answers does what it says of the pipeline, be it that another
-//! document says the same of it.
+//! document says the same of it. A pipeline is not judged by one that had its name before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,10 +71,10 @@ pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict>
         if asked.is_empty() {
             continue;
         }
-        for (text, id) in sections.keys().filter_map(|text| Some((text, id(text)?))) {
-            let (delivery, message) = delivery(text, tier, answers);
+        for (text, id, section) in sections.iter().filter_map(|(text, section)| Some((text, id(text)?, section))) {
+            let (delivery, message) = delivery(text, section.uid.as_deref(), tier, answers);
             let rollout = rollout(text, tier, &asked, documents);
-            verdicts.insert(id, Verdict { delivery, message, rollout });
+            verdicts.insert(id, Verdict { uid: section.uid.clone(), delivery, message, rollout });
         }
     }
     verdicts
@@ -94,8 +94,8 @@ fn id(text: &str) -> Option<Id> {
 }
 
 /// How it delivers, and in words.
-fn delivery(id: &str, tier: Tier, answers: &[Answer]) -> (Delivery, String) {
-    let own: Vec<&PipelineReport> = reports(id, answers).collect();
+fn delivery(id: &str, uid: Option<&str>, tier: Tier, answers: &[Answer]) -> (Delivery, String) {
+    let own: Vec<&PipelineReport> = reports(id, answers).filter(|report| report.is_of(uid)).collect();
     let Some(worst) = own.iter().copied().max_by_key(|report| report.diagnosis) else {
         return (Delivery::Unknown, "no collector says how it is".to_owned());
     };
@@ -276,7 +276,9 @@ fn is_taken_to_do(report: &Report, id: &str, (hash, sections): (&str, &Sections)
     let is_known = report.revision.as_ref().is_some_and(|read| documents.sections(&read.hash).is_some());
     let Some(refused) = report.refused.as_ref().filter(|refused| refused.hash == hash) else { return false };
     let names = |id: &str| refused.reasons.iter().any(|reason| is_about(reason, id));
-    !is_known && report.pipelines.contains_key(id) && !names(id) && sections.keys().any(|other| names(other))
+    let uid = sections.get(id).and_then(|section| section.uid.as_deref());
+    let carries = report.pipelines.get(id).is_some_and(|carried| carried.is_of(uid));
+    !is_known && carries && !names(id) && sections.keys().any(|other| names(other))
 }
 
 /// Whether a refusal names a pipeline or one of its components, whose ids end with `/traces-backend`.

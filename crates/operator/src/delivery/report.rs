@@ -37,6 +37,8 @@ pub struct Refused {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PipelineReport {
+    /// Which one it is of all that have had its id; an old collector does not say.
+    pub uid: Option<String>,
     /// In a word.
     pub diagnosis: Diagnosis,
     /// The last loss.
@@ -46,6 +48,11 @@ pub struct PipelineReport {
 }
 
 impl PipelineReport {
+    /// Whether it is about the pipeline of this uid, and not about one that had the id before.
+    pub fn is_of(&self, uid: Option<&str>) -> bool {
+        self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid
+    }
+
     /// Whether something came in, and nothing of it was left for any exporter to send.
     pub fn sends_nothing(&self) -> bool {
         let is_idle = |exporter: &ExporterReport| exporter.state == "idle";

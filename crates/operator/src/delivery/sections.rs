@@ -1,4 +1,5 @@
-//! What each document says of each pipeline, as a number: whether a collector that has read another document does what this one says of a pipeline.
+//! What each document says of each pipeline: as a number, by which a collector that has read another document is known to do what this one says of it; and which
+//! pipeline it is of all that have had its name.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,8 +12,17 @@ use super::judge::Tier;
 /// So many documents back it is known what they say. A collector that is behind is a few behind.
 const KNOWN: usize = 16;
 
-/// By the pipeline's id, a number that stands for all that is said of it.
-pub type Sections = BTreeMap<String, u64>;
+/// By the pipeline's id.
+pub type Sections = BTreeMap<String, Section>;
+
+/// What is said of a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// A number that stands for all of it.
+    pub print: u64,
+    /// The uid of its resource.
+    pub uid: Option<String>,
+}
 
 /// The documents of both tiers: which one is wanted, and what the last ones say.
 #[derive(Debug, Default)]
@@ -58,7 +68,7 @@ fn sections(text: &str) -> Sections {
     pipelines.map(|(id, pipeline)| (id.clone(), section(&document, pipeline))).collect()
 }
 
-fn section(document: &Value, pipeline: &Value) -> u64 {
+fn section(document: &Value, pipeline: &Value) -> Section {
     let mut parts = vec![pipeline.clone()];
     for kind in ["receivers", "processors", "exporters"] {
         let ids = pipeline.get(kind).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -67,7 +77,8 @@ fn section(document: &Value, pipeline: &Value) -> u64 {
     let authenticators = parts.iter().filter_map(|part| part.pointer("/auth/authenticator")?.as_str());
     let extensions: Vec<Value> = authenticators.filter_map(|id| document.get("extensions")?.get(id)).cloned().collect();
     parts.extend(extensions);
-    xxh3_64(Value::Array(parts).to_string().as_bytes())
+    let print = xxh3_64(Value::Array(parts).to_string().as_bytes());
+    Section { print, uid: pipeline.get("uid").and_then(Value::as_str).map(str::to_owned) }
 }
 
 #[cfg(test)]
@@ -84,7 +95,7 @@ exporters:
 service:
   pipelines:
     traces/a: {receivers: [otlp], processors: [memory_limiter], exporters: [otlp_grpc/traces-a]}
-    traces/b: {receivers: [otlp], processors: [memory_limiter], exporters: [otlp_grpc/traces-b]}
+    traces/b: {receivers: [otlp], processors: [memory_limiter], exporters: [otlp_grpc/traces-b], uid: one}
 ";
 
     /// The pipelines of which something else is said.
@@ -99,6 +110,7 @@ service:
         assert_eq!(changed("endpoint: a", "endpoint: c"), ["traces/a"]);
         assert_eq!(changed("username: a", "username: b"), ["traces/a"], "its credentials are its own");
         assert_eq!(changed("endpoint: b", "endpoint: c"), ["traces/b"]);
+        assert_eq!(changed("uid: one", "uid: two"), ["traces/b"], "it is another one of its name");
         assert_eq!(changed("limit: 1", "limit: 2"), ["traces/a", "traces/b"], "what is shared is everybody's");
         assert_eq!(changed("health_check: {}", "health_check: {endpoint: x}"), [""; 0], "and some things nobody's");
     }

@@ -28,8 +28,9 @@ impl Steady {
         self.said.retain(|id, _| round.contains_key(id));
         for (id, verdict) in &mut round {
             match self.said.get_mut(id) {
-                Some(spoken) => *verdict = spoken.after(verdict.clone()),
-                None => _ = self.said.insert(id.clone(), Spoken { verdict: verdict.clone(), next: None }),
+                Some(spoken) if spoken.verdict.uid == verdict.uid => *verdict = spoken.after(verdict.clone()),
+                // Of this one nothing was known before, be it that another had its name.
+                _ => _ = self.said.insert(id.clone(), Spoken { verdict: verdict.clone(), next: None }),
             }
         }
         round
@@ -64,7 +65,7 @@ mod tests {
 
     fn said(rounds: &[Delivery]) -> Vec<Delivery> {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict = |delivery| Verdict { delivery, message: String::new(), rollout: None };
+        let verdict = |delivery| Verdict { uid: None, delivery, message: String::new(), rollout: None };
         rounds.iter().map(|it| steady.after(BTreeMap::from([(id.clone(), verdict(*it))]))[&id].delivery).collect()
     }
 
@@ -79,9 +80,21 @@ mod tests {
     }
 
     #[test]
+    fn who_has_a_name_next_does_not_wait_for_what_was_said_before() {
+        let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
+        let mut said = |uid: &str, delivery| {
+            let verdict = Verdict { uid: Some(uid.to_owned()), delivery, message: String::new(), rollout: None };
+            steady.after(BTreeMap::from([(id.clone(), verdict)]))[&id].delivery
+        };
+        assert_eq!(said("one", Delivery::DataDropped), Delivery::DataDropped);
+        assert_eq!(said("two", Delivery::Delivering), Delivery::Delivering);
+        assert_eq!(said("two", Delivery::DataDropped), Delivery::Delivering, "what is said of it changes as always");
+    }
+
+    #[test]
     fn what_is_gone_is_forgotten() {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict = Verdict { delivery: Delivery::Delivering, message: String::new(), rollout: None };
+        let verdict = Verdict { uid: None, delivery: Delivery::Delivering, message: String::new(), rollout: None };
         steady.after(BTreeMap::from([(id, verdict)]));
         assert!(steady.after(BTreeMap::new()).is_empty());
         assert!(steady.said.is_empty());

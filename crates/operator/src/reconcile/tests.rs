@@ -62,7 +62,7 @@ fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
         entry: &entry,
         outcome: &outcome,
         collectors: &Collectors::example(2, 2),
-        verdict: Some(Verdict { delivery: Delivery::NoData, message: String::new(), rollout: None }),
+        verdict: Some(Verdict { uid: None, delivery: Delivery::NoData, message: String::new(), rollout: None }),
         slots: 1,
         warnings: Vec::new(),
     };

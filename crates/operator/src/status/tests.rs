@@ -36,6 +36,7 @@ impl Default for Case {
             outcome: rendered(),
             collectors: Collectors::example(1, 2),
             verdict: Some(Verdict {
+                uid: None,
                 delivery: Delivery::Unknown,
                 message: "no collector says how it is".into(),
                 rollout: None,
@@ -85,7 +86,7 @@ fn a_pipeline_goes_from_pending_to_ready() {
     let starting = Case { collectors: Collectors::example(0, 2), verdict: None, ..Case::default() };
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
-    let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
+    let verdict = |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: None });
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
     assert_eq!(well.says(), said(State::Ready, Reason::Delivering, "True True True True"));
     let refused = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() };
@@ -128,7 +129,7 @@ fn what_did_not_change_keeps_its_time() {
 
 #[test]
 fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
-    let verdict = |delivery| Some(Verdict { delivery, message: "so it is".into(), rollout: None });
+    let verdict = |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: None });
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
     assert_eq!(
         Case { verdict: None, ..Case::default() }.status_after(Some(&before), NOW),

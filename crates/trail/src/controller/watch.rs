@@ -22,7 +22,7 @@ use kube::{
     },
 };
 use opentelemetry::trace::SpanContext;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::cause::{Cause, Causes, Key, Reason};
 use crate::{
@@ -38,6 +38,8 @@ pub(super) struct Watching {
     /// Watches of related objects that have not delivered what was there at the start.
     behind: AtomicUsize,
     caught_up: Notify,
+    /// Grows when an object of the controller's own kind is gone, or may be.
+    pub(super) departures: watch::Sender<u64>,
     /// The controller ends, and waits for nothing more.
     ends: AtomicBool,
 }
@@ -104,6 +106,10 @@ impl Watching {
     pub(super) fn end(&self) {
         self.ends.store(true, Ordering::Release);
         self.caught_up.notify_waiters();
+    }
+
+    fn departed(&self) {
+        self.departures.send_modify(|departures| *departures = departures.wrapping_add(1));
     }
 
     fn saw_revision<O: Resource>(&self, kind: &Kind, object: &O) {
@@ -200,7 +206,12 @@ where
                 gone(&watching, &object);
                 (None, Reason::Unknown)
             }
-            Event::Init | Event::InitDone => (None, Reason::Unknown),
+            Event::Init => (None, Reason::Unknown),
+            // What is not listed any more went while nobody watched.
+            Event::InitDone => {
+                watching.departed();
+                (None, Reason::Unknown)
+            }
         };
         let request = object.map(|object| {
             watching.saw_revision(&names, &object);
@@ -213,6 +224,7 @@ where
 }
 
 fn gone<K: Resource>(watching: &Watching, object: &K) {
+    watching.departed();
     watching.causes.forget(&key_of(object));
     if let (Some(shared), Some(uid)) = (watching.trail.get().and_then(Trail::shared), &object.meta().uid) {
         shared.objects.forget(uid);

@@ -29,6 +29,8 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PipelineReport {
+    /// Which one it is of all that have had its id; an old collector does not say.
+    pub(super) uid: Option<String>,
     pub(super) received: u64,
     pub(super) delivered: u64,
     pub(super) dropped: BTreeMap<String, u64>,

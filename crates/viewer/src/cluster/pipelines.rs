@@ -46,6 +46,7 @@ struct State {
     looked: Option<Instant>,
     /// Whether they are being asked.
     running: bool,
+    /// By the pipeline's uid.
     courses: BTreeMap<String, Course>,
     views: Vec<PipelineView>,
     failure: Option<String>,
@@ -196,13 +197,16 @@ impl Pipelines {
                 .reports
                 .iter()
                 .filter_map(|(report, collector)| Some((collector, report.as_ref()?.pipelines.get(&id)?)));
+            let uid = object.uid().unwrap_or_default();
+            // One that had its name before is not this one.
+            let carrying = carrying.filter(|(_, report)| report.uid.as_ref().is_none_or(|of| *of == uid));
             let carrying: Vec<_> = carrying.collect();
-            let mut course = courses.get(&id).cloned().unwrap_or_default();
+            let mut course = courses.get(&uid).cloned().unwrap_or_default();
             let reports: BTreeMap<String, &PipelineReport> =
                 carrying.iter().map(|(pod, report)| (pod.name.clone(), *report)).collect();
             course.add(seen.at, &reports);
             views.push(view(kind, object, &course, carrying.iter().map(|(collector, _)| *collector)));
-            kept.insert(id, course);
+            kept.insert(uid, course);
         }
         (state.courses, state.views, state.failure) = (kept, views, None);
     }

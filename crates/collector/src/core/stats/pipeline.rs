@@ -64,6 +64,15 @@ impl PipelineStats {
         losses.filter_map(|(reason, loss)| Some((loss.last.get()?, *reason))).max()
     }
 
+    /// Adds what another one counted and will not count on. When things happened stays its own.
+    pub fn absorb(&self, other: &Self) {
+        self.received.fetch_add(other.received(), Ordering::Relaxed);
+        self.delivered.fetch_add(other.delivered.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (sum, more) in self.dropped.iter().zip(&other.dropped) {
+            sum.items.fetch_add(more.items.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// It draws on this memory from now on.
     pub fn draws_on(&self, member: &Arc<Member>) {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(member);

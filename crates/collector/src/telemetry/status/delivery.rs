@@ -28,6 +28,9 @@ pub enum State {
 /// How a pipeline is doing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PipelineStatus {
+    /// Which one it is of all that have had its id, if the document says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// All of this in a word.
     pub diagnosis: Diagnosis,
     /// The worst of its exporters'.
@@ -123,6 +126,7 @@ impl PipelineStatus {
         });
         let mut status = Self::with_exporters(&stats, exporters.collect(), clock);
         status.diagnosis = Diagnosis::of(&status, check);
+        status.uid.clone_from(&pipeline.uid);
         status
     }
 
@@ -131,6 +135,7 @@ impl PipelineStatus {
         let memory = stats.memory().map(|(used_bytes, limit_bytes)| MemoryStatus { used_bytes, limit_bytes });
         let drop = stats.last_dropped();
         Self {
+            uid: None,
             diagnosis: Diagnosis::NoData,
             state: exporters.values().map(|e| e.state).max().unwrap_or(State::Idle),
             received: stats.received(),
