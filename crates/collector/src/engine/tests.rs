@@ -6,7 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewake_config::SystemSources;
+use kubewake_config::{PipelineId, SystemSources};
+use kubewake_otlp::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -14,7 +15,10 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::testing::{numbers_in, request},
+    core::{
+        DropReason, PipelineStats,
+        testing::{numbers_in, request},
+    },
     net::testing::{Backend, Reply, Speaks},
 };
 
@@ -414,4 +418,72 @@ async fn what_a_step_could_not_hand_on_goes_to_the_exporter_that_replaces_a_dead
     }
     apply(&engine, &hasty(document(&[alive.exporter("b")], &[&to("b")]))).await.unwrap();
     alive.gets([1, 2]).await;
+}
+
+fn x() -> PipelineId {
+    PipelineId { signal: Signal::Traces, name: Some("x".into()) }
+}
+
+/// What was counted of the pipeline that has the id now: what came, what was delivered, and what was lost.
+fn counted(engine: &Engine) -> (u64, u64, u64) {
+    let now = engine.registry().pipeline(&x());
+    (now.received(), now.delivered.load(Ordering::Relaxed), now.dropped_for(DropReason::Shutdown))
+}
+
+/// What came to all pipelines that ever were, and what they lost.
+fn ever_counted(engine: &Engine) -> (u64, u64) {
+    let all = engine.registry().pipelines();
+    let sum = |of: fn(&PipelineStats) -> u64| all.iter().map(|(_, stats)| of(stats)).sum();
+    (sum(PipelineStats::received), sum(|stats| stats.dropped_for(DropReason::Shutdown)))
+}
+
+#[tokio::test]
+async fn another_pipeline_of_the_same_id_has_nothing_to_do_with_the_one_before() {
+    let sink = sink(false).await;
+    let engine = engine(Duration::from_millis(100));
+    let pipeline = |uid: &str| format!("traces/x: {{ receivers: [otlp], exporters: [otlphttp/a]{uid} }}");
+    let text = |uid: &str| document(&[sink.exporter("a")], &[&pipeline(uid)]);
+    apply(&engine, &text("")).await.unwrap();
+    let mut sender = Sender::connect(&engine).await;
+    assert!(sender.send([1, 2]).await);
+    apply(&engine, &text(", uid: one")).await.unwrap();
+    assert!(sender.send([3]).await);
+    assert_eq!(counted(&engine), (3, 0, 0), "who says which one it is may well be the one before");
+    sink.gets([1, 3]).await;
+
+    apply(&engine, &text(", uid: two")).await.unwrap();
+    eventually("what the first one held is lost", || ever_counted(&engine) == (3, 3)).await;
+    assert_eq!(counted(&engine), (0, 0, 0));
+    let exporter = |engine: &Engine| {
+        let (_, of_it) = engine.registry().destinations(&ComponentId::new("otlphttp/a"), &x()).remove(0);
+        of_it.progress.course().failures
+    };
+    assert_eq!(exporter(&engine), 0, "it has not even tried");
+    sink.open();
+    assert!(sender.send([4]).await, "the connection stays");
+    sink.gets([4]).await;
+    eventually("it is counted", || counted(&engine) == (1, 1, 0)).await;
+
+    // One that was not there in between is another one, too.
+    let other = "traces/y: { receivers: [otlp], exporters: [otlphttp/a] }";
+    apply(&engine, &document(&[sink.exporter("a")], &[other])).await.unwrap();
+    apply(&engine, &text("")).await.unwrap();
+    assert_eq!(counted(&engine), (0, 0, 0));
+    assert_eq!(ever_counted(&engine), (4, 3), "and nothing that was counted is forgotten");
+}
+
+#[tokio::test]
+async fn whoever_had_an_id_is_counted_as_one() {
+    let sink = sink(true).await;
+    let engine = engine(Duration::from_secs(20));
+    for uid in 0..20 {
+        let pipeline = format!("traces/x: {{ receivers: [otlp], exporters: [otlphttp/a], uid: u{uid} }}");
+        apply(&engine, &document(&[sink.exporter("a")], &[&pipeline])).await.unwrap();
+        assert!(Sender::connect(&engine).await.send([uid]).await);
+        sink.gets([uid]).await;
+        let is_drained = || engine.retiring.lock().unwrap().iter().all(|earlier| earlier.task.is_finished());
+        eventually("the one before is drained", is_drained).await;
+    }
+    assert!(engine.registry().pipelines().len() < 5, "they do not become ever more");
+    assert_eq!(ever_counted(&engine), (20, 0));
 }

@@ -35,6 +35,15 @@ fn what_is_kept_comes_back_as_it_was() {
 }
 
 #[test]
+fn it_is_known_whose_it_is_also_without_an_owner() {
+    let desired = kept(&Live::new([], Bell::default()), &pipeline("one", 1), "7", Timestamp::UNIX_EPOCH);
+    let owner = whose(&desired.value).unwrap();
+    assert_eq!((&*owner.kind, &*owner.name, &*owner.uid), ("TracePipeline", "backend", "one"));
+    assert!(is_name(&desired.name) && !is_name("kubewake-gateway"));
+    assert_eq!(whose(&json!({"data": {"record": "bm8="}})), None, "it is nothing that anybody can read");
+}
+
+#[test]
 fn the_same_is_not_kept_again() {
     let (live, first) = (Live::new([], Bell::default()), pipeline("one", 1));
     let desired = kept(&live, &first, "7", Timestamp::UNIX_EPOCH);

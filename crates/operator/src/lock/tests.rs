@@ -185,3 +185,29 @@ async fn whatever_comes_and_goes_there_are_never_too_many() {
     assert!(!watch.is_finished(), "every revision was as it should be");
     watch.abort();
 }
+
+#[tokio::test]
+async fn who_is_gone_for_good_is_released_and_nobody_else() {
+    let world = World::new().await;
+    let (one, two) = (world.pipeline("one").await, world.pipeline("two").await);
+    let gone = |all: &[&OwnerReference]| all.iter().map(|it| it.uid.clone()).collect::<BTreeSet<_>>();
+    take(&world, &one, 2).await;
+    take(&world, &two, 2).await;
+    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap(), "both are there");
+    assert!(world.lock.release(&gone(&[&one])).await.unwrap());
+    assert_eq!(world.holders().await, gone(&[&two]));
+    assert!(!world.lock.release(&gone(&[&one])).await.unwrap(), "it is done");
+    assert!(world.lock.release(&gone(&[&one, &two])).await.unwrap());
+    assert!(world.lock.read().await.unwrap().is_none(), "nobody is left to own it");
+    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_somebody_else_made_is_not_released() {
+    let world = World::new().await;
+    let mut theirs = ConfigMap::default();
+    theirs.metadata.name = Some(name(Signal::Traces).to_owned());
+    world.lock.api.create(&PostParams::default(), &theirs).await.unwrap();
+    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap());
+    assert!(world.lock.read().await.unwrap().is_some());
+}

@@ -6,6 +6,7 @@ mod layer;
 mod leader;
 mod many;
 mod monitors;
+mod orphan;
 mod slots;
 mod telemetry;
 mod world;

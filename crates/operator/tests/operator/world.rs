@@ -17,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
     client::{Body, ClientBuilder},
     runtime::{conditions, wait::await_condition},
 };
@@ -138,6 +138,16 @@ impl World {
 
     pub async fn delete(&self, name: &str) {
         self.of::<TracePipeline>().delete(name, &DeleteParams::background()).await.unwrap();
+    }
+
+    /// Somebody deletes a TracePipeline and wishes that nothing goes with it.
+    pub async fn orphan(&self, name: &str) {
+        let params = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+        self.of::<TracePipeline>().delete(name, &params).await.unwrap();
+    }
+
+    pub async fn exists(&self, name: &str) -> bool {
+        self.of::<TracePipeline>().get_opt(name).await.unwrap().is_some()
     }
 
     pub async fn telemetry(&self, spec: Value) {

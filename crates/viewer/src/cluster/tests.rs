@@ -76,6 +76,22 @@ async fn echo(headers: http::HeaderMap) -> Json<Value> {
 }
 
 #[tokio::test]
+async fn figures_of_one_that_had_the_name_before_are_not_shown() {
+    let pipeline = json!({"metadata": {"name": "default", "uid": "new"}});
+    let pods = ["gateway-1", "gateway-2"].map(|name| json!({"metadata": {"name": name, "namespace": "x"}}));
+    let says = |uid: &str, received: u64| json!({"pipelines": {"traces/default": {"uid": uid, "received": received}}});
+    let (cluster, _folder) = cluster(vec![
+        ("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", list("TracePipelineList", json!([pipeline]))),
+        ("/api/v1/pods", list("PodList", json!(pods))),
+        ("/api/v1/namespaces/x/pods/gateway-1:13133/proxy/status", says("old", 5)),
+        ("/api/v1/namespaces/x/pods/gateway-2:13133/proxy/status", says("new", 3)),
+    ])
+    .await;
+    let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
+    assert_eq!(shown[0]["totals"]["received"], 3);
+}
+
+#[tokio::test]
 async fn questions_say_who_asks_and_leave_no_trace() {
     let pods = list("PodList", json!([]));
     let routes = Router::new()

@@ -1,8 +1,8 @@
 //! The last pipeline takes everything along, whoever is there to see it.
 
 use kubewake_e2e::{
-    Sink,
-    operator::{Operated, trace_pipeline},
+    Load, Sink, free_address,
+    operator::{Operated, telemetry, trace_pipeline},
 };
 
 /// Everything that there can be: whole traces wait, pods are asked for, values are kept.
@@ -45,4 +45,45 @@ fn the_last_pipeline_takes_everything_along_also_while_no_operator_runs() {
     operated.start_operator();
     operated.apply(&trace_pipeline("next", sink.address()));
     operated.until_state("tracepipeline/next", "Ready");
+}
+
+#[test]
+fn the_last_pipeline_takes_everything_along_also_if_nothing_is_to_go_with_it() {
+    let Some(mut operated) = Operated::anywhere() else { return };
+    let sink = Sink::start();
+    everything(&operated, &sink);
+    operated.kubectl.ok("delete tracepipeline backend --cascade=orphan");
+    operated.until_nothing_is_left();
+    everything(&operated, &sink);
+    operated.kill_operator();
+    operated.kubectl.ok("delete tracepipeline backend --cascade=orphan");
+    assert!(!operated.made().is_empty(), "nobody is there to remove it");
+    operated.start_operator();
+    operated.until_nothing_is_left();
+}
+
+#[test]
+fn a_pipeline_that_is_made_again_is_not_judged_by_the_one_before() {
+    let Some(operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    operated.apply(&telemetry("{slots: {traces: 2}}"));
+    operated.apply(&trace_pipeline("other", sink.address()));
+    operated.apply(&trace_pipeline("backend", free_address()));
+    operated.until_state("tracepipeline/other", "Ready");
+    operated.until_state("tracepipeline/backend", "Ready");
+    let received = |operated: &Operated| -> u64 {
+        let collectors = operated.collectors().into_iter();
+        collectors.map(|it| it["pipelines"]["traces/backend"]["received"].as_u64().unwrap()).sum()
+    };
+    let report = Load::run("grpc", operated.otlp(), &["--requests", "20", "--spans", "5"]);
+    operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    assert_eq!(received(&operated), report.items("acknowledged"));
+
+    operated.kubectl.ok("delete tracepipeline backend");
+    operated.apply(&trace_pipeline("backend", sink.address()));
+    let status = operated.until_state("tracepipeline/backend", "Ready");
+    assert_eq!(status["reason"], "NoData", "{status}");
+    assert_eq!(received(&operated), 0);
+    let said = operated.kubectl.field("tracepipeline backend", ".metadata.uid");
+    assert!(operated.collectors().iter().all(|it| it["pipelines"]["traces/backend"]["uid"] == said));
 }

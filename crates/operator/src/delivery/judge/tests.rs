@@ -263,3 +263,24 @@ fn it_is_known_who_goes_by_which_document() {
     assert_eq!(read(&answers, Tier::Gateway), BTreeSet::from([Some(fingerprint("a")), None]));
     assert_eq!(read(&answers[..2], Tier::Sticky), BTreeSet::new());
 }
+
+#[test]
+fn a_pipeline_is_not_judged_by_one_that_had_its_name_before() {
+    let with =
+        |uid: &str| GATEWAY.replace("[otlp_grpc/traces-backend]", &format!("[otlp_grpc/traces-backend], uid: {uid}"));
+    let mut documents = Documents::default();
+    documents.want(Tier::Gateway, Some(&with("one")));
+    documents.want(Tier::Gateway, Some(&with("two")));
+    let says = |document: &str, uid: Option<&str>, diagnosis: &str| {
+        answer(Tier::Gateway, document, json!({"traces/backend": {"diagnosis": diagnosis, "uid": uid}}))
+    };
+    let verdict = |answers: &[Answer]| judge(answers, &documents).remove(&traces("backend")).unwrap();
+    let before = says(&with("one"), Some("one"), "DataDropped");
+    let alone = verdict(std::slice::from_ref(&before));
+    assert_eq!((alone.delivery, alone.uid.as_deref()), (Delivery::Unknown, Some("two")));
+    assert_eq!(alone.rollout.unwrap().0, Reason::RolloutInProgress);
+    let both = verdict(&[before, says(&with("two"), Some("two"), "Delivering")]);
+    assert_eq!(both.delivery, Delivery::Delivering, "who is behind speaks of another");
+    let old = verdict(&[says(&with("two"), None, "DataDropped")]);
+    assert_eq!(old.delivery, Delivery::DataDropped, "an old collector does not say of whom it speaks");
+}
