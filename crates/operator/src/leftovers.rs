@@ -12,13 +12,14 @@ use std::{collections::BTreeSet, pin::pin, time::Duration};
 use futures_util::{StreamExt as _, future};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
-    Api, Resource as _, ResourceExt as _,
+    Api, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams},
 };
 use kubewake_api::{
     Signal,
     v1alpha1::{LogPipeline, MetricPipeline, TracePipeline},
 };
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
     context::World,
     kept,
     kind::Kind,
+    live,
     lock::{self, Lock},
     metrics::Step,
     names::Part,
@@ -157,13 +159,21 @@ async fn free(world: &World, signal: Signal, there: &BTreeSet<String>) -> Result
 
 /// Removes what was kept of a pipeline that is gone.
 async fn forget(world: &World, applier: &Applier, name: &str, there: &BTreeSet<String>) -> Result<bool, Error> {
-    let Some(secret) = world.live.get(Kind::Secret, name) else { return Ok(false) };
+    let Some(secret) = world.live.get(Kind::Secret, name).filter(|secret| !is_owned(secret, there)) else {
+        return Ok(false);
+    };
     let is_left = match kept::whose(&secret) {
         Some(owner) => is_gone(world, &owner, there).await?,
         // Nobody can read it.
         None => true,
     };
     Ok(is_left && applier.delete_unchanged(Kind::Secret, name).await?)
+}
+
+/// Whether it has an owner that is there: most have, and need not be looked at any closer.
+fn is_owned(object: &Value, there: &BTreeSet<String>) -> bool {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    owners.filter_map(|owner| live::text(owner, "/uid")).any(|uid| there.contains(uid))
 }
 
 /// Whether this is a pipeline that does not exist any more.

@@ -340,3 +340,29 @@ where
     };
     objects.into_iter().map(request).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_told_when_an_object_is_gone_or_may_be() {
+        let watching = Arc::new(Watching::default());
+        let departures = |event: Event<ConfigMap>| {
+            let watching = Arc::clone(&watching);
+            async move {
+                let before = *watching.departures.borrow();
+                let events = main(Arc::clone(&watching), stream::iter([Ok(event)]), ());
+                events.for_each(|_| std::future::ready(())).await;
+                *watching.departures.borrow() - before
+            }
+        };
+        assert_eq!(departures(Event::Apply(ConfigMap::default())).await, 0);
+        assert_eq!(departures(Event::Delete(ConfigMap::default())).await, 1);
+        assert_eq!(departures(Event::Init).await + departures(Event::InitApply(ConfigMap::default())).await, 0);
+        assert_eq!(departures(Event::InitDone).await, 1, "what is not listed any more is gone");
+    }
+}
