@@ -307,6 +307,12 @@ fn pipelines_have_rules() {
         ("service", "extensions: [health_check]", "service::extensions", "define it under `extensions`"),
         ("service", "extensions: health_check", "service::extensions", "must be a list"),
         (
+            "pipelines",
+            "traces: {receivers: [otlp], exporters: [nop], uid: [a]}",
+            "service::pipelines::traces::uid",
+            "must be text, not a list",
+        ),
+        (
             "",
             "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlphttp: {metrics_endpoint: 'http://a'}}\nservice: {pipelines: {traces: {receivers: [otlp], exporters: [otlphttp]}}}",
             "service::pipelines::traces::exporters",

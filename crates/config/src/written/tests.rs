@@ -22,8 +22,12 @@ fn read_back(header: &Text, scope: &str, sources: &FixedSources) -> (String, Str
         tls: None,
     };
     let receiver = Receiver::Otlp(OtlpReceiver { grpc: Some(Text::Env("POD_IP", ":4317".into())), http: None });
-    let pipeline =
-        Pipeline { receivers: vec!["otlp".into()], exporters: vec!["otlp_grpc/x".into()], ..Pipeline::default() };
+    let pipeline = Pipeline {
+        receivers: vec!["otlp".into()],
+        processors: Vec::new(),
+        exporters: vec!["otlp_grpc/x".into()],
+        uid: Some(scope.into()),
+    };
     let written = Written {
         receivers: BTreeMap::from([("otlp".into(), receiver)]),
         exporters: BTreeMap::from([("otlp_grpc/x".into(), exporter)]),
@@ -37,6 +41,8 @@ fn read_back(header: &Text, scope: &str, sources: &FixedSources) -> (String, Str
     let Some(model::Exporter::OtlpGrpc(exporter)) = document.exporters.values().next() else { panic!("{text}") };
     let Some(model::Extension::OAuth2Client(client)) = document.extensions.values().next() else { panic!("{text}") };
     assert_eq!(client.endpoint_params, [("audience".to_owned(), scope.to_owned())]);
+    let uid = document.service.pipelines.values().next().and_then(|pipeline| pipeline.uid.as_deref());
+    assert_eq!(uid.unwrap_or_default(), scope);
     let header = exporter.headers.first().map(|(_, value)| value.reveal().to_owned());
     (header.unwrap_or_default(), client.scopes.concat())
 }
