@@ -40,6 +40,11 @@ impl Valid {
         &self.name
     }
 
+    /// Which one it is of all that have had its name.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
     /// Whether it is part of a document: one that is paused, or takes nothing, is not.
     pub fn is_rendered(&self) -> bool {
         !self.paused && self.input.enabled

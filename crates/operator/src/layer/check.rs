@@ -54,9 +54,10 @@ impl Rendered {
             }
             for (id, why) in guilty {
                 tracing::error!(pipeline = %id, why, "the collector would refuse this pipeline as it is");
-                // Twice refused is left out.
-                let last = before.and_then(|before| before.valid.get(&id)).filter(|_| !refused.contains_key(&id));
-                match last {
+                let is_same = |last: &&Arc<Valid>| asked.get(&id).is_some_and(|now| now.uid() == last.uid());
+                // Twice refused is left out, and what another one was that had its name is not what it was.
+                let last = before.and_then(|before| before.valid.get(&id)).filter(is_same);
+                match last.filter(|_| !refused.contains_key(&id)) {
                     Some(last) => _ = valid.insert(id.clone(), Arc::clone(last)),
                     None => _ = valid.remove(&id),
                 }

@@ -7,9 +7,13 @@ use serde_json::json;
 use super::*;
 
 fn pipeline(name: &str, endpoint: &str) -> (Id, Arc<Valid>) {
+    pipeline_of(name, name, endpoint)
+}
+
+fn pipeline_of(uid: &str, name: &str, endpoint: &str) -> (Id, Arc<Valid>) {
     let spec = json!({"output": {"otlp": {"endpoint": {"value": endpoint}}}});
     let mut object = TracePipeline::new(name, serde_json::from_value(spec).unwrap());
-    (object.metadata.uid, object.metadata.generation) = (Some(name.to_owned()), Some(1));
+    (object.metadata.uid, object.metadata.generation) = (Some(uid.to_owned()), Some(1));
     let valid = validate(&Pipeline::from(&object), &Resolved::new(), Timestamp::UNIX_EPOCH).unwrap();
     (Id { signal: Signal::Traces, name: name.to_owned() }, Arc::new(valid))
 }
@@ -56,6 +60,10 @@ fn a_pipeline_that_is_refused_as_it_is_now_goes_on_as_it_was() {
     let rendered = Rendered::judged_by(judge, asked.clone(), settings.clone(), Some(&before)).unwrap();
     assert!(yaml(&rendered.layer).contains("old.test"), "{}", yaml(&rendered.layer));
     assert_eq!(names(rendered.refused.into_keys()), BTreeSet::from(["one".to_owned()]));
+    let another = BTreeMap::from([pipeline_of("another", "one", "new.test:1")]);
+    let judge = against("new.test", "otlp_grpc/traces-one");
+    let rendered = Rendered::judged_by(judge, another, settings.clone(), Some(&before)).unwrap();
+    assert!(rendered.valid.is_empty(), "what had its name before is not what it was");
     // Twice refused is left out.
     let rendered =
         Rendered::judged_by(against(".test", "otlp_grpc/traces-one"), asked, settings, Some(&before)).unwrap();
