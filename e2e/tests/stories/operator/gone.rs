@@ -1,7 +1,7 @@
 //! The last pipeline takes everything along, whoever is there to see it.
 
 use kubewake_e2e::{
-    Load, Sink, free_address,
+    Sink, free_address,
     operator::{Operated, telemetry, trace_pipeline},
 };
 
@@ -64,7 +64,7 @@ fn the_last_pipeline_takes_everything_along_also_if_nothing_is_to_go_with_it() {
 
 #[test]
 fn a_pipeline_that_is_made_again_is_not_judged_by_the_one_before() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = Operated::anywhere() else { return };
     let sink = Sink::start();
     operated.apply(&telemetry("{slots: {traces: 2}}"));
     operated.apply(&trace_pipeline("other", sink.address()));
@@ -75,7 +75,7 @@ fn a_pipeline_that_is_made_again_is_not_judged_by_the_one_before() {
         let collectors = operated.collectors().into_iter();
         collectors.map(|it| it["pipelines"]["traces/backend"]["received"].as_u64().unwrap()).sum()
     };
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "20", "--spans", "5"]);
+    let report = operated.send(&["--requests", "20", "--spans", "5"]);
     operated.until_reason("tracepipeline/backend", "BackendUnreachable");
     assert_eq!(received(&operated), report.items("acknowledged"));
 
