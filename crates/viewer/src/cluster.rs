@@ -4,9 +4,11 @@
 //! asked again the next time.
 //!
 //! *Guaranteed.* Each question takes bounded time; an answer is read up to a bound. Nothing is written to the cluster, and nothing of a Secret is read.
+//! What strangers can write, in a question or in a span, is only asked for if it can be a name.
 //! Questions are of a trace that nobody records: where the API server believes its caller, they are not among the traces that are looked at.
 
 mod ask;
+mod names;
 mod owners;
 mod pipelines;
 mod series;

@@ -12,7 +12,7 @@ use kube::{
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Cluster, Error, lock, stamp};
+use super::{Cluster, Error, lock, names, stamp};
 use crate::query::objects::{Key, Live, LiveObject};
 
 /// Objects of one kind that are looked at.
@@ -23,8 +23,12 @@ const KINDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Cluster {
-    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are.
-    pub(crate) async fn objects(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Live {
+    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster.
+    pub(crate) async fn objects(&self, namespace: Option<&str>, mut kinds: BTreeSet<(String, String)>) -> Live {
+        if namespace.is_some_and(|namespace| !namespace.is_empty() && !names::is_namespace(namespace)) {
+            return Live::default();
+        }
+        kinds.retain(|(version, kind)| names::is_kind(version, kind));
         match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
             Ok(live) => live,
             Err(error) => {

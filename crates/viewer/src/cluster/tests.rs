@@ -132,3 +132,25 @@ async fn objects_of_the_cluster_name_their_controllers() {
     assert!(durations.contains(&Some(2_000_000_000)), "of a pod it is known when it was ready: {durations:?}");
     assert!(durations.contains(&None), "of other kinds the status is not read: {durations:?}");
 }
+
+#[tokio::test]
+async fn what_is_no_name_is_not_asked_for() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let note = async move |uri: http::Uri| {
+        lock(&seen).push(uri.to_string());
+        http::StatusCode::NOT_FOUND
+    };
+    let (cluster, _folder) = serve(Router::new().route("/", get(note.clone())).route("/{*rest}", get(note))).await;
+    let kinds = |version: &str, kind: &str| BTreeSet::from([(version.to_owned(), kind.to_owned())]);
+    for namespace in ["kube-system/secrets?x=", "shop/services/web:80/proxy/reset?x=", "..", "a#b", "a%2fb"] {
+        let live = cluster.objects(Some(namespace), kinds("v1", "Pod")).await;
+        assert!(live.objects.is_empty() && live.kinds.is_empty(), "{namespace}");
+    }
+    for version in ["v1/namespaces/x/deployments?y", "apps/v1/namespaces", "../v1", "apps/v1?x=", "v1#"] {
+        cluster.objects(None, kinds(version, "Deployment")).await;
+    }
+    assert_eq!(*lock(&asked), [""; 0]);
+    cluster.objects(Some("default"), kinds("apps/v1", "Deployment")).await;
+    assert_eq!(*lock(&asked), ["/apis/apps/v1"]);
+}
