@@ -1,6 +1,6 @@
 //! Who owns which object, and which trace it names, as it is in the cluster now.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Request;
@@ -29,15 +29,17 @@ const KINDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Cluster {
-    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster.
-    pub(crate) async fn objects(&self, namespace: Option<&str>, mut kinds: BTreeSet<(String, String)>) -> Live {
+    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster, and of
+    /// many kinds the first are asked for.
+    pub(crate) async fn objects(&self, namespace: Option<&str>, mut kinds: Vec<(String, String)>) -> Live {
         if namespace.is_some_and(|namespace| !namespace.is_empty() && !names::is_namespace(namespace)) {
             return Live::default();
         }
         // The annotations of a Secret can hold all that is in it.
         kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
+        let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
         match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
-            Ok(live) => live,
+            Ok(live) => Live { unasked, ..live },
             Err(error) => {
                 tracing::debug!(%error, "the cluster does not say which objects there are");
                 self.forget_client();
@@ -46,10 +48,9 @@ impl Cluster {
         }
     }
 
-    async fn list(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Result<Live, Error> {
+    async fn list(&self, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Result<Live, Error> {
         let client = self.client().await?;
-        let kinds = kinds.iter().take(KINDS);
-        let lists = kinds.map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
+        let lists = kinds.iter().map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
         let mut live = Live::default();
         for (kind, objects, is_whole) in join_all(lists).await.into_iter().flatten() {
             if is_whole {

@@ -60,7 +60,7 @@ fn resources(version: &str, all: &[(&str, &str)]) -> Value {
     json!({"kind": "APIResourceList", "groupVersion": version, "resources": all})
 }
 
-fn kinds(all: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+fn kinds(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned())).collect()
 }
 
@@ -121,7 +121,7 @@ async fn a_cluster_that_cannot_be_asked_is_said_so() {
     assert!(without.pipelines().await.unwrap_err().contains("not installed"));
     let absent = Cluster::new("/nowhere/kubeconfig".into());
     assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
-    assert!(absent.objects(Some("default"), BTreeSet::new()).await.objects.is_empty());
+    assert!(absent.objects(Some("default"), Vec::new()).await.objects.is_empty());
 }
 
 #[tokio::test]
@@ -199,4 +199,12 @@ async fn of_a_list_that_is_too_long_nothing_is_known() {
     let live = cluster.objects(None, kinds(&[("v1", "Pod"), ("v1", "ConfigMap")])).await;
     assert_eq!(live.objects.iter().map(|it| it.key.kind.as_str()).collect::<Vec<_>>(), ["ConfigMap"]);
     assert_eq!(live.kinds, BTreeSet::from(["ConfigMap".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_is_too_much_to_ask_for_is_said() {
+    let (cluster, _folder, asked) = noted(Router::new()).await;
+    let all: Vec<_> = (1..=22).map(|number| (format!("group{number}/v1"), format!("Kind{number}"))).collect();
+    assert_eq!(cluster.objects(None, all).await.unasked, ["Kind21", "Kind22"]);
+    assert_eq!(lock(&asked).len(), 20);
 }

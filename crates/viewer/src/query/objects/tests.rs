@@ -107,7 +107,7 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
     ]);
     let wanted = ObjectFilter { kind: Some("childas".into()), ..ObjectFilter::default() };
     let kinds: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["Deployment", "ReplicaSet", "ChildA", "Pod"]);
+    assert_eq!(kinds, ["ReplicaSet", "Pod", "Deployment", "ChildA"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
         key: key(kind, name),
@@ -125,6 +125,7 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
                 live("ReplicaSet", "r", Some(key("Deployment", "d"))),
                 live("Deployment", "d", Some(key("ChildA", "c"))),
             ],
+            ..Live::default()
         },
         |object| wanted.matches_key(&object.key),
     );
@@ -161,7 +162,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
     };
     let wanted = ObjectFilter { kind: Some("pods".into()), namespace: Some("default".into()), name: Some("p".into()) };
     let asked: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(asked, ["ReplicaSet", "Pod"]);
+    assert_eq!(asked, ["Pod", "ReplicaSet"]);
     let mut cluster = Live {
         kinds: BTreeSet::from(["Pod".to_owned()]),
         objects: vec![
@@ -171,6 +172,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
             live(key("ReplicaSet", "r"), key("Deployment", "d"), 1),
             live(key("ChildA", "c"), key("Head", "h"), 1),
         ],
+        ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
     objects.add_live(&cluster, |object| wanted.matches_key(&object.key));
@@ -212,7 +214,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
     ]);
     let kinds: Vec<_> = objects.kinds_of_all().into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "Head", "Pod"]);
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "Head"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
         let trace = trace.map(|trace| TraceId([trace; 16]));
@@ -230,6 +232,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
             live("Deployment", "of a trace that is gone", None, Some(9)),
             live("Pod", "stranger", None, None),
         ],
+        ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
     objects.add_live(&cluster, LiveObject::names_trace);
@@ -249,4 +252,24 @@ fn objects_that_own_each_other_are_listed_once() {
         about(4, "apply Head", HEAD, 1).below(3).at(14, 15),
     ]);
     assert_eq!(lines(&objects, &ObjectFilter::default()), ["Head/h", "  ChildA/c"]);
+}
+
+#[test]
+fn however_many_kinds_there_are_workloads_and_pods_are_asked_for_first() {
+    let of_kind = |number: u64| {
+        let kind = format!("Kind{number:02}");
+        let span = about(number, &format!("apply {kind}"), (&kind, "x"), 1).below(99).at(number, number + 1);
+        span.text("k8s.object.api_version", "a/v1")
+    };
+    let mut spans: Vec<_> = (1..=30).map(of_kind).collect();
+    let deployment = about(98, "apply Deployment", ("Deployment", "d"), 1).below(99).at(1, 2);
+    spans.extend([about(99, "reconcile Head", HEAD, 1).at(1, 99), deployment]);
+    let objects = store(spans);
+    let names = |kinds: Vec<(String, String)>| kinds.into_iter().map(|(_, kind)| kind).collect::<Vec<_>>();
+    let all = names(objects.kinds_of_all());
+    assert_eq!(all.len(), 36);
+    assert_eq!(all[..6], ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod"]);
+    assert_eq!(all[6..8], ["Kind30", "Kind29"], "what was told of last comes next");
+    let head = ObjectFilter { kind: Some("Head".into()), ..ObjectFilter::default() };
+    assert_eq!(names(objects.kinds_to_ask(&head))[..2], ["ReplicaSet", "Pod"]);
 }
