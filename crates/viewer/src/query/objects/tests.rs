@@ -74,6 +74,25 @@ fn a_generation_is_converging_until_it_failed_or_converged() {
 }
 
 #[test]
+fn generations_have_one_order_whatever_their_times() {
+    let at =
+        |uid: &str, number: i64, start: u64| ((uid.to_owned(), number), Generation { start, ..Generation::default() });
+    let order = |all: Vec<_>| {
+        let known = Known { generations: all.into_iter().collect(), ..Known::default() };
+        known.newest().iter().map(|((uid, number), _)| format!("{uid}{number}")).collect::<Vec<_>>()
+    };
+    // By number a2 is before a1, by time a1 before b1 and b1 before a2.
+    assert_eq!(order(vec![at("a", 2, 100), at("a", 1, 300), at("b", 1, 200)]), ["a2", "a1", "b1"]);
+    assert_eq!(order(vec![at("a", 2, 100), at("b", 1, 200)]), ["b1", "a2"], "it was made again");
+    let odd = |number: i64| at(&format!("{:02}-", number % 40), number / 40, (number * 7919 % 101).unsigned_abs());
+    let all = order((0..160).map(odd).collect());
+    for uid in 0..40 {
+        let numbers = all.iter().filter_map(|it| it.strip_prefix(&format!("{uid:02}-"))).collect::<Vec<_>>();
+        assert_eq!(numbers, ["3", "2", "1", "0"], "{uid}: {all:?}");
+    }
+}
+
+#[test]
 fn objects_that_own_each_other_are_shown_once() {
     let objects = store(vec![
         about(1, "reconcile Head", HEAD, 1).at(10, 20),
