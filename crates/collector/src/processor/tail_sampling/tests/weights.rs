@@ -62,6 +62,23 @@ async fn counts_are_true_whatever_the_order_of_policies_and_however_they_are_ask
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_of_a_composite_that_has_nothing_left_keeps_nothing_anyway() {
+    let rest = "{name: rest, type: always_sample}";
+    for share in [
+        "",
+        // Fifty of a thousand spans in this second.
+        ", {policy: rest, percent: 5}",
+    ] {
+        let setup = Setup::new(&format!(
+            "decision_wait: 1s\npolicies: [{{name: whole, type: composite, composite: {{max_total_spans_per_second: 1000, \
+             composite_sub_policy: [{TENTH}, {rest}], rate_allocation: [{{policy: tenth, percent: 50}}{share}]}}}}]"
+        ));
+        let (errors, others) = counted(&setup).await;
+        near(errors + others, 2000.0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_is_not_used_up_by_asking_what_a_trace_stands_for() {
     let limited = "{name: limited, type: rate_limiting, rate_limiting: {spans_per_second: 1, burst_capacity: 3}}";
     let half = "{name: half, type: probabilistic, probabilistic: {sampling_percentage: 50}}";
