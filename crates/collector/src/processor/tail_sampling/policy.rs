@@ -19,7 +19,7 @@ use self::{
     limit::{Bucket, PerSecond},
 };
 pub(super) use self::{
-    observe::{Observer, Seen, Times, randomness_of},
+    observe::{Observer, Seen, Times},
     stamp::{Stamp, Stamps},
     weight::Weight,
 };

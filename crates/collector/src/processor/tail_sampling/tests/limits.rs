@@ -222,6 +222,13 @@ async fn when_memory_runs_short_the_randomness_that_spans_carry_decides() {
     setup.pass(100).await;
     let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
     assert_eq!(states, ["ot=rv:f0000000000000;th:8"]);
+    // What comes with it and says nothing gets the same; what comes later, something by which it is kept.
+    setup.backend.forget();
+    setup.send(vec![with(2, "ot=rv:f0000000000000"), span(2)]).await;
+    setup.send(vec![span(2)]).await;
+    setup.pass(100).await;
+    let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
+    assert_eq!(states, ["ot=rv:f0000000000000;th:8", "ot=rv:f0000000000000;th:8", "ot=rv:80000000000000;th:8"]);
 }
 
 #[tokio::test(start_paused = true)]
