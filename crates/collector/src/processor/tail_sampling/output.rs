@@ -198,12 +198,13 @@ fn with_weight(span: &[u8], weight: Weight, stated: Option<Randomness>) -> Resul
 const POLICY: &str = "tailsampling.policy";
 const COMPOSITE: &str = "tailsampling.composite_policy";
 const CACHED: &str = "tailsampling.cached_decision";
+const OVERLOAD: &str = "tailsampling.overload_decision";
 
 /// The fields of a scope entry, with attributes that say who decided. Attributes of these names that were there go.
 fn recorded(fields: &[u8], stamp: Stamp, marks: &Marks<'_>) -> Vec<u8> {
     let (mut others, mut scope) = (Vec::new(), Vec::new());
     let is_ours = |attribute: &[u8]| {
-        [POLICY, COMPOSITE, CACHED].iter().any(|key| KeyValue::new(attribute).key() == key.as_bytes())
+        [POLICY, COMPOSITE, CACHED, OVERLOAD].iter().any(|key| KeyValue::new(attribute).key() == key.as_bytes())
     };
     for field in Fields::new(fields) {
         if !field.is_len(wire::SCOPE) {
@@ -221,9 +222,12 @@ fn recorded(fields: &[u8], stamp: Stamp, marks: &Marks<'_>) -> Vec<u8> {
         if let Some(part) = &policy.part {
             put_attribute(&mut scope, COMPOSITE, |value| put_bytes(value, 1, part.as_bytes()));
         }
-    }
-    if marks.late {
-        put_attribute(&mut scope, CACHED, |value| put_bool(value, 2, true));
+        if marks.late {
+            put_attribute(&mut scope, CACHED, |value| put_bool(value, 2, true));
+        }
+    } else {
+        // No policy was asked: there was no memory to wait for one.
+        put_attribute(&mut scope, OVERLOAD, |value| put_bool(value, 2, true));
     }
     let mut out = Vec::with_capacity(scope.len() + others.len() + 8);
     put_bytes(&mut out, wire::SCOPE, &scope);
