@@ -4,7 +4,7 @@ use super::{Chooser, Output, Records};
 use crate::level::is_child;
 use crate::numbers::{scope_entry, span};
 use crate::view::{ResourceEntry, Span, View};
-use crate::wire::{Field, LEN, put_bytes, read_varint};
+use crate::wire::{Field, LEN, put_bytes, read_varint, tag};
 
 /// The id of a trace.
 pub type TraceId = [u8; 16];
@@ -121,14 +121,10 @@ impl<'s> Run<'s> {
 /// The trace of the span that stands first, and what is behind the span.
 #[inline(always)]
 fn first_span(rest: &[u8]) -> Option<(&TraceId, &[u8])> {
-    const SPAN: u8 = tag(scope_entry::RECORDS);
+    const SPAN: u8 = tag(scope_entry::RECORDS, LEN);
     let [SPAN, sized @ ..] = rest else { return None };
     let mut content = sized;
     let size = usize::try_from(read_varint(&mut content).ok()?).ok()?;
     let (content, behind) = content.split_at_checked(size)?;
     Some((Span::new(content).leading_trace_id()?, behind))
-}
-
-const fn tag(number: u32) -> u8 {
-    (number << 3) as u8 | LEN
 }

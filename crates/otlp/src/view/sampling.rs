@@ -2,7 +2,7 @@
 
 use super::{AnyValue, KeyValue, LogRecord, Span, View};
 use crate::numbers::{log, span};
-use crate::wire::{Fields, LEN};
+use crate::wire::{Fields, LEN, tag};
 
 /// Of a span.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +17,7 @@ impl<'a> Span<'a> {
     /// The trace id if it stands first, as every SDK writes it. One that stands behind it would count instead.
     #[inline(always)]
     pub fn leading_trace_id(&self) -> Option<&'a [u8; 16]> {
-        const TRACE_ID: u8 = (span::TRACE_ID << 3) as u8 | LEN;
+        const TRACE_ID: u8 = tag(span::TRACE_ID, LEN);
         match self.as_bytes().first_chunk::<18>()? {
             [TRACE_ID, 16, id @ ..] => Some(id),
             _ => None,
