@@ -239,7 +239,7 @@ async fn an_answer_that_breaks_off_is_not_for_want_of_tls_whatever_another_conne
     let batch = batch(Signal::Traces, &[b"x"]);
     let answers = async {
         let (mut answering, _) = listener.accept().await.unwrap();
-        answering.read(&mut [0; 4096]).await.unwrap();
+        assert_ne!(answering.read(&mut [0; 4096]).await.unwrap(), 0);
         answering.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").await.unwrap();
         let closed = async { drop(listener.accept().await.unwrap()) };
         let (error, ()) = tokio::join!(built.exporter.send(&batch), closed);
