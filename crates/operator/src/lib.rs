@@ -25,6 +25,7 @@ pub mod apply;
 pub mod bell;
 pub mod build;
 pub mod cause;
+mod closed;
 pub mod context;
 pub mod delivery;
 pub mod desk;
