@@ -28,7 +28,8 @@ impl Followed {
         let ports: Vec<(&str, SocketAddr)> = usual.into_iter().map(|usual| (usual, free_address())).collect();
         let ours = example(program).get_program().to_str().unwrap().to_owned();
         let swap = |text: &str| {
-            let text = text.replace(&format!("target/debug/{program}"), &ours).replace("target/debug/kubewake ", "kubewake ");
+            let text =
+                text.replace(&format!("target/debug/{program}"), &ours).replace("target/debug/kubewake ", "kubewake ");
             ports.iter().fold(text, |text, (usual, free)| text.replace(usual, &free.to_string()))
         };
         let mut followed = Self { folder: tempfile::tempdir().unwrap(), running: Vec::new() };
