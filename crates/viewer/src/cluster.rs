@@ -55,6 +55,17 @@ pub(crate) enum Error {
     NoKinds,
 }
 
+impl Error {
+    /// Whether nobody answers at all.
+    fn is_silence(&self) -> bool {
+        match self {
+            Self::Kubeconfig(..) | Self::Client(..) | Self::Late => true,
+            Self::Ask(error) => !matches!(error, kube::Error::Api(_) | kube::Error::Discovery(_)),
+            Self::Refused(_) | Self::Unreadable | Self::NoKinds => false,
+        }
+    }
+}
+
 /// A cluster, as far as it can be reached.
 #[derive(Clone)]
 pub(crate) struct Cluster {

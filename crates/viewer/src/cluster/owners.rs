@@ -25,8 +25,21 @@ const MOST: u32 = 500;
 const LONGEST: usize = 32 << 20;
 /// Kinds that are looked at.
 const KINDS: usize = 20;
-/// How long all of it may take.
+/// How long each of them may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a cluster says of a kind.
+enum Answer {
+    List {
+        objects: Vec<LiveObject>,
+        /// Whether these are all.
+        is_whole: bool,
+    },
+    /// It has no such kind, or may not be asked for it.
+    Nothing,
+    /// Nobody answers.
+    Silence,
+}
 
 impl Cluster {
     /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster, and of
@@ -38,40 +51,48 @@ impl Cluster {
         // The annotations of a Secret can hold all that is in it.
         kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
         let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
-        match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
-            Ok(live) => Live { unasked, ..live },
-            Err(error) => {
-                tracing::debug!(%error, "the cluster does not say which objects there are");
-                self.forget_client();
-                Live::default()
-            }
+        let Some(client) = self.client_for_lists().await else { return Live::default() };
+        let lists = kinds.iter().map(|(version, kind)| self.list(&client, namespace, version, kind));
+        let answers = join_all(lists).await;
+        if !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Answer::Silence)) {
+            self.forget_client();
         }
-    }
-
-    async fn list(&self, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Result<Live, Error> {
-        let client = self.client().await?;
-        let lists = kinds.iter().map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
-        let mut live = Live::default();
-        for (kind, objects, is_whole) in join_all(lists).await.into_iter().flatten() {
+        let mut live = Live { unasked, ..Live::default() };
+        for ((_, kind), answer) in kinds.into_iter().zip(answers) {
+            let Answer::List { objects, is_whole } = answer else { continue };
+            live.objects.extend(objects);
             if is_whole {
                 live.kinds.insert(kind);
             }
-            live.objects.extend(objects);
         }
-        Ok(live)
+        live
     }
 
-    /// The objects of a kind, and whether these are all. A kind that is gone has none, and nothing is known of one that may not be asked for.
+    async fn client_for_lists(&self) -> Option<Client> {
+        let client = timeout(PATIENCE, self.client()).await.unwrap_or(Err(Error::Late));
+        client.inspect_err(|error| tracing::debug!(%error, "the cluster cannot be asked which objects there are")).ok()
+    }
+
+    /// The objects of a kind. One that is slow, as a custom resource whose webhook hangs, holds up no other.
+    async fn list(&self, client: &Client, namespace: Option<&str>, api_version: &str, kind: &str) -> Answer {
+        let list = self.list_kind(client, namespace, api_version, kind);
+        let answer = timeout(PATIENCE, list).await.unwrap_or(Err(Error::Late));
+        answer.unwrap_or_else(|error| {
+            tracing::debug!(%error, api_version, kind, "the cluster does not say which objects there are");
+            if error.is_silence() { Answer::Silence } else { Answer::Nothing }
+        })
+    }
+
     async fn list_kind(
         &self,
         client: &Client,
         namespace: Option<&str>,
         api_version: &str,
         kind: &str,
-    ) -> Option<(String, Vec<LiveObject>, bool)> {
-        let (resource, namespaced) = self.resource(client, api_version, kind).await.ok()?;
+    ) -> Result<Answer, Error> {
+        let (resource, namespaced) = self.resource(client, api_version, kind).await?;
         let namespace = match (namespaced, namespace) {
-            (true, Some("")) => return None,
+            (true, Some("")) => return Ok(Answer::Nothing),
             (true, namespace) => namespace,
             (false, _) => None,
         };
@@ -82,12 +103,11 @@ impl Cluster {
             true => request.list(&params),
             false => request.list_metadata(&params),
         };
-        let list = read(client, question.ok()?).await.ok()?;
+        let list = read(client, question.map_err(kube::Error::BuildRequest)?).await?;
         let is_whole = list.metadata.continue_.unwrap_or_default().is_empty();
         let items = list.items.into_iter().flatten();
         let items = items.map(|item| Item { status: item.status.filter(|_| has_status), ..item });
-        let objects = items.map(|item| live_object(api_version, kind, item)).collect();
-        Some((kind.to_owned(), objects, is_whole))
+        Ok(Answer::List { objects: items.map(|item| live_object(api_version, kind, item)).collect(), is_whole })
     }
 
     async fn resource(&self, client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, bool), Error> {

@@ -208,3 +208,25 @@ async fn what_is_too_much_to_ask_for_is_said() {
     assert_eq!(cluster.objects(None, all).await.unasked, ["Kind21", "Kind22"]);
     assert_eq!(lock(&asked).len(), 20);
 }
+
+#[tokio::test]
+async fn a_kind_that_hangs_costs_nothing_of_the_others() {
+    let served = resources("v1", &[("pods", "Pod"), ("configmaps", "ConfigMap")]);
+    let short = list("List", json!([{"metadata": {"name": "c"}}]));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/pods", get(std::future::pending::<()>))
+        .route("/api/v1/configmaps", get(async move || Json(short)));
+    let (cluster, _folder, asked) = noted(routes).await;
+    let all = || kinds(&[("v1", "Pod"), ("v1", "ConfigMap")]);
+    assert_eq!(cluster.objects(None, all()).await.objects.len(), 1);
+    assert!(lock(&cluster.shared.client).is_some(), "it is there, and not to be looked for anew");
+    assert!(lock(&asked).iter().any(|path| path.starts_with("/api/v1/pods")));
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_silent_may_be_elsewhere_by_now() {
+    let (cluster, _folder) = serve(Router::new().route("/api/v1", get(std::future::pending::<()>))).await;
+    assert!(cluster.objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
+    assert!(lock(&cluster.shared.client).is_none());
+}
