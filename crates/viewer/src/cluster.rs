@@ -12,6 +12,7 @@ mod ask;
 mod names;
 mod owners;
 mod pipelines;
+mod recent;
 mod series;
 mod stamp;
 
@@ -29,7 +30,11 @@ use kube::{
 };
 
 pub(crate) use self::pipelines::PipelineView;
-use self::pipelines::Pipelines;
+use self::{
+    owners::{Answer, Question},
+    pipelines::Pipelines,
+    recent::Recent,
+};
 
 /// Who asks.
 const AGENT: &str = concat!("kubewake-viewer/", env!("CARGO_PKG_VERSION"));
@@ -78,6 +83,7 @@ struct Shared {
     client: Mutex<Option<Client>>,
     /// What kinds are served as, and whether they have namespaces.
     kinds: Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>,
+    lists: Recent<Question, Answer>,
     pipelines: Pipelines,
 }
 

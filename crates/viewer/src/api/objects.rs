@@ -171,7 +171,7 @@ pub(crate) async fn objects(
     let Some(mut objects) = told(&state).await else { return failed() };
     let mut live = Live::default();
     if let Some(cluster) = &state.cluster {
-        live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all()).await;
+        live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all(&wanted)).await;
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, LiveObject::names_trace);
     }

@@ -1,6 +1,6 @@
 //! Who owns which object, and which trace it names, as it is in the cluster now.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use http::Request;
@@ -28,10 +28,19 @@ const KINDS: usize = 20;
 /// How long each of them may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// A kind that a cluster is asked for, in a namespace or wherever it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+}
+
 /// What a cluster says of a kind.
-enum Answer {
+#[derive(Clone)]
+pub(super) enum Answer {
     List {
-        objects: Vec<LiveObject>,
+        objects: Arc<[LiveObject]>,
         /// Whether these are all.
         is_whole: bool,
     },
@@ -52,15 +61,20 @@ impl Cluster {
         kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
         let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
         let Some(client) = self.client_for_lists().await else { return Live::default() };
-        let lists = kinds.iter().map(|(version, kind)| self.list(&client, namespace, version, kind));
-        let answers = join_all(lists).await;
+        let questions = kinds.into_iter().map(|(api_version, kind)| {
+            let namespace = namespace.map(str::to_owned);
+            Question { api_version, kind, namespace }
+        });
+        let questions: Vec<_> = questions.collect();
+        let answers = questions.iter().map(|it| self.shared.lists.get(it.clone(), || self.list(&client, it)));
+        let answers = join_all(answers).await;
         if !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Answer::Silence)) {
             self.forget_client();
         }
         let mut live = Live { unasked, ..Live::default() };
-        for ((_, kind), answer) in kinds.into_iter().zip(answers) {
+        for (Question { kind, .. }, answer) in questions.into_iter().zip(answers) {
             let Answer::List { objects, is_whole } = answer else { continue };
-            live.objects.extend(objects);
+            live.objects.extend_from_slice(&objects);
             if is_whole {
                 live.kinds.insert(kind);
             }
@@ -74,24 +88,18 @@ impl Cluster {
     }
 
     /// The objects of a kind. One that is slow, as a custom resource whose webhook hangs, holds up no other.
-    async fn list(&self, client: &Client, namespace: Option<&str>, api_version: &str, kind: &str) -> Answer {
-        let list = self.list_kind(client, namespace, api_version, kind);
-        let answer = timeout(PATIENCE, list).await.unwrap_or(Err(Error::Late));
+    async fn list(&self, client: &Client, question: &Question) -> Answer {
+        let answer = timeout(PATIENCE, self.list_kind(client, question)).await.unwrap_or(Err(Error::Late));
         answer.unwrap_or_else(|error| {
-            tracing::debug!(%error, api_version, kind, "the cluster does not say which objects there are");
+            tracing::debug!(%error, ?question, "the cluster does not say which objects there are");
             if error.is_silence() { Answer::Silence } else { Answer::Nothing }
         })
     }
 
-    async fn list_kind(
-        &self,
-        client: &Client,
-        namespace: Option<&str>,
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Answer, Error> {
+    async fn list_kind(&self, client: &Client, question: &Question) -> Result<Answer, Error> {
+        let Question { api_version, kind, namespace } = question;
         let (resource, namespaced) = self.resource(client, api_version, kind).await?;
-        let namespace = match (namespaced, namespace) {
+        let namespace = match (namespaced, namespace.as_deref()) {
             (true, Some("")) => return Ok(Answer::Nothing),
             (true, namespace) => namespace,
             (false, _) => None,
@@ -99,11 +107,11 @@ impl Cluster {
         let request = kube::core::Request::new(DynamicObject::url_path(&resource, namespace));
         let params = ListParams::default().limit(MOST);
         let has_status = stamp::has_status(api_version, kind);
-        let question = match has_status {
+        let request = match has_status {
             true => request.list(&params),
             false => request.list_metadata(&params),
         };
-        let list = read(client, question.map_err(kube::Error::BuildRequest)?).await?;
+        let list = read(client, request.map_err(kube::Error::BuildRequest)?).await?;
         let is_whole = list.metadata.continue_.unwrap_or_default().is_empty();
         let items = list.items.into_iter().flatten();
         let items = items.map(|item| Item { status: item.status.filter(|_| has_status), ..item });
@@ -139,9 +147,9 @@ struct Item {
     status: Option<Value>,
 }
 
-/// The answer to a question, if it is a list and no longer than may be.
-async fn read(client: &Client, question: Request<Vec<u8>>) -> Result<List, Error> {
-    let answer = client.send(question.map(Body::from)).await?;
+/// The answer to a request, if it is a list and no longer than may be.
+async fn read(client: &Client, request: Request<Vec<u8>>) -> Result<List, Error> {
+    let answer = client.send(request.map(Body::from)).await?;
     if !answer.status().is_success() {
         return Err(Error::Refused(answer.status()));
     }

@@ -230,3 +230,16 @@ async fn a_cluster_that_is_silent_may_be_elsewhere_by_now() {
     assert!(cluster.objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
     assert!(lock(&cluster.shared.client).is_none());
 }
+
+#[tokio::test]
+async fn several_who_ask_cost_a_cluster_as_much_as_one() {
+    let (served, pods) = (resources("v1", &[("pods", "Pod")]), list("PodList", json!([{"metadata": {"name": "p"}}])));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/pods", get(async move || Json(pods)));
+    let (cluster, _folder, asked) = noted(routes).await;
+    let ask = || cluster.objects(None, kinds(&[("v1", "Pod")]));
+    let (one, other) = tokio::join!(ask(), ask());
+    assert_eq!((one.objects.len(), other.objects.len()), (1, 1));
+    assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/pods?&limit=500"]);
+}

@@ -1,6 +1,6 @@
 //! What the cluster adds to what traces tell.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Generation, Key, Known, ObjectFilter, Objects, State, tree};
 use crate::{query::filter::is_kind, store::TraceId};
@@ -94,9 +94,38 @@ impl Objects {
         ordered(found.flat_map(|it| std::iter::once(it).chain(parts(it.1)).chain(between(it.1))))
     }
 
-    /// The kinds that the cluster is to be asked for about all objects: workloads with what belongs to them, and those that traces tell of.
-    pub fn kinds_of_all(&self) -> Vec<(String, String)> {
-        ordered(workloads().chain(self.told()))
+    /// The kinds that the cluster is to be asked for about all objects that are wanted: workloads with what belongs to them, and those that traces tell of; of these the
+    /// ones that can be meant, and those of their owners, by which some are found.
+    pub fn kinds_of_all(&self, wanted: &ObjectFilter) -> Vec<(String, String)> {
+        let all = workloads().chain(self.told());
+        let Some(wanted) = &wanted.kind else { return ordered(all) };
+        let owners = self.owner_kinds();
+        let mut kinds: Vec<_> = all.filter(|(_, kind)| is_kind(kind, wanted)).collect();
+        let (mut seen, mut at) = (HashSet::new(), 0);
+        while let Some((_, kind)) = kinds.get(at).copied() {
+            if seen.insert(kind) {
+                kinds.extend(owners.get(kind).into_iter().flatten());
+            }
+            at += 1;
+        }
+        ordered(kinds)
+    }
+
+    /// What owns objects of a kind, as far as that is known.
+    fn owner_kinds(&self) -> HashMap<&str, BTreeSet<(&str, &str)>> {
+        let mut owners: HashMap<&str, BTreeSet<_>> = HashMap::new();
+        for (workload, parts) in WORKLOADS {
+            for (_, part) in parts {
+                owners.entry(part).or_default().insert(workload);
+            }
+        }
+        for (key, known) in &self.known {
+            for parent in &known.parents {
+                let version = self.known.get(parent).map_or("", |parent| parent.api_version.as_str());
+                owners.entry(&key.kind).or_default().insert((version, &parent.kind));
+            }
+        }
+        owners
     }
 
     /// The kinds that traces tell of, the last dealt with first.

@@ -232,8 +232,16 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         version(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
         about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
     ]);
-    let kinds: Vec<_> = objects.kinds_of_all().into_iter().map(|(_, kind)| kind).collect();
+    let kinds: Vec<_> = objects.kinds_of_all(&ObjectFilter::default()).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "Head"]);
+    let kinds = |kind: &str| {
+        let wanted = ObjectFilter { kind: Some(kind.into()), ..ObjectFilter::default() };
+        objects.kinds_of_all(&wanted).into_iter().map(|(_, kind)| kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("deployments"), ["Deployment", "Head"], "with its owners, as far as they can be asked for");
+    assert_eq!(kinds("po"), [""; 0]);
+    assert_eq!(kinds("job"), ["Job"]);
+    assert_eq!(kinds("Pod"), ["Pod", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "Head"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
         let trace = trace.map(|trace| TraceId([trace; 16]));
@@ -285,7 +293,7 @@ fn however_many_kinds_there_are_workloads_and_pods_are_asked_for_first() {
     spans.extend([about(99, "reconcile Head", HEAD, 1).at(1, 99), deployment]);
     let objects = store(spans);
     let names = |kinds: Vec<(String, String)>| kinds.into_iter().map(|(_, kind)| kind).collect::<Vec<_>>();
-    let all = names(objects.kinds_of_all());
+    let all = names(objects.kinds_of_all(&ObjectFilter::default()));
     assert_eq!(all.len(), 36);
     assert_eq!(all[..6], ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod"]);
     assert_eq!(all[6..8], ["Kind30", "Kind29"], "what was told of last comes next");
