@@ -41,8 +41,9 @@ pub(super) fn stamp(kind: &str, meta: &ObjectMeta, status: Option<&Value>) -> Op
         None => (State::Unknown, None),
     };
     let end = end.filter(|end| end.as_second() >= start.as_second());
-    let duration = end.map(|end| nanos(end).saturating_sub(nanos(start)));
-    Some(Stamp { generation, start: nanos(start), duration, state, trace: Some(trace), span: Some(span) })
+    let begin = nanos(start)?;
+    let duration = end.and_then(nanos).map(|end| end.saturating_sub(begin));
+    Some(Stamp { generation, start: begin, duration, state, trace: Some(trace), span: Some(span) })
 }
 
 /// The ids of a `traceparent` of any version.
@@ -109,8 +110,9 @@ fn is_rolled_out(generation: i64, status: &Value) -> bool {
         && count("availableReplicas") == count("replicas")
 }
 
-fn nanos(time: Timestamp) -> u64 {
-    u64::try_from(time.as_nanosecond()).unwrap_or_default()
+/// Nanoseconds since 1970, up to the year 2554. What is said to be before or after is no time that could be shown beside others.
+fn nanos(time: Timestamp) -> Option<u64> {
+    u64::try_from(time.as_nanosecond()).ok()
 }
 
 #[cfg(test)]

@@ -91,3 +91,10 @@ fn what_is_no_context_names_no_trace() {
     }
     assert_eq!(stamp("Pod", &meta(json!({})), None), None);
 }
+
+#[test]
+fn a_time_that_no_clock_shows_is_none() {
+    for changed in ["2600-01-01T00:00:00Z", "9999-12-30T00:00:00Z", "1969-12-31T00:00:00Z"] {
+        assert_eq!(stamp("Head", &meta(json!({ TRACEPARENT: CONTEXT, CHANGED: changed })), None), None, "{changed}");
+    }
+}
