@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Cluster, Error, lock, names, stamp};
-use crate::query::objects::{Key, Live, LiveObject};
+use crate::query::objects::{Key, Live, LiveObject, Seen};
 
 /// Objects of one kind that are looked at.
 const MOST: u32 = 500;
@@ -41,8 +41,8 @@ pub(super) struct Question {
 pub(super) enum Answer {
     List {
         objects: Arc<[LiveObject]>,
-        /// Whether these are all.
-        is_whole: bool,
+        /// Where these are all.
+        seen: Option<Seen>,
     },
     /// It has no such kind, or may not be asked for it.
     Nothing,
@@ -72,12 +72,10 @@ impl Cluster {
             self.forget_client();
         }
         let mut live = Live { unasked, ..Live::default() };
-        for (Question { kind, .. }, answer) in questions.into_iter().zip(answers) {
-            let Answer::List { objects, is_whole } = answer else { continue };
+        for answer in answers {
+            let Answer::List { objects, seen } = answer else { continue };
             live.objects.extend_from_slice(&objects);
-            if is_whole {
-                live.kinds.insert(kind);
-            }
+            live.seen.extend(seen);
         }
         live
     }
@@ -115,7 +113,10 @@ impl Cluster {
         let is_whole = list.metadata.continue_.unwrap_or_default().is_empty();
         let items = list.items.into_iter().flatten();
         let items = items.map(|item| Item { status: item.status.filter(|_| has_status), ..item });
-        Ok(Answer::List { objects: items.map(|item| live_object(api_version, kind, item)).collect(), is_whole })
+        let objects = items.map(|item| live_object(api_version, kind, item)).collect();
+        let namespace = namespace.map(str::to_owned);
+        let seen = Seen { api_version: api_version.clone(), kind: kind.clone(), namespace };
+        Ok(Answer::List { objects, seen: is_whole.then_some(seen) })
     }
 
     async fn resource(&self, client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, bool), Error> {

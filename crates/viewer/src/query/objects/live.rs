@@ -8,12 +8,42 @@ use crate::{query::filter::is_kind, store::TraceId};
 /// What is in a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// The kinds of which all objects were seen.
-    pub kinds: BTreeSet<String>,
+    /// Where all objects were seen.
+    pub seen: Vec<Seen>,
     /// The objects.
     pub objects: Vec<LiveObject>,
     /// Kinds that it was not asked for, as there were too many.
     pub unasked: Vec<String>,
+}
+
+/// Where all objects of a kind were seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The `apiVersion` of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// In which namespace, or wherever they are.
+    pub namespace: Option<String>,
+}
+
+impl Seen {
+    /// Whether an object would have been seen if it were there. Without its `apiVersion` that is not known: several groups may have its kind.
+    fn covers(&self, key: &Key, known: &Known) -> bool {
+        self.kind == key.kind
+            && !known.api_version.is_empty()
+            && is_same_group(&self.api_version, &known.api_version)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+    }
+}
+
+/// Whether these can be of the same kind, if it has the same name. Objects are served in several versions.
+fn is_same_group(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || group(one) == group(other)
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// An object that is in a cluster.
@@ -148,8 +178,10 @@ impl Objects {
     /// Adds what is in the cluster: which of the objects are there, what belongs to them, and those that are wanted even if no span tells of them.
     pub fn add_live(&mut self, live: &Live, is_wanted: impl Fn(&LiveObject) -> bool) {
         let by_key: BTreeMap<&Key, &LiveObject> = live.objects.iter().map(|object| (&object.key, object)).collect();
-        for (key, known) in self.known.iter_mut().filter(|(key, _)| live.kinds.contains(&key.kind)) {
-            known.live = Some(by_key.contains_key(key));
+        for (key, known) in &mut self.known {
+            if live.seen.iter().any(|seen| seen.covers(key, known)) {
+                known.live = Some(false);
+            }
         }
         for object in live.objects.iter().filter(|object| is_wanted(object)) {
             self.entry(object.key.clone());
@@ -164,7 +196,8 @@ impl Objects {
             }
         }
         for object in &live.objects {
-            if let Some(known) = self.known.get_mut(&object.key) {
+            let known = self.known.get_mut(&object.key);
+            if let Some(known) = known.filter(|known| is_same_group(&known.api_version, &object.api_version)) {
                 known.note_live(object);
             }
         }

@@ -114,6 +114,41 @@ fn an_object_that_cannot_be_written_has_failed() {
     assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
 }
 
+/// Of Kubernetes' own kinds.
+fn version(kind: &str) -> &str {
+    if kind == "Pod" { "v1" } else { "apps/v1" }
+}
+
+fn seen(version: &str, kind: &str, namespace: Option<&str>) -> Seen {
+    Seen { api_version: version.to_owned(), kind: kind.to_owned(), namespace: namespace.map(str::to_owned) }
+}
+
+#[test]
+fn only_what_would_have_been_seen_is_gone() {
+    let backup = |id, name: &str, version: &str| {
+        about(id, "reconcile Backup", ("Backup", name), 1).text("k8s.object.api_version", version).at(id, id + 1)
+    };
+    let elsewhere = SpanBuilder::new(1, 9, "reconcile Backup").text("k8s.namespace.name", "elsewhere");
+    let elsewhere = elsewhere.text("k8s.object.kind", "Backup").text("k8s.object.name", "there");
+    let mut objects = store(vec![
+        backup(1, "gone", "one.io/v1"),
+        backup(2, "of another group", "two.io/v1"),
+        backup(3, "both", "two.io/v1"),
+        backup(4, "of no group", ""),
+        elsewhere.text("k8s.object.api_version", "one.io/v1").at(5, 6),
+    ]);
+    let key = Key { kind: "Backup".into(), namespace: "default".into(), name: "both".into() };
+    let live = LiveObject { key, api_version: "one.io/v2".into(), uid: "u".into(), owner: None, stamp: None };
+    let seen = vec![seen("one.io/v2", "Backup", Some("default"))];
+    objects.add_live(&Live { seen, objects: vec![live], ..Live::default() }, |_| false);
+    let all = objects.matching(&ObjectFilter::default());
+    let mut told: Vec<_> = all.iter().map(|(key, known)| (key.name.as_str(), known.live)).collect();
+    told.sort_unstable();
+    let expected =
+        [("both", None), ("gone", Some(false)), ("of another group", None), ("of no group", None), ("there", None)];
+    assert_eq!(told, expected);
+}
+
 #[test]
 fn the_cluster_adds_pods_and_who_is_still_there() {
     let mut objects = store(vec![
@@ -122,22 +157,25 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
             .text("k8s.object.api_version", "apps/v1")
             .below(1)
             .at(11, 12),
-        about(3, "apply Deployment", ("Deployment", "gone"), 1).below(1).at(11, 12),
+        about(3, "apply Deployment", ("Deployment", "gone"), 1)
+            .text("k8s.object.api_version", "apps/v1")
+            .below(1)
+            .at(11, 12),
     ]);
     let wanted = ObjectFilter { kind: Some("childas".into()), ..ObjectFilter::default() };
     let kinds: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["ReplicaSet", "Pod", "Deployment", "ChildA"]);
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "Pod", "ChildA"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
         key: key(kind, name),
-        api_version: "v1".into(),
+        api_version: version(kind).into(),
         uid: name.into(),
         owner,
         stamp: None,
     };
     objects.add_live(
         &Live {
-            kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
+            seen: vec![seen("apps/v1", "Deployment", Some("default")), seen("v1", "Pod", Some("default"))],
             objects: vec![
                 live("Pod", "p", Some(key("ReplicaSet", "r"))),
                 live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
@@ -183,7 +221,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
     let asked: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(asked, ["Pod", "ReplicaSet"]);
     let mut cluster = Live {
-        kinds: BTreeSet::from(["Pod".to_owned()]),
+        seen: vec![seen("v1", "Pod", Some("default"))],
         objects: vec![
             live(key("Pod", "p"), key("ReplicaSet", "r"), 1),
             live(key("Pod", "old"), key("ReplicaSet", "r"), 9),
@@ -224,12 +262,12 @@ fn lines(objects: &Objects, wanted: &ObjectFilter) -> Vec<String> {
 
 #[test]
 fn the_list_shows_each_object_below_what_it_belongs_to() {
-    let version = |span: SpanBuilder, version: &str| span.text("k8s.object.api_version", version);
+    let of = |span: SpanBuilder, version: &str| span.text("k8s.object.api_version", version);
     let mut objects = store(vec![
-        version(about(1, "reconcile Head", HEAD, 1), "demo/v1").at(10, 20),
+        of(about(1, "reconcile Head", HEAD, 1), "demo/v1").at(10, 20),
         about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
         about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
-        version(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
+        of(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
         about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
     ]);
     let kinds: Vec<_> = objects.kinds_of_all(&ObjectFilter::default()).into_iter().map(|(_, kind)| kind).collect();
@@ -247,11 +285,10 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         let trace = trace.map(|trace| TraceId([trace; 16]));
         let start = if kind == "Pod" { 21 } else { 20 };
         let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
-        let (api_version, uid) = ("v1".into(), name.into());
+        let (api_version, uid) = (version(kind).into(), name.into());
         LiveObject { key: key(kind, name), api_version, uid, owner, stamp: Some(stamp) }
     };
     let mut cluster = Live {
-        kinds: BTreeSet::new(),
         objects: vec![
             live("Pod", "p", Some(key("ReplicaSet", "r")), Some(1)),
             live("ReplicaSet", "r", Some(key("Deployment", "d")), Some(1)),
