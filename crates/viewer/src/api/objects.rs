@@ -216,7 +216,9 @@ pub(crate) async fn object(
     let namespace = if namespace == "-" { String::new() } else { namespace };
     let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
     let Some(mut objects) = told(&state).await else { return failed() };
-    let mut live = live(&state, Some(&namespace), objects.kinds_to_ask(&wanted)).await;
+    // What belongs to an object without a namespace may be in any.
+    let within = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let mut live = live(&state, within, objects.kinds_to_ask(&wanted)).await;
     aside(move || {
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, |object| wanted.matches_key(&object.key));

@@ -210,9 +210,11 @@ impl Objects {
             Some(between) => between.owner.as_ref().unwrap_or(owner),
             None => owner,
         };
-        if !self.known.contains_key(owner) {
+        // Its namespace is the object's, if it has one: a reference does not say.
+        let cluster_wide = Key { namespace: String::new(), ..owner.clone() };
+        let Some(owner) = [owner, &cluster_wide].into_iter().find(|owner| self.known.contains_key(owner)) else {
             return false;
-        }
+        };
         self.relate(owner, &object.key);
         true
     }

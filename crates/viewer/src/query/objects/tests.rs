@@ -196,6 +196,28 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
 }
 
 #[test]
+fn what_belongs_to_an_object_without_a_namespace_is_below_it() {
+    let pipeline = SpanBuilder::new(1, 1, "reconcile TracePipeline").text("k8s.object.kind", "TracePipeline");
+    let mut objects = store(vec![pipeline.text("k8s.object.name", "default").at(1, 2)]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "system".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Key| LiveObject {
+        key: key(kind, name),
+        api_version: version(kind).into(),
+        uid: name.into(),
+        owner: Some(owner),
+        stamp: None,
+    };
+    let owned = live("Deployment", "gateway", key("TracePipeline", "default"));
+    let other = live("Deployment", "other", key("TracePipeline", "other"));
+    let pod = live("Pod", "gateway-1", key("Deployment", "gateway"));
+    objects.add_live(&Live { objects: vec![pod, owned, other], ..Live::default() }, |_| false);
+    assert_eq!(
+        lines(&objects, &ObjectFilter::default()),
+        ["TracePipeline/default", "  Deployment/gateway", "    Pod/gateway-1"]
+    );
+}
+
+#[test]
 fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
     let mut objects = store(vec![
         about(1, "reconcile ChildA", CHILD, 1).at(10, 20),
