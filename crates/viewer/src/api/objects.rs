@@ -12,7 +12,7 @@ use crate::{
     json::{Nanos, SpanId},
     query::{
         ObjectFilter,
-        objects::{Generation, Key, Known, Live, LiveObject, Node, Objects, State as Progress, forest, tree},
+        objects::{Generation, Key, Known, Live, Node, Objects, State as Progress, forest, tree},
     },
     serve::State,
     store::TraceId,
@@ -172,7 +172,7 @@ pub(crate) async fn objects(
     let mut live = live(&state, wanted.namespace.as_deref(), objects.kinds_of_all(&wanted)).await;
     aside(move || {
         live.keep_traces(|id| state.store.trace(id).is_some());
-        objects.add_live(&live, LiveObject::names_trace);
+        objects.add_live(&live, |object| object.is_listed(&wanted));
         let all = forest(&objects, &wanted);
         let listed = all.iter().take(limit);
         let objects = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect();

@@ -1,6 +1,6 @@
 //! What the cluster adds to what traces tell.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Generation, Key, Known, ObjectFilter, Objects, State, tree};
 use crate::{query::filter::is_kind, store::TraceId};
@@ -79,9 +79,10 @@ pub struct Stamp {
 }
 
 impl LiveObject {
-    /// Whether it names a trace. What only lies between others is passed over.
-    pub fn names_trace(&self) -> bool {
-        self.key.kind != PASSED_OVER && self.stamp.as_ref().is_some_and(|stamp| stamp.trace.is_some())
+    /// Whether it belongs into a list because it names a trace. What only lies between others is passed over unless its kind is asked for.
+    pub fn is_listed(&self, wanted: &ObjectFilter) -> bool {
+        let is_meant = || wanted.kind.as_deref().is_some_and(|wanted| is_kind(PASSED_OVER, wanted));
+        self.stamp.as_ref().is_some_and(|stamp| stamp.trace.is_some()) && (self.key.kind != PASSED_OVER || is_meant())
     }
 }
 
@@ -177,20 +178,21 @@ impl Objects {
 
     /// Adds what is in the cluster: which of the objects are there, what belongs to them, and those that are wanted even if no span tells of them.
     pub fn add_live(&mut self, live: &Live, is_wanted: impl Fn(&LiveObject) -> bool) {
-        let by_key: BTreeMap<&Key, &LiveObject> = live.objects.iter().map(|object| (&object.key, object)).collect();
         for (key, known) in &mut self.known {
             if live.seen.iter().any(|seen| seen.covers(key, known)) {
                 known.live = Some(false);
             }
         }
-        for object in live.objects.iter().filter(|object| is_wanted(object)) {
+        let (passed_over, mut waiting): (Vec<_>, Vec<_>) =
+            live.objects.iter().partition(|object| object.key.kind == PASSED_OVER && !is_wanted(object));
+        let passed_over: HashMap<_, _> = passed_over.into_iter().map(|object| (&object.key, object)).collect();
+        for object in waiting.iter().filter(|object| is_wanted(object)) {
             self.entry(object.key.clone());
         }
         // Owners first: what they own is only shown below them.
-        let mut waiting: Vec<_> = live.objects.iter().filter(|object| object.key.kind != PASSED_OVER).collect();
         loop {
             let before = waiting.len();
-            waiting.retain(|object| !self.add_owned(object, &by_key));
+            waiting.retain(|object| !self.add_owned(object, &passed_over));
             if waiting.len() == before {
                 break;
             }
@@ -204,12 +206,9 @@ impl Objects {
     }
 
     /// Adds an object if its owner is known.
-    fn add_owned(&mut self, object: &LiveObject, all: &BTreeMap<&Key, &LiveObject>) -> bool {
+    fn add_owned(&mut self, object: &LiveObject, passed_over: &HashMap<&Key, &LiveObject>) -> bool {
         let Some(owner) = &object.owner else { return false };
-        let owner = match all.get(owner).filter(|between| between.key.kind == PASSED_OVER) {
-            Some(between) => between.owner.as_ref().unwrap_or(owner),
-            None => owner,
-        };
+        let owner = passed_over.get(owner).and_then(|between| between.owner.as_ref()).unwrap_or(owner);
         // Its namespace is the object's, if it has one: a reference does not say.
         let cluster_wide = Key { namespace: String::new(), ..owner.clone() };
         let Some(owner) = [owner, &cluster_wide].into_iter().find(|owner| self.known.contains_key(owner)) else {

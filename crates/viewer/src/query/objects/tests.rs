@@ -196,6 +196,40 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
 }
 
 #[test]
+fn a_replica_set_that_is_asked_for_has_its_pods() {
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Key| {
+        let (start, trace) = (1, Some(TraceId([1; 16])));
+        let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
+        let (api_version, uid) = (version(kind).into(), name.into());
+        LiveObject { key: key(kind, name), api_version, uid, owner: Some(owner), stamp: Some(stamp) }
+    };
+    let cluster = Live {
+        objects: vec![
+            live("Pod", "p", key("ReplicaSet", "r")),
+            live("ReplicaSet", "r", key("Deployment", "d")),
+            live("ReplicaSet", "other", key("Deployment", "d")),
+        ],
+        ..Live::default()
+    };
+    let told = || store(vec![about(1, "apply Deployment", ("Deployment", "d"), 1).at(11, 12)]);
+    let wanted =
+        ObjectFilter { kind: Some("replicasets".into()), namespace: Some("default".into()), name: Some("r".into()) };
+    let mut objects = told();
+    objects.add_live(&cluster, |object| wanted.matches_key(&object.key));
+    let (found, known) = objects.find(&wanted).unwrap();
+    assert_eq!(tree(&objects, found, known).children[0].key, &key("Pod", "p"));
+    assert_eq!(known.parents, BTreeSet::from([key("Deployment", "d")]));
+    let mut objects = told();
+    objects.add_live(&cluster, |object| object.is_listed(&wanted));
+    assert_eq!(lines(&objects, &wanted), ["ReplicaSet/r"]);
+    let mut objects = told();
+    let all = ObjectFilter::default();
+    objects.add_live(&cluster, |object| object.is_listed(&all));
+    assert_eq!(lines(&objects, &all), ["Deployment/d", "  Pod/p"], "else it is passed over");
+}
+
+#[test]
 fn what_belongs_to_an_object_without_a_namespace_is_below_it() {
     let pipeline = SpanBuilder::new(1, 1, "reconcile TracePipeline").text("k8s.object.kind", "TracePipeline");
     let mut objects = store(vec![pipeline.text("k8s.object.name", "default").at(1, 2)]);
@@ -321,7 +355,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
-    objects.add_live(&cluster, LiveObject::names_trace);
+    objects.add_live(&cluster, |object| object.is_listed(&ObjectFilter::default()));
     // The pod makes its family the last that was dealt with.
     let all = ["Head/h", "  ChildA/c", "    Deployment/d", "      Pod/p", "Deployment/traced", "Head/later"];
     assert_eq!(lines(&objects, &ObjectFilter::default()), all);
