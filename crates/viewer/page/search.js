@@ -38,30 +38,33 @@ export function search(element, route) {
   function load() {
     asking?.abort();
     leave?.();
-    asking = new AbortController();
     plotted = false;
     state.waiting.clear();
     state.missed = false;
     if (!state.traces.length) fill(list, loading('Searching…'));
     const params = toServer(state.params);
-    const signal = asking.signal;
     // A search that ends in the past has no news.
     if (params.has('end')) {
       leave = null;
-      ask(params, signal);
+      ask(params);
     } else {
-      leave = listen(params, () => ask(params, signal));
+      leave = listen(params, () => ask(params));
     }
   }
 
-  async function ask(params, signal) {
+  /** Asks the store. A question ends the one before, so that no older answer comes after a newer one. */
+  async function ask(params) {
+    asking?.abort();
+    asking = new AbortController();
+    const { signal } = asking;
     try {
       const said = await api.search(params, signal);
+      if (signal.aborted) return;
       Object.assign(state, { traces: said.traces, matched: said.matched, store: said.store, failure: null });
       form.problems(said.problems ?? []);
       state.traces.forEach((trace) => trace.services.forEach((service) => colorOf(service.name)));
     } catch (error) {
-      if (error.name === 'AbortError') return;
+      if (signal.aborted) return;
       form.problems(error.problems ?? []);
       // What cannot be asked cannot be followed either.
       if (error.status === 400) {
@@ -88,11 +91,13 @@ export function search(element, route) {
     let asked = false;
     return api.live(params, { trace, store }, (connected) => {
       state.connected = connected;
+      let answered = null;
       // Who has paused looks at something: what came while nobody listened is fetched when they go on.
       if (connected && asked && state.paused) state.missed = true;
-      else if (connected || !asked) ready();
+      else if (connected || !asked) answered = ready();
       asked = true;
       drawHead();
+      return answered;
     });
   }
 
