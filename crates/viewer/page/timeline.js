@@ -62,10 +62,9 @@ export function sides(bars, widths) {
  */
 export function within(changes, traceId) {
   if (!traceId) return () => true;
-  const at = changes.findIndex((each) => each.traceId === traceId);
-  const [from, to] = [changes[at], changes[at - 1]].map((each) => each && BigInt(each.start));
-  const after = (start) => from !== undefined && start >= from && (to === undefined || start < to);
-  return (each) => each.traceId === traceId || (each.source === 'cluster' && after(BigInt(each.start)));
+  const starts = changes.map((each) => BigInt(each.start));
+  const changeAt = (start) => changes[starts.findIndex((began) => began <= start)];
+  return (each) => each.traceId === traceId || (each.source === 'cluster' && changeAt(BigInt(each.start))?.traceId === traceId);
 }
 
 /** The time to look at, of all traces or of one: `{from, to, zero}`, with a margin around it. `zero` is where the first begins. */
