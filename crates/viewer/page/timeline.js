@@ -41,7 +41,8 @@ export function took({ duration: length, source }) {
 
 /**
  * On which side of each bar its label stands: `behind`, `before` or `on` it, or null where there is no room that no other bar or label has.
- * Bars are stretches of a track that goes from 0 to 1, and `widths` are what their labels take of it.
+ * Bars are stretches of a track that goes from 0 to 1, and `widths` are what their labels take of it. Each is compared with all others: the
+ * server gives a hundred generations of an object at most.
  */
 export function sides(bars, widths) {
   const taken = [];
@@ -49,8 +50,8 @@ export function sides(bars, widths) {
     const width = widths[at];
     const places = [['behind', right, right + width], ['before', left - width, left], right - left >= width && ['on', right - width, right]].filter(Boolean);
     const apart = (from, to) => ([begin, end]) => end <= from || begin >= to;
-    const others = bars.filter((_, other) => other !== at);
-    const free = places.find(([, from, to]) => from >= 0 && to <= 1 && taken.every(apart(from, to)) && others.every(apart(from, to)));
+    const isFree = (from, to) => taken.every(apart(from, to)) && bars.every((bar, other) => other === at || apart(from, to)(bar));
+    const free = places.find(([, from, to]) => from >= 0 && to <= 1 && isFree(from, to));
     if (free) taken.push(free.slice(1));
     return free?.[0] ?? null;
   });
