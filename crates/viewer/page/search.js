@@ -61,6 +61,8 @@ export function search(element, route) {
       const said = await api.search(params, signal);
       if (signal.aborted) return;
       Object.assign(state, { traces: said.traces, matched: said.matched, store: said.store, failure: null });
+      // The bar has it from here where there is no stream.
+      tellStore(said.store);
       form.problems(said.problems ?? []);
       state.traces.forEach((trace) => trace.services.forEach((service) => colorOf(service.name)));
     } catch (error) {
@@ -86,7 +88,7 @@ export function search(element, route) {
       const isNews = String(losses(said)) !== String(losses(state.store));
       state.store = said;
       if (isNews) drawHead();
-      dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
+      tellStore(said);
     };
     let asked = false;
     return api.live(params, { trace, store }, (connected) => {
@@ -213,6 +215,8 @@ export function search(element, route) {
     ],
   };
 }
+
+const tellStore = (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store }));
 
 function dropped(store) {
   const title = `The store holds ${bytes(store?.limit ?? 0)}, of one trace at most a quarter of that.`;
