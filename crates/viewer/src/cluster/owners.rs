@@ -61,11 +61,8 @@ impl Cluster {
         kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
         let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
         let Some(client) = self.client_for_lists().await else { return Live::default() };
-        let questions = kinds.into_iter().map(|(api_version, kind)| {
-            let namespace = namespace.map(str::to_owned);
-            Question { api_version, kind, namespace }
-        });
-        let questions: Vec<_> = questions.collect();
+        let question = |(api_version, kind)| Question { api_version, kind, namespace: namespace.map(str::to_owned) };
+        let questions: Vec<_> = kinds.into_iter().map(question).collect();
         let answers = questions.iter().map(|it| self.shared.lists.get(it.clone(), || self.list(&client, it)));
         let answers = join_all(answers).await;
         if !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Answer::Silence)) {

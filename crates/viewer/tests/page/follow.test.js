@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 
 import { follow } from '../../page/follow.js';
-
-const settled = () => new Promise((done) => setImmediate(done));
+import { clock, settled } from './build.js';
 
 test('a window without a stream does not look again before it has seen', async () => {
-  mock.timers.enable({ apis: ['setTimeout'] });
+  const { tick, putBack } = clock();
   globalThis.document = { hidden: false, addEventListener() {} };
   globalThis.addEventListener = () => {};
   // Others have all the places.
@@ -15,17 +14,17 @@ test('a window without a stream does not look again before it has seen', async (
   const looks = [];
   const leave = follow('/live', {}, () => new Promise((seen) => looks.push(seen)));
   await settled();
-  mock.timers.tick(9000);
+  tick(9000);
   await settled();
   assert.equal(looks.length, 1);
   looks[0]();
   await settled();
-  mock.timers.tick(3000);
+  tick(3000);
   assert.equal(looks.length, 2);
   leave();
   looks[1]();
   await settled();
-  mock.timers.tick(9000);
+  tick(9000);
   assert.equal(looks.length, 2);
-  mock.timers.reset();
+  putBack();
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 
 import { poll } from '../../page/poll.js';
+import { clock, settled } from './build.js';
 
 /** A page that is seen, questions that are answered by hand, and what was shown. */
 function looking() {
@@ -11,8 +12,6 @@ function looking() {
   const polled = poll(3000, ask, (said) => shown.push(said), (error) => shown.push(error.message));
   return { polled, questions, shown };
 }
-
-const settled = () => new Promise((done) => setImmediate(done));
 
 test('an older answer does not replace a newer one', async () => {
   const { polled, questions, shown } = looking();
@@ -27,26 +26,26 @@ test('an older answer does not replace a newer one', async () => {
 });
 
 test('who types asks when they pause', async () => {
-  mock.timers.enable({ apis: ['setTimeout'] });
+  const { tick, putBack } = clock();
   const { polled, questions, shown } = looking();
   for (const _ of 'head') {
     polled.soon(250);
-    mock.timers.tick(200);
+    tick(200);
   }
   assert.equal(questions.length, 1, 'the one that was asked before');
   questions[0].answer('all');
   await settled();
   assert.deepEqual(shown, [], 'it is not what is wanted now');
-  mock.timers.tick(50);
+  tick(50);
   questions[1].answer('heads');
   await settled();
   assert.deepEqual(shown, ['heads']);
-  mock.timers.tick(3000);
+  tick(3000);
   assert.equal(questions.length, 3, 'and then it goes on as ever');
   polled.close();
-  mock.timers.tick(9000);
+  tick(9000);
   assert.equal(questions.length, 3);
-  mock.timers.reset();
+  putBack();
 });
 
 test('an error is told to whoever sees nothing yet', async () => {
