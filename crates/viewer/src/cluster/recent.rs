@@ -16,10 +16,12 @@ use super::lock;
 /// For how long an answer is good. The page asks again after three.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// An answer, and when it came, if it did.
+type Answer<V> = Arc<OnceCell<(Instant, V)>>;
+
 pub(super) struct Recent<K, V> {
     fresh: Duration,
-    /// Answers, and when they came.
-    all: Mutex<HashMap<K, Arc<OnceCell<(Instant, V)>>>>,
+    all: Mutex<HashMap<K, Answer<V>>>,
 }
 
 impl<K, V> Default for Recent<K, V> {

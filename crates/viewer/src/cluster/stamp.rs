@@ -73,7 +73,7 @@ fn pod(start: Timestamp, status: &Value) -> (State, Option<Timestamp>) {
     let containers = || status["containerStatuses"].as_array().into_iter().flatten();
     match status["phase"].as_str() {
         Some("Succeeded") => {
-            let ends = containers().filter_map(|it| time(&it["state"]["terminated"]["finishedAt"]));
+            let ends = containers().filter_map(|it| time(it.pointer("/state/terminated/finishedAt")?));
             return (State::Converged, ends.max());
         }
         Some("Failed") => return (State::Failed, None),
@@ -83,7 +83,7 @@ fn pod(start: Timestamp, status: &Value) -> (State, Option<Timestamp>) {
         return (State::Converging, None);
     };
     // What is said is when it became ready for the last time: that is the first one only if nothing has happened since.
-    let started = containers().filter_map(|it| time(&it["state"]["running"]["startedAt"])).max().unwrap_or(start);
+    let started = containers().filter_map(|it| time(it.pointer("/state/running/startedAt")?)).max().unwrap_or(start);
     let is_first = |end: &Timestamp| end.duration_since(started) <= SLOWEST;
     let restarted = containers().any(|it| it["restartCount"].as_i64().is_some_and(|count| count > 0));
     (State::Converged, time(&ready["lastTransitionTime"]).filter(|end| !restarted && is_first(end)))
