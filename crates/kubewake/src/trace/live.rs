@@ -78,17 +78,21 @@ impl Live {
 }
 
 impl Newer {
+    /// One that the viewer has from its own cluster, without a trace.
+    pub(super) fn untold(known: &Known, latest: &Generation) -> Self {
+        let object = format!("{}/{} (the viewer's cluster)", safe(&known.kind), safe(&known.name));
+        Self { generation: latest.generation, object }
+    }
+
     /// While it is waited for.
     pub(super) fn awaited(&self, url: &str) -> String {
         format!("waiting for generation {} of {}: nothing of it is at {url} yet", self.generation, self.object)
     }
 
-    /// Where nobody waits for it.
+    /// Where nobody waits for it any longer.
     pub(super) fn missed(&self, url: &str) -> String {
         let Self { generation, object } = self;
-        format!(
-            "there is a generation {generation} of {object}, of which nothing is at {url} yet; --follow waits for it"
-        )
+        format!("there is a generation {generation} of {object}, of which nothing is at {url} yet")
     }
 }
 
