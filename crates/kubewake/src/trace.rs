@@ -56,7 +56,7 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace head/demo -o name                         the id of the trace
 
 Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace it is looked for in all of them.
-Where the cluster has a newer generation than the viewer, its first spans are waited for: --follow does so until they come.
+Where the viewer's cluster, or the one that is named, has a newer generation, its first spans are waited for: --follow does so until they come.
 Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
 pub(crate) struct Args {

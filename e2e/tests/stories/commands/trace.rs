@@ -209,8 +209,8 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     let place = format!("--namespace kubewake-system --from-literal page={}", viewer.url(""));
     kubectl.ok("create namespace kubewake-system");
     kubectl.ok(&format!("create configmap kubewake-viewer {place}"));
-    let here = send_one(&viewer, 1, "x", "reconcile Head", of("Head", "shop", "demo"));
-    let there = send_one(&other, 2, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let here = send_one(&viewer, 11, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let there = send_one(&other, 12, "x", "reconcile Head", of("Head", "shop", "demo"));
     let file = kubectl.cluster().kubeconfig();
     let named = format!("--kubeconfig {}", file.display());
     let ask = |more: &str| run(home.path(), &format!("trace head/demo -o name {more}")).stdout;
@@ -221,8 +221,20 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     std::fs::create_dir(home.path().join(".kube")).unwrap();
     std::fs::copy(file, home.path().join(".kube/config")).unwrap();
     assert_eq!(ask(""), format!("{here}\n"));
+
+    // What it has is newer than what its viewer has, and is no business of another one.
+    kubectl.ok("create deployment web --image web --replicas 0");
+    kubectl.ok("scale deployment web --replicas 1");
+    let [known, stranger] = [&viewer, &other].map(|viewer| converged(viewer, kubectl.namespace(), 1, ""));
+    let web = |more: &str| run(home.path(), &format!("trace deployment/web -o name {more}"));
+    let said = web("");
+    assert!(said.stdout == known && said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
+    for follow in ["", "--follow"] {
+        let said = web(&format!("{follow} --viewer {}", other.url("")));
+        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), (stranger.as_str(), ""), "{said:?}");
+    }
     let mut tail = start(home.path(), "tail --limit 1 -o yaml");
-    let mut sent = 2_u64;
+    let mut sent = 12_u64;
     until("a span is seen", || {
         sent += 1;
         send_one(&viewer, sent, "shop", "buy", json!({}));
