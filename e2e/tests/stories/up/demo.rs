@@ -81,11 +81,10 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
     let output = home.command(&["demo", "head"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");
-    // The line that it proposes makes it again.
-    let proposed = said.split('\'').nth(1).expect("a pipeline in quotes");
-    let file = home.path().join("pipeline.json");
-    fs::write(&file, proposed).unwrap();
-    up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    // The line that it proposes makes it again, whichever cluster kubectl means otherwise.
+    let proposed = said.lines().last().expect("a command");
+    let typed = home.shell(proposed).output().unwrap();
+    assert!(typed.status.success(), "{proposed}\n{}", String::from_utf8_lossy(&typed.stderr));
     up.kubectl(&["wait", "--for=jsonpath={.status.state}=Ready", "tracepipeline/default", "--timeout=60s"]);
     // Whoever could not send in between may have lost spans just now, and of that trace there is only a part.
     let whole = (0..5).any(|_| home.command(&["demo", "head"]).output().unwrap().status.success());
