@@ -100,13 +100,7 @@ struct Node {
 /// The trace of an object: of one generation, or the latest.
 pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> anyhow::Result<String> {
     let known = known(web, url, object).await?;
-    let one = only(object, known)?;
-    let Some(one) = one else {
-        return match stamped(web, url, object, generation).await {
-            Some(trace) => Ok(trace),
-            None => nothing(web, url, object).await,
-        };
-    };
+    let Some(one) = only(object, known)? else { return nothing(web, url, object).await };
     let generations = generations(web, url, &one).await?;
     let Some(wanted) = generation else { return Ok(one.last.unwrap_or_default().or_newer(generations.first())) };
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
@@ -139,14 +133,6 @@ async fn generations(web: &Web, url: &str, one: &Known) -> anyhow::Result<Vec<Ge
     let tree: Tree =
         web.get(&format!("{url}/api/v1/objects/{path}")).await.context("the viewer does not know its generations")?;
     Ok(tree.tree.generations)
-}
-
-/// The trace that an object of the cluster names itself, though no span names it, as it is with pods: they get their names after the webhook has seen them.
-async fn stamped(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> Option<String> {
-    let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let one = Known { kind: object.kind.clone(), namespace, name: object.name.clone(), ..Known::default() };
-    let all = generations(web, url, &one).await.ok()?;
-    all.into_iter().filter(|it| generation.is_none_or(|wanted| it.generation == wanted)).find_map(|it| it.trace_id)
 }
 
 /// The one that is meant, unless there are several.

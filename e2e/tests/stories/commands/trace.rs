@@ -200,6 +200,14 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     let second = converged(&viewer, kubectl.namespace(), 2, &uid);
     assert!(following.wait().success(), "{}", following.stderr());
     assert_eq!(following.stdout(), second);
+
+    // A pod gets its name after the webhook has seen it: only it itself names its trace.
+    kubectl.ok("run lonely --image web");
+    kubectl.ok(&format!("annotate pod lonely {context}"));
+    until("the viewer knows it", || {
+        let said = run(home.path(), &format!("trace po/lonely -o name --viewer {}", viewer.url("")));
+        (said.stdout == format!("{}\n", next.id())).then_some(())
+    });
 }
 
 #[test]
