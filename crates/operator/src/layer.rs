@@ -34,6 +34,7 @@ use crate::{
     desk::{Entry, Id},
     kind::Kind,
     lock::{self, Lock},
+    metrics::Step,
     names::{self, Part},
     words::{self, Discretion},
 };
@@ -178,12 +179,14 @@ impl Runs {
             keepers,
             settings: self.world.settings(),
             image: self.world.options.image.clone(),
-            has_pod_monitors: self.world.has_pod_monitors,
         };
         let mut wanted = self.texts(&around, layer, &read, written).await?;
         wanted.insert((Kind::ConfigMap, names::LAYER.to_owned()));
         for desired in build::objects(&around, layer) {
-            self.count(desired.kind, self.applier.apply(&desired).await?);
+            // Not of a kind that the cluster lacks, or that has not been listed yet; what there is of it stays.
+            if self.world.live.shows(desired.kind) {
+                self.made(desired.kind, self.applier.apply(&desired).await)?;
+            }
             wanted.insert((desired.kind, desired.name));
         }
         let given_up = written.is_some_and(|written| written.elapsed() >= STAY);
@@ -286,8 +289,20 @@ impl Runs {
     async fn sweep(&self, wanted: &BTreeSet<(Kind, String)>) -> Result<(), Error> {
         for (kind, name) in self.world.live.keys(Part::Layer) {
             if !wanted.contains(&(kind, name.clone())) {
-                self.count(kind, self.applier.delete(kind, &name).await?);
+                self.made(kind, self.applier.delete(kind, &name).await)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Counts what was written. No pipeline fails for a kind that a cluster may lack; it is tried again by the next run.
+    fn made(&self, kind: Kind, made: Result<bool, apply::Error>) -> Result<(), Error> {
+        match made {
+            Err(error) if !Kind::ALWAYS.contains(&kind) => {
+                self.world.metrics.failed(Step::Layer, Cause::from(&error));
+                tracing::warn!(error = error.words(), "the collectors run without it");
+            }
+            made => self.count(kind, made?),
         }
         Ok(())
     }
