@@ -143,9 +143,12 @@ impl OtlpHttp {
         *request.uri_mut() = self.url.uri.clone();
         *request.headers_mut() = self.headers.clone();
         request::prove(request.headers_mut(), proof);
-        let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+        let sent = self.client.request(request).await;
+        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault()))?;
+        // It has answered, so that nothing that breaks from here on is for want of TLS.
+        self.first_word.forget();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
+        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, None))?;
         answer::settle(&head, &answer).map_err(|mut error| {
             if !self.url.secure() && answer::wants_tls(&head, &answer) {
                 error.said = Some(Said::Tls(TlsFault::Wanted));
@@ -156,8 +159,8 @@ impl OtlpHttp {
         })
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = connect::fault(error).or_else(|| self.first_word.fault()).map(Said::Tls);
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static), suspected: Option<TlsFault>) -> SendError {
+        let said = connect::fault(error).or(suspected).map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }

@@ -3,7 +3,8 @@
 //! A port that expects TLS has nothing sensible to say to somebody who does not speak it: it answers with an alert of TLS, or hangs up. What comes of that in
 //! HTTP is an error that tells nobody what to mend, and that has lost its cause on the way. So it is noted here, before HTTP sees it.
 //!
-//! *Guaranteed*: what is read is not changed. *Not done*: connections share one note, and the last one made decides what is on it.
+//! *Guaranteed*: what is read is not changed. What speaks to somebody without TLS is not suspected of wanting it, from its first word on. *Not
+//! done*: connections share one note, so that one that is about to be made takes back what another one has just noted.
 
 use std::{
     io,
@@ -38,8 +39,8 @@ impl FirstWord {
         }
     }
 
-    /// A connection is about to be made.
-    pub(super) fn forget(&self) {
+    /// A connection is about to be made, or the destination has said something.
+    pub(crate) fn forget(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
@@ -52,8 +53,9 @@ impl FirstWord {
             self.0.store(WANTED, Ordering::Relaxed);
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it expects TLS")));
         }
-        if length == 0 {
-            self.0.store(PERHAPS_WANTED, Ordering::Relaxed);
+        match length {
+            0 => self.0.store(PERHAPS_WANTED, Ordering::Relaxed),
+            _ => self.forget(),
         }
         Poll::Ready(Ok(()))
     }

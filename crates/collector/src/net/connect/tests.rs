@@ -69,3 +69,20 @@ fn a_fault_of_tls_says_who_can_mend_it() {
     assert_eq!(fault(&ConnectError::Tls(hung_up)), Some(TlsFault::Refused));
     assert_eq!(fault(&ConnectError::Tcp(Box::new(std::io::Error::other("no route")))), None);
 }
+
+#[tokio::test]
+async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
+    use crate::core::TlsFault;
+    use tokio::io::AsyncWriteExt;
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let first = FirstWord::default();
+    for (words, suspected) in [(&b""[..], Some(TlsFault::PerhapsWanted)), (b"HTTP/1.1 200 OK", None)] {
+        let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        server.write_all(words).await.unwrap();
+        drop(server);
+        std::future::poll_fn(|cx| first.poll_hear(&client, cx)).await.unwrap();
+        assert_eq!(first.fault(), suspected);
+    }
+}
