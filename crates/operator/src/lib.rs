@@ -9,7 +9,7 @@
 //! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
 //!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`admission`]: what a pipeline's writer is told before it is stored;
-//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
+//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is, and [`find`] what there may be; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
 //! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
 //!
 //! # Guarantees
@@ -28,6 +28,7 @@ pub mod cause;
 pub mod context;
 pub mod delivery;
 pub mod desk;
+pub mod find;
 pub mod health;
 pub mod kept;
 pub mod kind;

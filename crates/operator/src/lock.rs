@@ -16,7 +16,10 @@ use kube::{Api, ResourceExt as _, api::PostParams};
 
 use kubewake_api::Signal;
 
-use crate::names::{self, Part};
+use crate::{
+    find::find,
+    names::{self, Part},
+};
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +79,7 @@ impl Lock {
     /// # Errors
     /// What the API server says.
     pub async fn read(&self) -> Result<Option<ConfigMap>, Error> {
-        self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))
+        find(&self.api, &self.name).await.map_err(|error| self.failed(error))
     }
 
     /// Takes a slot, if the pipeline has none and one is free.

@@ -153,7 +153,7 @@ impl OtlpGrpc {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = connect::fault(error).or_else(|| self.first_word.fault()).map(Said::Tls);
+        let said = self.first_word.fault(error).map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
     }
 }

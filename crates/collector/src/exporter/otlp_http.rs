@@ -147,9 +147,11 @@ impl OtlpHttp {
         let (head, body) = response.into_parts();
         let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
         answer::settle(&head, &answer).map_err(|mut error| {
-            if !self.url.secure() && answer::wants_tls(&head, &answer) {
-                error.said = Some(Said::Tls(TlsFault::Wanted));
-            }
+            error.said = match self.url.secure() {
+                true if answer.wants_certificate() => Some(Said::Tls(TlsFault::CertificateWanted)),
+                false if answer::wants_tls(&head, &answer) => Some(Said::Tls(TlsFault::Wanted)),
+                _ => error.said,
+            };
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.url, error.message), sent).into();
             error
@@ -157,7 +159,7 @@ impl OtlpHttp {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = connect::fault(error).or_else(|| self.first_word.fault()).map(Said::Tls);
+        let said = self.first_word.fault(error).map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }
