@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself, and [`cause`] of what failed;
-//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
+//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, [`news`]: and by events, with
 //!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`admission`]: what a pipeline's writer is told before it is stored;
 //! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is, and [`find`] what there may be; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;

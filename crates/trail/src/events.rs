@@ -1,6 +1,7 @@
 //! Kubernetes Events that carry the context of the span in which they are published, so that an event leads to its trace.
 //!
-//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context.
+//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context. Those that differ in their
+//! notes alone are events of their own, up to a number, as an API server lets nobody change a note.
 //! Publishing an event is no change: a run that does nothing else is dropped.
 
 use std::{
@@ -32,6 +33,8 @@ use crate::{carrier::Annotations, context, trail::Trail};
 pub const TRACE_ID: &str = "trail.kubewake.io/trace-id";
 /// As long as kube's and client-go's recorders join events.
 const JOINED: Duration = Duration::from_secs(360);
+/// As many events that differ in their notes alone as client-go's recorder publishes; more of them count up the last one.
+const MAX_NOTES: usize = 10;
 /// Different events in that time; the oldest are not joined any more.
 const MAX_KNOWN: usize = 4096;
 /// The API server takes no more.
@@ -49,6 +52,8 @@ pub struct Events {
 #[derive(Clone, Debug)]
 struct Known {
     name: String,
+    /// Those that it differs from by its note have the same.
+    kind: u64,
     count: i32,
     last: Timestamp,
 }
@@ -69,7 +74,8 @@ impl Events {
         let now = self.now();
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let events = Api::<Published>::namespaced(self.client.clone(), namespace);
-        let key = self.key(event, about);
+        let kind = self.kind(event, about);
+        let key = self.key(kind, event.note.as_deref(), now);
         let annotations = self.annotations();
         let known = match self.again(key, now) {
             Some(known) => {
@@ -88,7 +94,7 @@ impl Events {
                 let new = self.new_event(event, about, namespace, annotations, now);
                 let name = new.metadata.name.clone().unwrap_or_default();
                 events.create(&PostParams::default(), &new).await?;
-                Known { name, count: 1, last: now }
+                Known { name, kind, count: 1, last: now }
             }
         };
         self.remember(key, known);
@@ -137,8 +143,7 @@ impl Events {
     }
 
     fn again(&self, key: u64, now: Timestamp) -> Option<Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&key).map(|known| Known { count: known.count.saturating_add(1), last: now, ..known.clone() })
     }
 
@@ -152,7 +157,20 @@ impl Events {
         known.insert(key, new);
     }
 
-    fn key(&self, event: &Event, about: &ObjectReference) -> u64 {
+    /// What an event with this note counts up: those that are the same, or the last of its kind where there are too many of that.
+    fn key(&self, kind: u64, note: Option<&str>, now: Timestamp) -> u64 {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
+        let own = xxh3_64(format!("{kind} {note:?}").as_bytes());
+        let alike = || known.iter().filter(|(_, known)| known.kind == kind);
+        if known.contains_key(&own) || alike().count() < MAX_NOTES {
+            return own;
+        }
+        alike().max_by_key(|(_, known)| known.last).map_or(own, |(key, _)| *key)
+    }
+
+    /// Events of one kind differ in their notes.
+    fn kind(&self, event: &Event, about: &ObjectReference) -> u64 {
         let related = event.secondary.as_ref().and_then(|related| related.uid.as_deref());
         let parts =
             (about.uid.as_deref(), about.name.as_deref(), type_of(event), &event.reason, &event.action, related);

@@ -6,6 +6,7 @@ mod layer;
 mod leader;
 mod many;
 mod monitors;
+mod rollout;
 mod slots;
 mod telemetry;
 mod world;

@@ -378,7 +378,6 @@ async fn events_lead_to_their_trace() {
     for _ in 0..2 {
         events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();
     }
-    span.span().end();
     let api = Api::<Published>::namespaced(cluster.client.clone(), NAMESPACE);
     let published = api.list(&ListParams::default()).await.unwrap().items;
     assert_eq!(published.len(), 1, "the second counts up the first");
@@ -387,6 +386,18 @@ async fn events_lead_to_their_trace() {
     let parent =
         kubewake_trail::context::parse(&published[0].annotations()["tracing.k8s.io/traceparent"], None).unwrap();
     assert_eq!(parent.span_id(), span.span().span_context().span_id());
+    for note in 0..12 {
+        let event = Event { note: Some(format!("at number {note}")), ..event.clone() };
+        events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();
+    }
+    span.span().end();
+    let published = api.list(&ListParams::default()).await.unwrap().items;
+    let count = |note: &str| {
+        let of_note = published.iter().find(|event| event.note.as_deref() == Some(note))?;
+        Some(of_note.series.as_ref().map_or(1, |series| series.count))
+    };
+    assert_eq!(published.len(), 10, "those with another note are others, in bounds");
+    assert_eq!((count("on it"), count("at number 0"), count("at number 8")), (Some(2), Some(1), Some(4)));
 }
 
 #[tokio::test]

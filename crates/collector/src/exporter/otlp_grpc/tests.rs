@@ -415,8 +415,7 @@ async fn a_port_that_does_not_speak_tls_is_told_from_one_that_refuses_it() {
     ] {
         let address = somebody(word).await;
         let tls = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
-        let settings =
-            OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.said, Some(Said::Tls(expected)), "{error:?}");
         assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));

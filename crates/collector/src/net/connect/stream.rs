@@ -84,9 +84,7 @@ impl Write for Stream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
             Kind::Plain(tcp, _) => Pin::new(tcp).poll_flush(cx),
-            Kind::Tls(tls, first) => {
-                Pin::new(tls).poll_flush(cx).map_err(|error| broken_off(first.as_ref(), error))
-            }
+            Kind::Tls(tls, first) => Pin::new(tls).poll_flush(cx).map_err(|error| broken_off(first.as_ref(), error)),
         }
     }
 
