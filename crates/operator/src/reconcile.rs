@@ -127,7 +127,7 @@ pub struct Context {
 impl Context {
     /// In this world.
     pub fn new(world: Arc<World>, trail: Trail) -> Self {
-        let events = trail.events(world.client.clone(), names::MANAGER);
+        let events = trail.events(world.client.clone(), names::MANAGER).by_note();
         let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
         let runs = Runs::new(Arc::clone(&world), applier.clone());
         Self {

@@ -1,7 +1,7 @@
 //! Kubernetes Events that carry the context of the span in which they are published, so that an event leads to its trace.
 //!
-//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context. Those that differ in their
-//! notes alone are events of their own, up to a number, as an API server lets nobody change a note.
+//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context, also where its note is
+//! another: an API server lets nobody change that. Whose notes tell something new publishes [by note](Events::by_note).
 //! Publishing an event is no change: a run that does nothing else is dropped.
 
 use std::{
@@ -33,7 +33,7 @@ use crate::{carrier::Annotations, context, trail::Trail};
 pub const TRACE_ID: &str = "trail.kubewake.io/trace-id";
 /// As long as kube's and client-go's recorders join events.
 const JOINED: Duration = Duration::from_secs(360);
-/// As many events that differ in their notes alone as client-go's recorder publishes; more of them count up the last one.
+/// As many events that differ in their notes alone as client-go's recorder publishes.
 const MAX_NOTES: usize = 10;
 /// Different events in that time; the oldest are not joined any more.
 const MAX_KNOWN: usize = 4096;
@@ -46,6 +46,7 @@ pub struct Events {
     trail: Trail,
     client: Client,
     reporter: Reporter,
+    by_note: bool,
     known: Arc<Mutex<HashMap<u64, Known>>>,
 }
 
@@ -61,11 +62,17 @@ struct Known {
 impl Trail {
     /// Publishes events in the name of a controller.
     pub fn events(&self, client: Client, reporter: impl Into<Reporter>) -> Events {
-        Events { trail: self.clone(), client, reporter: reporter.into(), known: Arc::default() }
+        Events { trail: self.clone(), client, reporter: reporter.into(), by_note: false, known: Arc::default() }
     }
 }
 
 impl Events {
+    /// The same, but events that differ in their notes alone are events of their own, up to ten in the time in which they are joined; more of them count up the last one.
+    #[must_use]
+    pub fn by_note(self) -> Self {
+        Self { by_note: true, ..self }
+    }
+
     /// Publishes an event about an object.
     ///
     /// # Errors
@@ -161,7 +168,7 @@ impl Events {
     fn key(&self, kind: u64, note: Option<&str>, now: Timestamp) -> u64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
-        let own = xxh3_64(format!("{kind} {note:?}").as_bytes());
+        let own = if self.by_note { xxh3_64(format!("{kind} {note:?}").as_bytes()) } else { kind };
         let alike = || known.iter().filter(|(_, known)| known.kind == kind);
         if known.contains_key(&own) || alike().count() < MAX_NOTES {
             return own;
