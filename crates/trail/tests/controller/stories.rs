@@ -368,7 +368,7 @@ async fn events_lead_to_their_trace() {
     let head = cluster.create("one", Some(&text)).await;
     let events = process.trail.events(process.work.client.clone(), "head-operator");
     let span = process.trail.follow(&head, Work::Asked, SpanBuilder::from_name("work"));
-    let event = Event {
+    let mut event = Event {
         type_: EventType::Normal,
         reason: "Worked".to_owned(),
         note: Some("on it".to_owned()),
@@ -388,7 +388,7 @@ async fn events_lead_to_their_trace() {
     assert_eq!(parent.span_id(), span.span().span_context().span_id());
     let by_note = events.clone().by_note();
     for (events, note) in std::iter::once((&events, 0)).chain((0..12).map(|note| (&by_note, note))) {
-        let event = Event { note: Some(format!("at number {note}")), ..event.clone() };
+        event.note = Some(format!("at number {note}"));
         events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();
     }
     span.span().end();
