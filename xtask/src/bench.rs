@@ -17,6 +17,7 @@ mod isolation;
 mod load;
 mod machine;
 mod operator;
+pub(crate) mod order;
 mod overload;
 mod process;
 mod reload;
@@ -132,19 +133,10 @@ impl Plan {
 
 /// Measures, prints, writes, and fails if a promise does not hold.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
     if !args.no_build {
-        let build =
-            ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
-        steps.step("build", || run_command(cargo().args(build)))?;
-        for part in ["collector", "operator"] {
-            let build =
-                ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", part];
-            steps.step(&format!("build the {part} alone"), || {
-                run_command(cargo().args(build).arg("--target-dir").arg(folder(part)))
-            })?;
-        }
+        build(&["collector", "operator"])?;
     }
+    let mut steps = Steps::default();
     std::fs::create_dir_all(directory())?;
     let plan = Plan::new(args);
     let mut broken = 0;
@@ -160,6 +152,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     ensure!(broken == 0, "{broken} promises do not hold");
+    Ok(())
+}
+
+/// The programs that measure, and these parts alone.
+fn build(parts: &[&str]) -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    let all = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
+    steps.step("build", || run_command(cargo().args(all)))?;
+    for part in parts {
+        let alone = ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", part];
+        steps.step(&format!("build the {part} alone"), || {
+            run_command(cargo().args(alone).arg("--target-dir").arg(folder(part)))
+        })?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `order`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
@@ -32,6 +32,8 @@ enum Task {
     Tidy,
     /// Makes an image of one program, without a container runtime
     Image(image::Args),
+    /// Lists the functions that every request to a collector runs, for the linker
+    Order,
     /// Makes the table by which the API server reads protobuf
     Protobuf(protobuf::Args),
     /// Writes the definitions of the telemetry resources into deploy/crds
@@ -48,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(args) => bench::run(&args),
         Task::Tidy => tidy::run(),
         Task::Image(args) => image::run(&args),
+        Task::Order => bench::order::run(),
         Task::Protobuf(args) => protobuf::run(&args),
         Task::Ci => ci::run(),
         Task::Crds => crds::run(),

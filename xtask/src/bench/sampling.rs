@@ -33,14 +33,19 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-fn compare(plan: &Plan, mode: &str, section: &mut Section) -> anyhow::Result<()> {
-    let parts = |backend: &str| Parts {
-        processors: format!(
-            "  probabilistic_sampler:\n    sampling_percentage: {PERCENTAGE}\n    mode: {mode}\n  batch:\n"
-        ),
+/// `otlp → probabilistic_sampler → batch → otlp` over gRPC.
+pub(crate) fn parts(backend: &str, mode: &str) -> Parts {
+    let sampler = format!("  probabilistic_sampler:\n    sampling_percentage: {PERCENTAGE}\n    mode: {mode}\n");
+    let plain = forward(backend, false);
+    Parts {
+        processors: sampler + &plain.processors,
         pipelines: pipeline("traces", "probabilistic_sampler, batch", "otlp"),
-        ..forward(backend, false)
-    };
+        ..plain
+    }
+}
+
+fn compare(plan: &Plan, mode: &str, section: &mut Section) -> anyhow::Result<()> {
+    let parts = |backend: &str| parts(backend, mode);
     let rounds = Rounds::run(plan, &Contender { name: "sampling", gzip: false, keeps_all: false, parts: &parts })?;
     rounds.rows(mode, section);
     rounds.check(mode, MAX_RATIO, section);

@@ -5,12 +5,15 @@ use super::{
     beside::{COLUMNS, Contender, JOIN, Rounds},
     check::{Section, mib},
     config::forward,
+    order,
 };
 
 /// At most this much CPU beside the relay.
 const MAX_RATIO: f64 = 1.1;
 /// At most this much memory under load.
 const MAX_MEMORY: u64 = 45 << 20;
+/// A list that names fewer functions of the program than this is worth making again: `cargo xtask order`.
+const MIN_FOUND: f64 = 0.9;
 
 /// Relay and collector side by side, round after round.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
@@ -28,6 +31,9 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     for gzip in [false, true] {
         compare(plan, gzip, &mut section)?;
     }
+    let (found, all) = order::found()?;
+    let enough = found as f64 >= MIN_FOUND * all as f64;
+    section.check("functions that the linker puts side by side are there", format!("{found} of {all}"), enough);
     Ok(section)
 }
 
