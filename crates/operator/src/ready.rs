@@ -1,6 +1,6 @@
 //! Whether the collectors run.
 //!
-//! What its pods wait for in the ordinary course of a rollout is no trouble: that they are made, and that a node has room when a pod that is ending has gone. Trouble
+//! What pods wait for in the ordinary course of a rollout is no trouble: that they are made, and that a node has room when a pod that is ending has gone. Trouble
 //! is what the scheduler or a node says of a pod, and what the Deployment says when it has waited for too long.
 
 use std::{cmp::Reverse, fmt};
@@ -61,7 +61,10 @@ impl Collectors {
             let found = pods.iter().map(|pod| &**pod).filter(of_tier).filter_map(|pod| trouble(pod, some_end));
             // Of several always the same one, as it would be news otherwise.
             let found = found.min_by_key(|it| (Reverse(it.is_stuck), it.words.clone()));
-            tier.trouble = found.or_else(|| tier.trouble.take());
+            tier.trouble = match (found, tier.trouble.take()) {
+                (Some(found), Some(whole)) if whole.is_stuck && !found.is_stuck => Some(whole),
+                (found, whole) => found.or(whole),
+            };
         }
         self
     }

@@ -46,10 +46,14 @@ fn ending(name: &str) -> Pod {
     pod
 }
 
-fn among(pods: impl IntoIterator<Item = Pod>) -> Collectors {
+fn store(pods: impl IntoIterator<Item = Pod>) -> Store<Pod> {
     let (reader, mut writer) = reflector::store();
     pods.into_iter().for_each(|pod| writer.apply_watcher_event(&Event::Apply(pod)));
-    Collectors::example(2, 2).with(&reader)
+    reader
+}
+
+fn among(pods: impl IntoIterator<Item = Pod>) -> Collectors {
+    Collectors::example(2, 2).with(&store(pods))
 }
 
 #[test]
@@ -64,9 +68,13 @@ fn a_rollout_that_no_node_has_room_for_is_stuck() {
 
 #[test]
 fn what_passes_in_a_rollout_is_not_stuck() {
-    assert!(!among([pod(json!({"phase": "Pending"}))]).are_stuck(), "nobody has looked at it yet");
+    let mut fresh = without_node("a", NO_ROOM);
+    fresh.status = Some(serde_json::from_value(json!({"phase": "Pending"})).unwrap());
+    assert!(!among([fresh]).are_stuck(), "nobody has looked at it yet");
     let gated = among([without_node("a", "SchedulingGated")]);
     assert!(!gated.are_stuck() && gated.describe().contains("has no node"), "{}", gated.describe());
     let crowded = among([without_node("new", NO_ROOM), ending("old")]);
     assert!(!crowded.are_stuck() && crowded.describe().contains("has no node"), "{}", crowded.describe());
+    let late = Collectors::example(2, 2).stuck().with(&store([without_node("new", NO_ROOM), ending("old")]));
+    assert!(late.are_stuck(), "the Deployment has waited for too long");
 }
