@@ -25,7 +25,7 @@ mod policy;
 mod review;
 mod rule;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod validating;
 mod words;
 

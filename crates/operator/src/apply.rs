@@ -44,8 +44,8 @@ impl Error {
         format!("{self}: {}", words(&self.source, discretion))
     }
 
-    /// What the API server had against it.
-    pub fn refusal(&self) -> &kube::Error {
+    /// What the API server had against it, or why it did not answer.
+    pub fn failure(&self) -> &kube::Error {
         &self.source
     }
 

@@ -38,8 +38,6 @@ pub struct Surroundings {
     pub settings: Settings,
     /// Their image, unless the settings name one.
     pub image: String,
-    /// Whether Prometheus' operator is there.
-    pub has_pod_monitors: bool,
 }
 
 /// What owns everything else.

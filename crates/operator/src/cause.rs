@@ -4,73 +4,38 @@ use std::{error::Error as StdError, io, iter};
 
 use kube::{Error, core::Status, runtime::watcher};
 
-use crate::{apply, layer, lock};
+use crate::{apply, closed::closed, layer, lock};
 
 /// Causes of causes. Nobody has more, but an error could be its own.
 const MAX_DEPTH: usize = 16;
 
-/// Why something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// Somebody else wrote it at the same time.
-    Conflict,
-    /// The operator may not.
-    Forbidden,
-    /// The API server does not know who asks.
-    Unauthorized,
-    /// It is not there.
-    NotFound,
-    /// A watch is too old to go on, and begins anew. That happens.
-    Expired,
-    /// The API server, or a webhook behind it, does not want it as it is.
-    Invalid,
-    /// The API server has too much to do, or is about to go.
-    Busy,
-    /// The API server did not manage to.
-    ServerError,
-    /// There was no answer in time.
-    Timeout,
-    /// There is no connection.
-    Unreachable,
-    /// What the API server answers cannot be understood.
-    Malformed,
-    /// The collector would refuse the document.
-    DocumentRefused,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Conflict,
-        Self::Forbidden,
-        Self::Unauthorized,
-        Self::NotFound,
-        Self::Expired,
-        Self::Invalid,
-        Self::Busy,
-        Self::ServerError,
-        Self::Timeout,
-        Self::Unreachable,
-        Self::Malformed,
-        Self::DocumentRefused,
-    ];
-
-    /// As a label has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Conflict => "conflict",
-            Self::Forbidden => "forbidden",
-            Self::Unauthorized => "unauthorized",
-            Self::NotFound => "not_found",
-            Self::Expired => "expired",
-            Self::Invalid => "invalid",
-            Self::Busy => "busy",
-            Self::ServerError => "server_error",
-            Self::Timeout => "timeout",
-            Self::Unreachable => "unreachable",
-            Self::Malformed => "malformed",
-            Self::DocumentRefused => "document_refused",
-        }
+closed! {
+    /// Why something failed.
+    Cause {
+        /// Somebody else wrote it at the same time.
+        Conflict => "conflict",
+        /// The operator may not, or a quota or a policy of the cluster is against it: an API server answers all three with 403.
+        Forbidden => "forbidden",
+        /// The API server does not know who asks.
+        Unauthorized => "unauthorized",
+        /// It is not there.
+        NotFound => "not_found",
+        /// A watch is too old to go on, and begins anew. That happens.
+        Expired => "expired",
+        /// The API server, or a webhook behind it, does not want it as it is.
+        Invalid => "invalid",
+        /// The API server has too much to do, or is about to go.
+        Busy => "busy",
+        /// The API server did not manage to.
+        ServerError => "server_error",
+        /// There was no answer in time.
+        Timeout => "timeout",
+        /// There is no connection.
+        Unreachable => "unreachable",
+        /// What the API server answers cannot be understood.
+        Malformed => "malformed",
+        /// The collector would refuse the document.
+        DocumentRefused => "document_refused",
     }
 }
 
@@ -125,7 +90,7 @@ impl From<&lock::Error> for Cause {
 
 impl From<&apply::Error> for Cause {
     fn from(error: &apply::Error) -> Self {
-        Self::from(error.refusal())
+        Self::from(error.failure())
     }
 }
 
@@ -191,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_cause_has_a_word_of_its_own() {
-        let words: std::collections::BTreeSet<&str> = Cause::ALL.into_iter().map(Cause::as_str).collect();
+        let words: std::collections::BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
         assert_eq!(words.len(), Cause::ALL.len());
     }
 }

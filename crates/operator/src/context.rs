@@ -67,8 +67,6 @@ pub struct World {
     pub failure: watch::Sender<Option<String>>,
     /// What held before the Telemetry was not valid any more.
     pub last_settings: Mutex<Option<Settings>>,
-    /// Whether Prometheus' operator is there.
-    pub has_pod_monitors: bool,
     /// What was done, counted.
     pub metrics: Arc<Metrics>,
 }

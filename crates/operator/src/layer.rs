@@ -35,6 +35,7 @@ use crate::{
     find::find,
     kind::Kind,
     lock::{self, Lock},
+    metrics::Step,
     names::{self, Part},
     words::{self, Discretion},
 };
@@ -179,7 +180,6 @@ impl Runs {
             keepers,
             settings: self.world.settings(),
             image: self.world.options.image.clone(),
-            has_pod_monitors: self.world.has_pod_monitors,
         };
         // Collectors make use of their rights as soon as they have read the document that asks for it.
         let (rights, others) = build::objects(&around, layer).into_iter().partition(|it| it.kind.is_right());
@@ -242,10 +242,14 @@ impl Runs {
         live.owner_ref(&()).ok_or(Error::Adrift)
     }
 
+    /// Makes objects what they should be, and says which these are.
     async fn apply(&self, objects: Vec<Desired>) -> Result<BTreeSet<(Kind, String)>, Error> {
         let mut applied = BTreeSet::new();
         for desired in objects {
-            self.count(desired.kind, self.applier.apply(&desired).await?);
+            // Not of a kind that the cluster lacks, or that has not been listed yet; what there is of it stays.
+            if self.world.live.shows(desired.kind) {
+                self.made(desired.kind, self.applier.apply(&desired).await)?;
+            }
             applied.insert((desired.kind, desired.name));
         }
         Ok(applied)
@@ -296,8 +300,20 @@ impl Runs {
     async fn sweep(&self, wanted: &BTreeSet<(Kind, String)>) -> Result<(), Error> {
         for (kind, name) in self.world.live.keys(Part::Layer) {
             if !wanted.contains(&(kind, name.clone())) {
-                self.count(kind, self.applier.delete(kind, &name).await?);
+                self.made(kind, self.applier.delete(kind, &name).await)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Counts what was written. No pipeline fails for a kind that a cluster may lack; it is tried again by the next run.
+    fn made(&self, kind: Kind, made: Result<bool, apply::Error>) -> Result<(), Error> {
+        match made {
+            Err(error) if !Kind::ALWAYS.contains(&kind) => {
+                self.world.metrics.failed(Step::Layer, Cause::from(&error));
+                tracing::warn!(error = error.words(), "the collectors run without it");
+            }
+            made => self.count(kind, made?),
         }
         Ok(())
     }

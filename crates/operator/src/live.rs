@@ -1,7 +1,7 @@
 //! What the operator made, as it is now.
 //!
 //! Watches of all objects with the operator's label, and the answers to its own writes, whichever is newer: a run that follows another sees what that one wrote.
-//! Rings the bell when something is not as it was.
+//! Rings the bell when something is not as it was. Kinds that a cluster may lack come and go; nobody waits for them.
 //!
 //! *Guaranteed*: nothing is kept but labelled objects of the closed set of [`Kind`]s, without what nobody here reads.
 //! *Assumed*: revisions of one kind are numbers that grow, as those of every API server are.
@@ -43,20 +43,28 @@ pub type Key = (Kind, String);
 #[derive(Debug)]
 pub struct Live {
     objects: Mutex<BTreeMap<Key, Arc<Value>>>,
-    /// Kinds that have not been listed yet.
-    missing: watch::Sender<BTreeSet<Kind>>,
+    /// Kinds that everybody waits for.
+    awaited: BTreeSet<Kind>,
+    /// Kinds that have been listed.
+    listed: watch::Sender<BTreeSet<Kind>>,
     bell: Bell,
 }
 
 impl Live {
-    /// Nothing yet of these kinds.
-    pub fn new(kinds: impl IntoIterator<Item = Kind>, bell: Bell) -> Self {
-        Self { objects: Mutex::default(), missing: watch::Sender::new(kinds.into_iter().collect()), bell }
+    /// Nothing yet; everybody waits for these kinds.
+    pub fn new(awaited: impl IntoIterator<Item = Kind>, bell: Bell) -> Self {
+        let (awaited, listed) = (awaited.into_iter().collect(), watch::Sender::default());
+        Self { objects: Mutex::default(), awaited, listed, bell }
     }
 
-    /// Follows all objects, for ever.
-    pub async fn follow(&self, client: &Client, namespace: &str, metrics: &Metrics) {
-        let kinds = self.missing.borrow().clone();
+    /// Follows all objects of these kinds, for ever.
+    pub async fn follow(
+        &self,
+        kinds: impl IntoIterator<Item = Kind>,
+        client: &Client,
+        namespace: &str,
+        metrics: &Metrics,
+    ) {
         let mut events = SelectAll::new();
         for kind in kinds {
             let all = watcher::Config::default().labels(&names::made());
@@ -75,15 +83,26 @@ impl Live {
         }
     }
 
-    /// Waits until everything was listed once.
+    /// Waits until everything that is awaited was listed once.
     pub async fn synced(&self) {
         // It ends only with this value itself.
-        let _ = self.missing.subscribe().wait_for(BTreeSet::is_empty).await;
+        let _ = self.listed.subscribe().wait_for(|listed| listed.is_superset(&self.awaited)).await;
     }
 
-    /// Whether everything was listed once.
+    /// Whether everything that is awaited was listed once.
     pub fn is_synced(&self) -> bool {
-        self.missing.borrow().is_empty()
+        self.listed.borrow().is_superset(&self.awaited)
+    }
+
+    /// Whether objects of this kind have been listed.
+    pub fn shows(&self, kind: Kind) -> bool {
+        self.listed.borrow().contains(&kind)
+    }
+
+    /// The cluster has no such kind any more, nor objects of it.
+    pub fn close(&self, kind: Kind) {
+        self.listed.send_modify(|listed| _ = listed.remove(&kind));
+        self.keep(kind, &BTreeSet::new());
     }
 
     /// An object as it is.
@@ -123,7 +142,7 @@ impl Live {
             }
             Event::InitDone => {
                 let names = listed.remove(&kind).unwrap_or_default();
-                let is_first = self.missing.send_if_modified(|missing| missing.remove(&kind));
+                let is_first = self.listed.send_if_modified(|listed| listed.insert(kind));
                 self.keep(kind, &names) || is_first
             }
             Event::Apply(object) => self.saw(kind, object),

@@ -13,7 +13,7 @@ use std::{
 use kubewake_api::{Signal, State};
 use kubewake_trail::controller;
 
-use crate::{cause::Cause, desk::Id, kind::Kind};
+use crate::{cause::Cause, closed::closed, desk::Id, kind::Kind};
 
 #[cfg(test)]
 mod tests;
@@ -21,34 +21,19 @@ mod tests;
 /// Seconds. A reconcile that changes nothing takes a millisecond, and one that waits for a busy API server some seconds.
 const BOUNDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// What can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// To follow objects. Until it works again the operator goes by what it saw last.
-    Watch,
-    /// To take a slot.
-    Slot,
-    /// To keep what a pipeline is for an operator that starts later.
-    Keep,
-    /// To make the collector layer what it should be. Every pipeline that waits for it counts.
-    Layer,
-    /// To write a status.
-    Status,
-}
-
-impl Step {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Watch, Self::Slot, Self::Keep, Self::Layer, Self::Status];
-
-    /// As a label has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Watch => "watch",
-            Self::Slot => "slot",
-            Self::Keep => "keep",
-            Self::Layer => "layer",
-            Self::Status => "status",
-        }
+closed! {
+    /// What can fail.
+    Step {
+        /// To follow objects. Until it works again the operator goes by what it saw last.
+        Watch => "watch",
+        /// To take a slot.
+        Slot => "slot",
+        /// To keep what a pipeline is for an operator that starts later.
+        Keep => "keep",
+        /// To make the collector layer what it should be. Every pipeline that waits for it counts.
+        Layer => "layer",
+        /// To write a status.
+        Status => "status",
     }
 }
 

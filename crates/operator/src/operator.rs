@@ -10,8 +10,6 @@ use futures_util::{FutureExt as _, StreamExt as _, future};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
-    api::GroupVersionKind,
-    discovery,
     runtime::{
         WatchStreamExt as _, controller, reflector,
         reflector::Store,
@@ -40,7 +38,7 @@ use crate::{
     leader::{Candidate, Terms},
     live::Live,
     metrics::{Metrics, Queue, Step},
-    names,
+    monitors, names,
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
     secrets::Sources,
     telemetry,
@@ -50,9 +48,6 @@ use crate::{
 
 /// Before it stands for election again.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// How often it is asked whether Prometheus' operator has come or gone; nobody waits for it.
-const GLANCE: Duration = Duration::from_secs(30);
 
 /// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -141,7 +136,7 @@ impl Operator {
                 tracing::info!(identity = self.terms.identity, "this operator leads");
                 self.metrics.leads(true);
                 let next = tokio::select! {
-                    () = self.lead_on(stop) => Next::End,
+                    () = self.lead(stop) => Next::End,
                     () = candidate.deposed() => Next::Anew,
                 };
                 self.metrics.leads(false);
@@ -154,14 +149,8 @@ impl Operator {
         next
     }
 
-    /// Leads, and begins anew when there are other kinds in the cluster. Nothing is lost by it, as by no restart.
-    async fn lead_on(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
-        while self.lead(stop.clone()).await == Next::Anew {
-            tracing::info!("PodMonitors have come or gone, and everything is looked at anew");
-        }
-    }
-
-    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) -> Next {
+    /// Leads, until it is to end.
+    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
         let (bell, all) = (Bell::default(), watcher::Config::default());
         let client = &self.client;
         let traces = Controller::new(Api::<TracePipeline>::all(client.clone()), all.clone());
@@ -177,7 +166,7 @@ impl Operator {
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
         let (pods, watch_pods) = self.follow(pods, of_collectors, &bell);
-        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods).await);
+        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods));
         let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
         let sweep = async {
             world.see().await;
@@ -198,41 +187,26 @@ impl Operator {
             self.control(logs, &bell, &context, stop.clone()),
             self.control(metrics, &bell, &context, stop),
         );
-        let watches = future::join3(
-            world.live.follow(client, &self.options.namespace, &self.metrics),
+        let watches = future::join4(
+            world.live.follow(Kind::ALWAYS, client, &self.options.namespace, &self.metrics),
+            monitors::follow(&world),
             watch_telemetry,
             watch_pods,
         );
         let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), sweep);
         tokio::select! {
-            _ = work => Next::End,
-            _ = watches => Next::End,
-            _ = duties => Next::End,
-            () = self.until_other_kinds(world.has_pod_monitors) => Next::Anew,
-            () = late => {
-                tracing::warn!("what is under way is not finished");
-                Next::End
-            }
+            _ = work => {}
+            _ = watches => {}
+            _ = duties => {}
+            () = late => tracing::warn!("what is under way is not finished"),
         }
     }
 
-    /// Waits until PodMonitors have come, if there are none, or gone.
-    async fn until_other_kinds(&self, has_pod_monitors: bool) {
-        loop {
-            sleep(GLANCE.min(self.options.resync)).await;
-            if find_pod_monitors(&self.client).await.is_some_and(|found| found != has_pod_monitors) {
-                return;
-            }
-        }
-    }
-
-    async fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
-        let has_pod_monitors = find_pod_monitors(&self.client).await.unwrap_or_default();
-        let kinds = Kind::ALWAYS.into_iter().chain(has_pod_monitors.then_some(Kind::PodMonitor));
+    fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
         World {
             client: self.client.clone(),
             options: self.options.clone(),
-            live: Arc::new(Live::new(kinds, bell.clone())),
+            live: Arc::new(Live::new(Kind::ALWAYS, bell.clone())),
             sources: Sources::new(self.client.clone(), bell.clone(), Arc::clone(&self.metrics)),
             desk: Desk::default(),
             verdicts: Arc::new(Verdicts::new(bell.clone())),
@@ -243,7 +217,6 @@ impl Operator {
             written: Written::default(),
             failure: watch::Sender::new(None),
             last_settings: Mutex::default(),
-            has_pod_monitors,
             metrics: Arc::clone(&self.metrics),
             bell,
         }
@@ -298,16 +271,5 @@ impl Operator {
             future::ready(())
         });
         (reader, work)
-    }
-}
-
-/// Whether the cluster has PodMonitors, if it says.
-async fn find_pod_monitors(client: &Client) -> Option<bool> {
-    let kind = GroupVersionKind::gvk("monitoring.coreos.com", "v1", "PodMonitor");
-    match discovery::pinned_kind(client, &kind).await {
-        Ok(_) => Some(true),
-        Err(kube::Error::Discovery(_)) => Some(false),
-        Err(kube::Error::Api(status)) if status.code == 404 => Some(false),
-        Err(_) => None,
     }
 }

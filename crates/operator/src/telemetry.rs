@@ -62,11 +62,14 @@ async fn report(world: &World, events: &Events) {
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
     let problems = Settings::of(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
     let is_there = |kind, name| world.has_pipelines() && world.live.get(kind, name).is_some();
+    // A document is written before anything else that it needs, and goes when nothing flows any more.
+    let is_needed = is_there(Kind::ConfigMap, names::GATEWAY);
     let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
     let layer = Layer {
         collectors: is_there(Kind::Deployment, names::GATEWAY)
             .then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
-        has_address: is_there(Kind::Service, names::OTLP),
+        is_needed,
+        has_service: is_there(Kind::Service, names::OTLP),
         failure: world.failure.borrow().clone(),
         settings: world.settings(),
     };
@@ -92,10 +95,12 @@ async fn report(world: &World, events: &Events) {
 /// What there is of the layer.
 #[derive(Debug)]
 struct Layer {
-    /// The collectors; none where no pipeline needs them.
+    /// The collectors, if they have been made.
     collectors: Option<Collectors>,
-    /// Whether senders have an address. It outlives the collectors while all pipelines are paused.
-    has_address: bool,
+    /// Whether a pipeline needs them.
+    is_needed: bool,
+    /// Whether there is the Service that senders know. It outlives the collectors while all pipelines are paused.
+    has_service: bool,
     /// Why it is not as it should be.
     failure: Option<String>,
     /// What it goes by.
@@ -105,7 +110,7 @@ struct Layer {
 /// A condition without its times.
 type Said = (bool, Reason, String);
 
-/// The status. Without pipelines there are no collectors, and nowhere to send to.
+/// The status. Without pipelines there are no collectors, and nowhere to send to. An address is told once there are collectors behind it, and from then on as long as it is there.
 fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Timestamp) -> TelemetryStatus {
     let accepted = accepted(problems);
     let (configured, ready) = (configured(accepted.0, layer), ready(layer));
@@ -117,7 +122,9 @@ fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Times
         (true, _, Reason::CollectorNotReady) => (State::Pending, Reason::CollectorNotReady),
         (true, ..) => (State::Ready, ready.1),
     };
-    let endpoints = layer.has_address.then(|| endpoints(&layer.settings));
+    let was_told = telemetry.status.as_ref().is_some_and(|status| status.endpoints.is_some());
+    let has_address = layer.has_service && (layer.collectors.is_some() || !layer.is_needed || was_told);
+    let endpoints = has_address.then(|| endpoints(&layer.settings));
     let said = [
         (ConditionType::Accepted, accepted),
         (ConditionType::Configured, configured),
@@ -144,6 +151,9 @@ fn accepted(problems: &[Problem]) -> Said {
 fn configured(is_accepted: bool, layer: &Layer) -> Said {
     match (&layer.failure, &layer.collectors) {
         (Some(failure), _) => (false, Reason::ApplyFailed, failure.clone()),
+        (None, None) if layer.is_needed => {
+            (false, Reason::CollectorNotReady, "the collectors are being made".to_owned())
+        }
         (None, None) => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
         (None, Some(_)) if !is_accepted => (false, Reason::NotAccepted, "the collectors go on as they are".to_owned()),
         (None, Some(_)) => (true, Reason::Configured, "the collectors are what is asked for".to_owned()),
@@ -152,6 +162,7 @@ fn configured(is_accepted: bool, layer: &Layer) -> Said {
 
 fn ready(layer: &Layer) -> Said {
     match &layer.collectors {
+        None if layer.is_needed => (false, Reason::CollectorNotReady, "there are no collectors yet".to_owned()),
         None => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
         Some(collectors) if collectors.work() && !collectors.are_stuck() => {
             (true, Reason::CollectorReady, collectors.describe())

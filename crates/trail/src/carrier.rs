@@ -154,6 +154,16 @@ impl Keys {
         self.all().iter().filter_map(entry).collect()
     }
 
+    /// How long a text under this key is that can still be read.
+    pub(crate) fn longest(&self, key: &str) -> usize {
+        match key {
+            _ if key == self.tracestate => context::MAX_TRACESTATE,
+            _ if key == self.traceparent || key == self.previous => context::MAX_TRACEPARENT,
+            _ if key == self.changed => MAX_TIME,
+            _ => MAX_HASH,
+        }
+    }
+
     fn context(&self, annotations: &Annotations, garbage: &mut u32) -> Option<SpanContext> {
         let parent = annotations.get(&self.traceparent)?;
         let state = annotations.get(&self.tracestate).map(String::as_str);

@@ -75,7 +75,7 @@ pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, Error> {
 /// The same with who says so, by another context than the current one if that is named.
 ///
 /// # Errors
-/// Where nothing leads to a cluster. A kubeconfig that somebody names is not passed by because it is wrong.
+/// Where nothing leads to a cluster. A kubeconfig or a context that somebody names is not passed by because it is wrong.
 pub async fn find(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Found, Error> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let Some(file) = kubeconfig else { return usual(&options).await };
@@ -86,13 +86,21 @@ pub async fn find(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Fo
 }
 
 async fn usual(options: &KubeConfigOptions) -> Result<Found, Error> {
-    let source = match as_kubectl(options).await {
-        Ok(found) => return Ok(found),
-        Err(source) => source,
-    };
     let named = std::env::var("KUBECONFIG").ok().filter(|files| !files.is_empty());
+    let found = as_kubectl(options).await;
+    found.or_else(|source| otherwise(options, named, source, || Config::incluster().ok()))
+}
+
+/// The account of the pod, unless somebody named a kubeconfig or a context: then that is what is wrong.
+fn otherwise(
+    options: &KubeConfigOptions,
+    named: Option<String>,
+    source: KubeconfigError,
+    pod: impl FnOnce() -> Option<Config>,
+) -> Result<Found, Error> {
     if named.is_none()
-        && let Ok(config) = Config::incluster()
+        && options.context.is_none()
+        && let Some(config) = pod()
     {
         return Ok(Found { config, source: Source::Pod });
     }
@@ -153,5 +161,18 @@ mod tests {
             format!("cannot read {}: No such file or directory (os error 2)", directory.join("gone").display())
         );
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_names_is_not_passed_by_in_a_pod() {
+        let in_pod = |context: Option<&str>, named: Option<&str>| {
+            let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+            let pod = || Some(Config::new("https://10.0.0.1".parse().unwrap()));
+            otherwise(&options, named.map(str::to_owned), KubeconfigError::CurrentContextNotSet, pod)
+        };
+        assert_eq!(in_pod(None, None).unwrap().source, Source::Pod);
+        assert!(in_pod(Some("prod"), None).is_err(), "no kubeconfig has that context");
+        let error = in_words(&in_pod(None, Some("/gone")).unwrap_err());
+        assert!(error.starts_with("the kubeconfig /gone cannot be used"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { fill, h, icon } from './dom.js';
 import { dateTime, duration, line, plural, ticks } from './format.js';
-import { STATES, statePill } from './objects.js';
+import { STATES, statePill, unasked } from './objects.js';
 import { poll } from './poll.js';
 import { objectUrl, remember, searchUrl, traceUrl } from './router.js';
 import { since } from './since.js';
@@ -32,7 +32,7 @@ export function object(element, route) {
     // The last change is what one comes for.
     const trace = chosen === 'all' ? null : changes.find((each) => each.traceId === chosen)?.traceId ?? changes[0]?.traceId ?? null;
     const focus = document.activeElement?.dataset?.key;
-    fill(element, h('div', { class: 'page object-page' }, head(said), strip(changes, trace, choose), hierarchy(rows, trace, trackWidth(element)), history(changes)));
+    fill(element, h('div', { class: 'page object-page' }, head(said), strip(changes, trace, choose), hierarchy(rows, trace, trackWidth(element)), unasked(said), history(changes)));
     if (focus) element.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
   }
 

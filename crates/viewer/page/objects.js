@@ -25,6 +25,11 @@ export function statePill(state) {
   return h('span', { class: `pill state ${look}`, text });
 }
 
+/** Kinds that the cluster was not asked for. */
+export function unasked({ unasked: kinds = [] }) {
+  return kinds.length > 0 && h('p', { class: 'dim', text: line(`The cluster is not asked for all kinds that traces tell of: ${kinds.join(', ')} are left out.`, 400) });
+}
+
 export function objects(element, route) {
   document.title = 'Objects · Kubewake';
   const params = new URLSearchParams(FIELDS.filter((name) => route.params.get(name)).map((name) => [name, route.params.get(name)]));
@@ -41,7 +46,7 @@ export function objects(element, route) {
   fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Each object that a trace tells of, with what belongs to it and how long its last change took to converge. Open one to see all of its changes, on one axis of time.' }), form, list));
   const show = (said) => {
     total.textContent = (said.total > said.objects.length ? `${count(said.objects.length)} of ` : '') + plural(said.total, 'object');
-    fill(list, said.objects.length ? table(said.objects) : params.size ? h('div', { class: 'empty' }, h('h2', { text: 'No object matches' })) : none());
+    fill(list, unasked(said), said.objects.length ? table(said.objects) : params.size ? h('div', { class: 'empty' }, h('h2', { text: 'No object matches' })) : none());
   };
   const ask = (signal) => api.objects(new URLSearchParams([...params, ['limit', '500']]), signal);
   const asked = poll(3000, ask, show, (error) => fill(list, failed(error, () => asked.now())));

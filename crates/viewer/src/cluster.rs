@@ -3,10 +3,13 @@
 //! The cluster is that of the kubeconfig that the viewer was given, asked only while somebody looks. It may come and go: what cannot be asked is said to be so, and
 //! asked again the next time.
 //!
-//! *Guaranteed.* Each question takes bounded time; an answer is read up to a bound. Nothing is written to the cluster, and nothing of a Secret is read.
+//! *Guaranteed.* Each question takes bounded time; of a kind 500 objects are read and 32 MiB. Nothing is written to the cluster, and nothing of a Secret is read, not even
+//! its annotations.
+//! What strangers can write, in a question or in a span, is only asked for if it can be a name.
 //! Questions are of a trace that nobody records: where the API server believes its caller, they are not among the traces that are looked at.
 
 mod ask;
+mod names;
 mod owners;
 mod pipelines;
 mod series;
@@ -18,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -44,6 +47,10 @@ pub(crate) enum Error {
     Ask(#[from] kube::Error),
     #[error("the cluster does not answer in time")]
     Late,
+    #[error("the cluster answers {0}")]
+    Refused(StatusCode),
+    #[error("the cluster answers with something else than a list, or with one that is too long")]
+    Unreadable,
     #[error("the cluster has no pipelines: the operator's custom resources are not installed")]
     NoKinds,
 }

@@ -2,7 +2,8 @@
 //!
 //! There is no sign-in, and so the page is for those who can reach its address, this machine alone unless it is told otherwise. A page of another site that a browser has open must not
 //! read traces either: its requests carry its own name as the host (that is how a name that suddenly points here, DNS rebinding, is seen), or are not
-//! allowed by the browser, as no answer permits another origin.
+//! allowed by the browser, as no answer permits another origin. Nor must it ask anything for the asking's sake, as a picture whose address is a question: browsers say
+//! where a request comes from, and the API answers none of another site.
 
 mod connections;
 
@@ -80,7 +81,7 @@ fn routes(state: State) -> Router {
 }
 
 async fn fallback(method: Method, uri: Uri) -> Response {
-    if uri.path().starts_with("/api/") {
+    if is_api(&uri) {
         return api::refuse(StatusCode::NOT_FOUND, "there is no such path");
     }
     match method {
@@ -91,16 +92,27 @@ async fn fallback(method: Method, uri: Uri) -> Response {
 
 async fn guard(extract::State(state): extract::State<State>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).or(request.uri().host());
-    let mut response = if host.is_some_and(|host| is_known(host, &state.hosts)) {
-        next.run(request).await
-    } else {
+    let mut response = if !host.is_some_and(|host| is_known(host, &state.hosts)) {
         api::refuse(StatusCode::FORBIDDEN, "this host name is not served here; --allow-host adds one")
+    } else if is_api(request.uri()) && is_of_another_site(&request) {
+        api::refuse(StatusCode::FORBIDDEN, "a page of another site may not ask; open this address by itself")
+    } else {
+        next.run(request).await
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
+}
+
+fn is_api(uri: &Uri) -> bool {
+    uri.path().starts_with("/api/")
+}
+
+/// Whether a browser says so. Links of other sites to the page are not meant: they lead to no API.
+fn is_of_another_site(request: &Request) -> bool {
+    request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site")
 }
 
 /// Whether somebody may ask by this name: an address, this machine, or a name that was given. Whoever controls another name could make it point here.

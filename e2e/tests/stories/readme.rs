@@ -241,19 +241,22 @@ fn every_command_of_the_webhook_document_works() {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         return eprintln!("skipped, there is no kubectl");
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("tracing.yaml"), blocks("docs/webhook.md", "yaml").remove(0)).unwrap();
+    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let tracing = ports.swap(&blocks("docs/webhook.md", "yaml").remove(0));
+    fs::write(folder.path().join("tracing.yaml"), tracing).unwrap();
     let mut running = Vec::new();
     for command in commands("docs/webhook.md") {
         // A collector need not be there, and the manifests have a story of their own.
         if command.starts_with("export ") || command == "kubectl apply -k deploy/webhook" {
             continue;
         }
-        let is_server = command.starts_with("kubewake ");
+        let is_server = command.contains("kubewake ");
         let listen = if is_server { " --listen 127.0.0.1:0" } else { "" };
-        let mut typed = shell(&format!("{command}{listen}"), folder.path());
+        let mut typed = shell(&format!("{}{listen}", ports.swap(&command)), folder.path());
         typed.env("KUBECONFIG", "kubeconfig").env("NO_PROXY", "*");
         if is_server {
+            // In a terminal of its own: what is exported in this one is not known there.
+            typed.env_remove("KUBECONFIG").env("HOME", folder.path());
             let mut process = Process::start(&mut typed);
             process.ready();
             running.push(process);

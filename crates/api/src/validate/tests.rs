@@ -290,6 +290,9 @@ fn certificates_are_read_and_their_time_is_told() {
     let first = refused(VERSION_1.0, VERSION_1.1);
     assert!(first.contains(&format!("{path}.cert: is a certificate that cannot be used")), "{first}");
     assert!(!first.contains("tls.key"), "{first}");
+    let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let none = format!("TlsInvalid {path}.cert: holds something that is no X.509 certificate");
+    assert_eq!(refused(garbage, &key), none, "that is all that is wrong");
     // One in the middle of the chain counts, too.
     assert!(refused(&format!("{good}{old}"), &key).contains("expired at"));
 

@@ -133,9 +133,8 @@ fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &
     let key = check.any_text(&key_path, key, MAX_PEM);
     let chain = cert.as_ref().and_then(|known| certificates(check, &cert_path, &known.text));
     let private = key.as_ref().and_then(|known| private_key(check, &key_path, &known.text));
-    if let Some(chain) = &chain {
-        chain_holds(check, &cert_path, chain);
-    }
+    // What cannot be read is said once.
+    let chain = chain.filter(|chain| chain_holds(check, &cert_path, chain));
     if let (Some(chain), Some(private)) = (chain, private) {
         match CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()) {
             Ok(_) => {}
@@ -156,12 +155,12 @@ fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &
     Some((hide("cert", cert), hide("key", key)))
 }
 
-/// All certificates of a chain must hold.
-fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'static>]) {
+/// All certificates of a chain must hold. Says whether they can be read.
+fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'static>]) -> bool {
     for certificate in chain {
         let Some(period) = Period::of(certificate) else {
             check.refuse(path, Reason::TlsInvalid, "holds something that is no X.509 certificate");
-            return;
+            return false;
         };
         if period.holds(check.now) {
             soon(check, path, &period, "the certificate");
@@ -169,6 +168,7 @@ fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'stati
             refuse_period(check, path, &period, "the certificate");
         }
     }
+    true
 }
 
 fn certificates(check: &mut Check<'_>, path: &str, text: &str) -> Option<Vec<CertificateDer<'static>>> {

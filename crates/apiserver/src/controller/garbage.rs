@@ -6,6 +6,8 @@
 //! What is decided is decided on the store as it is at that moment; the index only says whom to look at.
 
 mod index;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -49,13 +51,7 @@ type News = (GroupResource, Change);
 /// Follows all collections.
 pub async fn run(core: Arc<Core>) {
     let (sender, mut news) = mpsc::channel(WAITING);
-    let mut collector = Collector {
-        internal: Internal::new(&core, "system:serviceaccount:kube-system:generic-garbage-collector")
-            .managing("kube-controller-manager"),
-        core: Arc::clone(&core),
-        index: Index::default(),
-        doubtful: VecDeque::new(),
-    };
+    let mut collector = Collector::new(&core);
     let mut changed = core.registry.changed();
     let (mut feeds, mut followed) = (JoinSet::new(), HashSet::new());
     follow(&core, &sender, &mut feeds, &mut followed);
@@ -104,6 +100,12 @@ struct Collector {
 }
 
 impl Collector {
+    fn new(core: &Arc<Core>) -> Self {
+        let internal = Internal::new(core, "system:serviceaccount:kube-system:generic-garbage-collector")
+            .managing("kube-controller-manager");
+        Self { core: Arc::clone(core), internal, index: Index::default(), doubtful: VecDeque::new() }
+    }
+
     async fn see(&mut self, resource: &GroupResource, change: Change) {
         match change {
             // What went while nobody looked is gone all the same; what is there follows.
@@ -182,14 +184,7 @@ impl Collector {
 
     /// Decides about an object that has owners, again if it became another one meanwhile: somebody may have become its owner.
     async fn check(&self, key: &ObjectKey) {
-        let mut outcome = self.decide(key).await;
-        for _ in 1..ATTEMPTS {
-            match &outcome {
-                Err(status) if status.code == 409 => outcome = self.decide(key).await,
-                _ => break,
-            }
-        }
-        self.log(key, outcome);
+        self.log(key, settled(|| self.decide(key)).await);
     }
 
     async fn decide(&self, key: &ObjectKey) -> Result<(), Status> {
@@ -278,6 +273,18 @@ impl Collector {
             tracing::warn!(resource = %key.resource, namespace = %key.namespace, name = %key.name, %error, "garbage collection failed");
         }
     }
+}
+
+/// Decides again as long as what was looked at is not what is there any more.
+async fn settled<F: Future<Output = Result<(), Status>>>(decide: impl Fn() -> F) -> Result<(), Status> {
+    let mut outcome = decide().await;
+    for _ in 1..ATTEMPTS {
+        match &outcome {
+            Err(status) if status.code == 409 => outcome = decide().await,
+            _ => break,
+        }
+    }
+    outcome
 }
 
 /// How an object stands with its owners.

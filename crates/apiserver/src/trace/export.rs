@@ -61,6 +61,7 @@ impl Exporter {
             line: Line::new(target),
             control: controlled,
             failures: 0,
+            told: false,
         };
         Self { control, task: tokio::spawn(run.run()) }
     }
@@ -86,8 +87,10 @@ struct Run {
     resource: Vec<u8>,
     line: Line,
     control: watch::Receiver<Control>,
-    /// Batches that were lost in a row.
+    /// Batches that this collector lost in a row.
     failures: u32,
+    /// Whether it was said that spans are lost, and not yet that they are not any more.
+    told: bool,
 }
 
 impl Run {
@@ -135,11 +138,12 @@ impl Run {
         self.report(outcome, spans)
     }
 
-    /// Counts, and says once that it fails, and once that it works again: whoever heard the one hears the other.
+    /// Counts, and says once of each collector that it fails, and once that it works again: whoever heard the one hears the other, also if that is another collector by then.
     fn report(&mut self, outcome: Result<u64, Failure>, spans: u64) -> bool {
-        if let Some(news) = news(&outcome, self.failures, self.line.place()) {
+        if let Some(news) = news(&outcome, self.failures, self.told, self.line.place()) {
             tracing::warn!("{news}");
         }
+        self.told = outcome.is_err();
         match outcome {
             Ok(rejected) => {
                 self.pipeline.exported(spans, rejected);
@@ -181,10 +185,10 @@ impl Run {
     }
 }
 
-/// What is to be said after a batch, if so many were lost before it.
-fn news(outcome: &Result<u64, Failure>, lost: u32, place: &str) -> Option<String> {
+/// What is to be said after a batch, if this collector lost so many before it, and it was told that spans are lost.
+fn news(outcome: &Result<u64, Failure>, lost: u32, told: bool, place: &str) -> Option<String> {
     match outcome {
-        Ok(_) => (lost > 0).then(|| format!("the collector at {place} takes the API server's spans again")),
+        Ok(_) => told.then(|| format!("the collector at {place} takes the API server's spans again")),
         Err(failure) => (lost == 0).then(|| {
             let why = &failure.why;
             format!(

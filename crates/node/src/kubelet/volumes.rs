@@ -87,6 +87,11 @@ impl VolumeError {
             Cause::Refused(_) | Cause::Io { .. } | Cause::Api(_) => None,
         }
     }
+
+    /// Whether the object that it shows is not there.
+    fn is_missing(&self) -> bool {
+        matches!(self.cause, Cause::Missing(_))
+    }
 }
 
 /// Why a container does not get its root.

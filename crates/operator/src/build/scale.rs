@@ -13,7 +13,7 @@ pub(super) fn objects(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
     };
     let mut objects = vec![budget(names::GATEWAY), autoscaler(around)];
     objects.extend(layer.sticky.iter().map(|_| budget(names::STICKY)));
-    objects.extend(around.has_pod_monitors.then(|| monitor(around)));
+    objects.push(monitor(around));
     objects
 }
 

@@ -53,7 +53,6 @@ fn around(spec: Value) -> Surroundings {
         keepers: vec![owner("TracePipeline", "backend")],
         settings: Settings::of(&spec, NAMESPACE).unwrap(),
         image: "kubewake/collector".into(),
-        has_pod_monitors: false,
     }
 }
 
@@ -72,12 +71,10 @@ fn cases() -> Vec<(&'static str, Surroundings, Layer)> {
         "image": "registry.example.com/collector:1", "imagePullSecrets": [{"name": "registry"}],
         "receivers": {"opencensus": {"enabled": true}},
     });
-    let mut monitored = around(all);
-    monitored.has_pod_monitors = true;
     let cases = [
         ("default", render(around(json!({})), pipeline("backend", json!({})))),
         ("alone", render(around(json!({"enrichment": {"enabled": false}})), pipeline("backend", json!({})))),
-        ("everything", render(monitored, pipeline("backend", tail))),
+        ("everything", render(around(all), pipeline("backend", tail))),
     ];
     cases.into_iter().map(|(name, (around, layer))| (name, around, layer)).collect()
 }
@@ -158,8 +155,7 @@ fn a_document_or_a_secret_that_changes_changes_no_workload() {
 async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
-    for (name, mut around, layer) in cases() {
-        around.has_pod_monitors = false;
+    for (name, around, layer) in cases() {
         let live = Arc::new(Live::new([], Bell::default()));
         let applier = Applier::new(client.clone(), NAMESPACE, live);
         let strict = PatchParams {
@@ -169,6 +165,8 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
         };
         let mut all = all(&around, &layer);
         all.push(anchor(NAMESPACE, &around.keepers));
+        // It has no such kind.
+        all.retain(|desired| desired.kind != Kind::PodMonitor);
         for desired in &mut all {
             // There are none, and the garbage collector would notice.
             desired.value["metadata"]["ownerReferences"] = json!([]);

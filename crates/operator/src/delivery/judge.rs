@@ -127,7 +127,7 @@ fn reports<'a>(id: &'a str, answers: &'a [Answer]) -> impl Iterator<Item = &'a P
 fn on_the_way(forward: &PipelineReport) -> Option<(Delivery, String)> {
     let said = match forward.diagnosis {
         Diagnosis::Unknown | Diagnosis::NoData | Diagnosis::Delivering => return None,
-        Diagnosis::DataDropped => (Delivery::DataDropped, format!("{}, between the collectors", loss(forward))),
+        Diagnosis::DataDropped => (Delivery::DataDropped, format!("{}, between the collectors", lost(forward, BEHIND))),
         Diagnosis::BufferFilling | Diagnosis::BackendSlow => {
             (Delivery::BufferFilling, "collectors that keep whole traces do not follow".to_owned())
         }
@@ -157,21 +157,27 @@ fn in_words(report: &PipelineReport) -> (Delivery, String) {
                 format!("the backend takes less than comes in{code}, and more collectors would not help"),
             )
         }
-        Diagnosis::DataDropped => (Delivery::DataDropped, loss(report)),
+        Diagnosis::DataDropped => (Delivery::DataDropped, lost(report, BACKEND)),
         Diagnosis::BackendUnreachable => (Delivery::BackendUnreachable, unreachable(failing)),
         Diagnosis::BackendRefuses => (Delivery::BackendRefuses, refuses(failing)),
     }
 }
 
-/// A loss for which no queue is large enough: the backend took a request and not all that was in it. Its reason is in the collectors' logs.
+/// A loss for which no queue is large enough: the backend took a request and not all that was in it. Its reason is in the collectors' logs. `kubewake check` proposes to
+/// look there; to one of another version, which may not know these words, it is a loss as any other.
 pub const REJECTED: &str = "the backend rejected a part of it";
 
-fn loss(report: &PipelineReport) -> String {
+/// What is said of who refused for good, and of who rejected a part.
+type Takers = [&'static str; 2];
+const BACKEND: Takers = ["the backend refused it for good", REJECTED];
+const BEHIND: Takers = ["the collectors behind refused it for good", "the collectors behind rejected a part of it"];
+
+fn lost(report: &PipelineReport, [refused, rejected]: Takers) -> String {
     let why = match report.last_drop.as_ref().map(|drop| drop.reason.as_str()) {
         Some("queue_full") => "the queue was full",
         Some("memory_limit") => "memory was short",
-        Some("refused") => "the backend refused it for good",
-        Some("rejected") => REJECTED,
+        Some("refused") => refused,
+        Some("rejected") => rejected,
         Some("retries_exhausted") => "retries did not help for too long",
         Some("shutdown") => "a collector ended before it could deliver",
         _ => "a collector had to",

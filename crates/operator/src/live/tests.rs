@@ -50,3 +50,17 @@ fn what_is_not_listed_any_more_is_gone() {
     live.observe(Kind::Secret, Event::InitDone, &mut listed);
     assert!(live.is_synced() && live.keys(Part::Layer).len() == 1);
 }
+
+#[test]
+fn a_kind_that_nobody_waits_for_comes_and_goes() {
+    let live = Live::new([], Bell::default());
+    let mut listed = BTreeMap::new();
+    assert!(live.is_synced() && !live.shows(Kind::PodMonitor));
+    for event in [Event::Init, Event::InitApply(object("here", "1", 1, "")), Event::InitDone] {
+        assert!(!live.shows(Kind::PodMonitor), "not all of it has been listed");
+        live.observe(Kind::PodMonitor, event, &mut listed);
+    }
+    assert!(live.shows(Kind::PodMonitor) && live.get(Kind::PodMonitor, "here").is_some());
+    live.close(Kind::PodMonitor);
+    assert!(!live.shows(Kind::PodMonitor) && live.get(Kind::PodMonitor, "here").is_none());
+}

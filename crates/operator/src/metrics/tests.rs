@@ -47,7 +47,7 @@ fn every_metric_is_on_the_page() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/running-on-a-cluster.md")).unwrap();
     let page = Metrics::default().page();
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let labels = Step::ALL.into_iter().map(Step::as_str).chain(Cause::ALL.into_iter().map(Cause::as_str));
+    let labels = Step::ALL.iter().map(|it| it.as_str()).chain(Cause::ALL.iter().map(|it| it.as_str()));
     let all = names.map(str::to_owned).chain(labels.map(str::to_owned));
     let missing: Vec<String> = all.filter(|name| !text.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -126,7 +126,8 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
     let configured = status.conditions.iter().find(|it| it.type_ == "Configured").unwrap();
     assert_eq!(status.state, Some(State::Pending), "it does not run yet");
     assert!(configured.message.contains("422 Invalid") && configured.message.contains("selector"), "{configured:?}");
-    world.until_telemetry("it says so, too", |status| status.state == Some(State::Degraded)).await;
+    let refused = world.until_telemetry("it says so, too", |status| status.state == Some(State::Degraded)).await;
+    assert_eq!(refused.endpoints, None, "there is a Service, and nobody has ever listened there");
     let errors = "kubewake_operator_errors_total{step=\"layer\",reason=\"invalid\"}";
     until("it is counted", async || (operator.figure(errors) >= 1.0).then_some(())).await;
     deployments.delete("kubewake-gateway", &DeleteParams::default()).await.unwrap();

@@ -52,6 +52,7 @@ pub struct Running {
     task: JoinHandle<Result<(), Error>>,
     stop: oneshot::Sender<()>,
     is_cut: Arc<AtomicBool>,
+    silent: Arc<Mutex<Option<&'static str>>>,
     asked: Arc<Mutex<Vec<String>>>,
     pub metrics: Arc<Metrics>,
     /// Requests that could have changed something, but for those about the Lease.
@@ -96,6 +97,7 @@ impl World {
     pub fn operator_on(&self, change: impl Fn(&mut Options), terms: Terms) -> Running {
         let line = Line::default();
         let (writes, is_cut, asked) = (Arc::clone(&line.writes), Arc::clone(&line.is_cut), Arc::clone(&line.asked));
+        let silent = Arc::clone(&line.silent);
         let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
         let client = builder.with_layer(&line).build();
         let mut options = Options {
@@ -115,7 +117,7 @@ impl World {
         };
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(operator.run(async { drop(stopped.await) }));
-        Running { task, stop, is_cut, asked, metrics, writes }
+        Running { task, stop, is_cut, silent, asked, metrics, writes }
     }
 
     pub fn of<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
@@ -230,6 +232,11 @@ impl Running {
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
+    /// Nothing that it asks about this path is answered.
+    pub fn never_answer(&self, path: &'static str) {
+        *self.silent.lock().unwrap() = Some(path);
+    }
+
     /// What it read, as URIs.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
@@ -289,6 +296,7 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
 struct Line {
     writes: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
+    silent: Arc<Mutex<Option<&'static str>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -318,7 +326,8 @@ impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S
         if request.method() == http::Method::GET {
             self.1.asked.lock().unwrap().push(request.uri().to_string());
         }
-        match self.1.is_cut.load(Ordering::SeqCst) {
+        let is_silent = self.1.silent.lock().unwrap().is_some_and(|path| request.uri().path().contains(path));
+        match is_silent || self.1.is_cut.load(Ordering::SeqCst) {
             true => Either::Right(pending()),
             false => Either::Left(self.0.call(request)),
         }

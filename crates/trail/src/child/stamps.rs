@@ -12,9 +12,9 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-use crate::{carrier::Keys, context::MAX_TRACESTATE};
+use crate::carrier::Keys;
 
-/// Children of all controllers of a process; an entry takes some 500 bytes.
+/// Children of all controllers of a process. An entry takes some 500 bytes, and whoever may annotate a child can make that 2 KiB.
 const MAX_CHILDREN: usize = 100_000;
 
 /// A kind of objects.
@@ -53,8 +53,7 @@ pub(crate) struct Stamped {
 impl Stamped {
     pub(crate) fn of(meta: &ObjectMeta, keys: &Keys) -> Self {
         let mut entries = keys.entries(meta.annotations.as_ref());
-        // Nothing that can be read is longer than the longest `tracestate`.
-        entries.retain(|(_, value)| value.len() <= MAX_TRACESTATE);
+        entries.retain(|(key, value)| value.len() <= keys.longest(key));
         Self {
             uid: meta.uid.clone(),
             revision: meta.resource_version.as_ref().and_then(|text| text.parse().ok()).unwrap_or_default(),
@@ -162,9 +161,15 @@ mod tests {
     #[test]
     fn garbage_of_any_length_takes_no_room() {
         let keys = Keys::default();
-        let annotations = [(keys.traceparent.clone(), "x".repeat(512)), (keys.tracestate.clone(), "x".repeat(100_000))];
-        let meta = ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() };
-        assert_eq!(Stamped::of(&meta, &keys).entries, [(keys.traceparent.clone(), "x".repeat(512))]);
+        let kept = |length: usize| {
+            let annotations = keys.all().into_iter().map(|key| (key.to_owned(), "x".repeat(length))).collect();
+            let meta = ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() };
+            Stamped::of(&meta, &keys).entries.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(64), keys.all());
+        assert_eq!(kept(256), [&*keys.traceparent, &*keys.tracestate, &*keys.previous]);
+        assert_eq!(kept(512), [&*keys.tracestate]);
+        assert!(kept(513).is_empty());
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! 2. registrations that do not say what they should are written;
 //! 3. a certificate is shown once its authority has been registered for long enough.
 //!
-//! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. Somebody who changes a
-//! registration again and again is answered more and more slowly, so that two webhooks that fight over a name do not keep an API server busy; they are
-//! told apart from people by the name of the field manager, and it is said. Each of them leaves it to the other for half a minute, in which a rollout with new
-//! arguments comes to its end. A person who changes it once is answered at once, whoever else fights for it.
+//! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. A person or a program that
+//! changes a registration is answered at once, whoever else fights for it, and who does so again and again more and more slowly, up to half a minute, so that no
+//! API server is kept busy. Another webhook of the same name, which is told apart from these by the name of the field manager, is left alone with it for half a minute
+//! each time, in which a rollout with new arguments comes to its end; that they fight is said.
 //! That a registration is not ours any more is noted when it is seen, and not when it is mended.
 //!
 //! *Assumed*: one clock for this machine and the API servers, give or take an hour.

@@ -12,7 +12,7 @@ use crate::{
     json::{Nanos, SpanId},
     query::{
         ObjectFilter,
-        objects::{Generation, Key, Known, LiveObject, Node, Objects, State as Progress, forest, tree},
+        objects::{Generation, Key, Known, Live, LiveObject, Node, Objects, State as Progress, forest, tree},
     },
     serve::State,
     store::TraceId,
@@ -61,6 +61,15 @@ struct Listed<'a> {
     line: Line<'a>,
     /// How many of those before it it is below.
     depth: usize,
+}
+
+#[derive(Serialize)]
+struct List<'a> {
+    objects: Vec<Listed<'a>>,
+    total: usize,
+    /// Kinds that the cluster was not asked for, as there were too many.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unasked: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -160,16 +169,17 @@ pub(crate) async fn objects(
         return bad_parameters(&params.problems);
     }
     let Some(mut objects) = told(&state).await else { return failed() };
+    let mut live = Live::default();
     if let Some(cluster) = &state.cluster {
-        let mut live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all()).await;
+        live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all()).await;
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, LiveObject::names_trace);
     }
     aside(move || {
         let all = forest(&objects, &wanted);
         let listed = all.iter().take(limit);
-        let listed = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect::<Vec<_>>();
-        json(StatusCode::OK, &serde_json::json!({ "objects": listed, "total": all.len() }))
+        let objects = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect();
+        json(StatusCode::OK, &List { objects, total: all.len(), unasked: &live.unasked })
     })
     .await
 }
@@ -190,6 +200,8 @@ struct Whole<'a> {
     object: Line<'a>,
     parents: Vec<Reference<'a>>,
     tree: NodeJson<'a>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unasked: &'a [String],
 }
 
 pub(crate) async fn object(
@@ -199,15 +211,16 @@ pub(crate) async fn object(
     let namespace = if namespace == "-" { String::new() } else { namespace };
     let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
     let Some(mut objects) = told(&state).await else { return failed() };
+    let mut live = Live::default();
     if let Some(cluster) = &state.cluster {
-        let mut live = cluster.objects(Some(&namespace), objects.kinds_to_ask(&wanted)).await;
+        live = cluster.objects(Some(&namespace), objects.kinds_to_ask(&wanted)).await;
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, |object| wanted.matches_key(&object.key));
     }
-    aside(move || show(&objects, &wanted)).await
+    aside(move || show(&objects, &wanted, &live.unasked)).await
 }
 
-fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
+fn show(objects: &Objects, wanted: &ObjectFilter, unasked: &[String]) -> Response {
     let Some((key, known)) = objects.find(wanted) else {
         return refuse(StatusCode::NOT_FOUND, "no trace tells of this object, and no cluster that is known has it");
     };
@@ -216,6 +229,7 @@ fn show(objects: &Objects, wanted: &ObjectFilter) -> Response {
         object: Line::new(key, known),
         parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
         tree: NodeJson::new(&tree(objects, key, known)),
+        unasked,
     };
     json(StatusCode::OK, &whole)
 }

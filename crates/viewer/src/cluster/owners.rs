@@ -1,32 +1,45 @@
 //! Who owns which object, and which trace it names, as it is in the cluster now.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use http::Request;
+use http_body_util::{BodyExt as _, Limited};
 use kube::{
-    Api, Client, Resource, ResourceExt as _,
+    Client, Resource as _,
     api::ListParams,
-    core::{ApiResource, DynamicObject, GroupVersionKind, ObjectList, PartialObjectMeta},
+    client::Body,
+    core::{ApiResource, DynamicObject, GroupVersionKind, ListMeta, ObjectMeta},
     discovery::{Scope, oneshot},
 };
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Cluster, Error, lock, stamp};
+use super::{Cluster, Error, lock, names, stamp};
 use crate::query::objects::{Key, Live, LiveObject};
 
 /// Objects of one kind that are looked at.
 const MOST: u32 = 500;
+/// What they may take as JSON: pods are 5 to 20 KB each.
+const LONGEST: usize = 32 << 20;
 /// Kinds that are looked at.
 const KINDS: usize = 20;
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Cluster {
-    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are.
-    pub(crate) async fn objects(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Live {
+    /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster, and of
+    /// many kinds the first are asked for.
+    pub(crate) async fn objects(&self, namespace: Option<&str>, mut kinds: Vec<(String, String)>) -> Live {
+        if namespace.is_some_and(|namespace| !namespace.is_empty() && !names::is_namespace(namespace)) {
+            return Live::default();
+        }
+        // The annotations of a Secret can hold all that is in it.
+        kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
+        let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
         match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
-            Ok(live) => live,
+            Ok(live) => Live { unasked, ..live },
             Err(error) => {
                 tracing::debug!(%error, "the cluster does not say which objects there are");
                 self.forget_client();
@@ -35,10 +48,9 @@ impl Cluster {
         }
     }
 
-    async fn list(&self, namespace: Option<&str>, kinds: BTreeSet<(String, String)>) -> Result<Live, Error> {
+    async fn list(&self, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Result<Live, Error> {
         let client = self.client().await?;
-        let kinds = kinds.iter().take(KINDS);
-        let lists = kinds.map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
+        let lists = kinds.iter().map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
         let mut live = Live::default();
         for (kind, objects, is_whole) in join_all(lists).await.into_iter().flatten() {
             if is_whole {
@@ -58,17 +70,23 @@ impl Cluster {
         kind: &str,
     ) -> Option<(String, Vec<LiveObject>, bool)> {
         let (resource, namespaced) = self.resource(client, api_version, kind).await.ok()?;
-        let api: Api<DynamicObject> = match (namespaced, namespace) {
+        let namespace = match (namespaced, namespace) {
             (true, Some("")) => return None,
-            (true, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
-            (true, None) | (false, _) => Api::all_with(client.clone(), &resource),
+            (true, namespace) => namespace,
+            (false, _) => None,
         };
+        let request = kube::core::Request::new(DynamicObject::url_path(&resource, namespace));
         let params = ListParams::default().limit(MOST);
-        let answer = match stamp::has_status(api_version, kind) {
-            true => api.list(&params).await.map(|list| read(api_version, kind, &list)),
-            false => api.list_metadata(&params).await.map(|list| read(api_version, kind, &list)),
+        let has_status = stamp::has_status(api_version, kind);
+        let question = match has_status {
+            true => request.list(&params),
+            false => request.list_metadata(&params),
         };
-        let (objects, is_whole) = answer.ok()?;
+        let list = read(client, question.ok()?).await.ok()?;
+        let is_whole = list.metadata.continue_.unwrap_or_default().is_empty();
+        let items = list.items.into_iter().flatten();
+        let items = items.map(|item| Item { status: item.status.filter(|_| has_status), ..item });
+        let objects = items.map(|item| live_object(api_version, kind, item)).collect();
         Some((kind.to_owned(), objects, is_whole))
     }
 
@@ -85,42 +103,43 @@ impl Cluster {
     }
 }
 
-/// The objects of a list, and whether these are all.
-fn read<K: Resource + Status + Clone>(api_version: &str, kind: &str, list: &ObjectList<K>) -> (Vec<LiveObject>, bool) {
-    let objects = list.items.iter().map(|object| live_object(api_version, kind, object)).collect();
-    (objects, list.metadata.continue_.as_deref().unwrap_or_default().is_empty())
+/// A list, as far as it is looked at: what is specified is passed over.
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Option<Vec<Item>>,
 }
 
-/// An object, of which the status may have been read.
-trait Status {
-    fn status(&self) -> Option<&Value>;
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    /// Not there where only the metadata were asked for.
+    status: Option<Value>,
 }
 
-impl Status for DynamicObject {
-    fn status(&self) -> Option<&Value> {
-        self.data.get("status")
+/// The answer to a question, if it is a list and no longer than may be.
+async fn read(client: &Client, question: Request<Vec<u8>>) -> Result<List, Error> {
+    let answer = client.send(question.map(Body::from)).await?;
+    if !answer.status().is_success() {
+        return Err(Error::Refused(answer.status()));
     }
+    let body = Limited::new(answer.into_body(), LONGEST).collect().await.map_err(|_| Error::Unreadable)?.to_bytes();
+    // What is wrong with it is not said: that could be a part of it.
+    serde_json::from_slice(&body).map_err(|_| Error::Unreadable)
 }
 
-impl Status for PartialObjectMeta<DynamicObject> {
-    fn status(&self) -> Option<&Value> {
-        None
-    }
-}
-
-fn live_object<K: Resource + Status>(api_version: &str, kind: &str, object: &K) -> LiveObject {
-    let namespace = object.namespace().unwrap_or_default();
-    let mut owners = object.owner_references().iter().filter(|owner| owner.controller == Some(true));
-    let owner = owners.next().map(|owner| Key {
-        kind: owner.kind.clone(),
-        namespace: namespace.clone(),
-        name: owner.name.clone(),
-    });
+fn live_object(api_version: &str, kind: &str, Item { metadata, status }: Item) -> LiveObject {
+    let stamp = stamp::stamp(kind, &metadata, status.as_ref());
+    let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+    let owner = metadata.owner_references.into_iter().flatten().find(|owner| owner.controller == Some(true));
+    let owner = owner.map(|owner| Key { kind: owner.kind, namespace: namespace.clone(), name: owner.name });
     LiveObject {
-        key: Key { kind: kind.to_owned(), namespace, name: object.name_any() },
+        key: Key { kind: kind.to_owned(), namespace, name },
         api_version: api_version.to_owned(),
-        uid: object.uid().unwrap_or_default(),
+        uid: metadata.uid.unwrap_or_default(),
         owner,
-        stamp: stamp::stamp(kind, object.meta(), object.status()),
+        stamp,
     }
 }

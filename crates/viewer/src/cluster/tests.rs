@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use axum::{Json, Router, routing::get};
+use axum::{
+    Json, Router,
+    extract::Request,
+    middleware::{self, Next},
+    routing::get,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -18,8 +23,20 @@ async fn cluster(answers: Vec<(&'static str, Value)>) -> (Cluster, tempfile::Tem
 }
 
 async fn serve(routes: Router) -> (Cluster, tempfile::TempDir) {
+    let (cluster, folder, _) = noted(routes).await;
+    (cluster, folder)
+}
+
+/// With all that is asked, in order.
+async fn noted(routes: Router) -> (Cluster, tempfile::TempDir, Arc<Mutex<Vec<String>>>) {
     let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no", "metadata": {}});
     let routes = routes.fallback(async move || (http::StatusCode::NOT_FOUND, Json(missing)));
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let seen = asked.clone();
+    let routes = routes.layer(middleware::from_fn(move |request: Request, next: Next| {
+        lock(&seen).push(request.uri().to_string());
+        next.run(request)
+    }));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
@@ -29,11 +46,22 @@ async fn serve(routes: Router) -> (Cluster, tempfile::TempDir) {
         "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
     std::fs::write(&file, config.to_string()).unwrap();
-    (Cluster::new(file), folder)
+    (Cluster::new(file), folder, asked)
 }
 
 fn list(kind: &str, items: Value) -> Value {
     json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
+}
+
+/// What is served in a version: names and kinds.
+fn resources(version: &str, all: &[(&str, &str)]) -> Value {
+    let resource = |(name, kind): &(&str, &str)| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list"]});
+    let all: Vec<_> = all.iter().map(resource).collect();
+    json!({"kind": "APIResourceList", "groupVersion": version, "resources": all})
+}
+
+fn kinds(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned())).collect()
 }
 
 #[tokio::test]
@@ -93,14 +121,11 @@ async fn a_cluster_that_cannot_be_asked_is_said_so() {
     assert!(without.pipelines().await.unwrap_err().contains("not installed"));
     let absent = Cluster::new("/nowhere/kubeconfig".into());
     assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
-    assert!(absent.objects(Some("default"), BTreeSet::new()).await.objects.is_empty());
+    assert!(absent.objects(Some("default"), Vec::new()).await.objects.is_empty());
 }
 
 #[tokio::test]
 async fn objects_of_the_cluster_name_their_controllers() {
-    let resource = |name: &str, kind: &str| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list"]});
-    let resources =
-        |version: &str, all: Value| json!({"kind": "APIResourceList", "groupVersion": version, "resources": all});
     let meta = |kind: &str, name: &str, owner: Option<(&str, &str)>| {
         let owners = owner.map(
             |(kind, name)| json!([{"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": true}]),
@@ -110,8 +135,8 @@ async fn objects_of_the_cluster_name_their_controllers() {
             "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-16T12:00:02Z"}]}})
     };
     let (cluster, _folder) = cluster(vec![
-        ("/api/v1", resources("v1", json!([resource("pods", "Pod")]))),
-        ("/apis/apps/v1", resources("apps/v1", json!([resource("replicasets", "ReplicaSet")]))),
+        ("/api/v1", resources("v1", &[("pods", "Pod")])),
+        ("/apis/apps/v1", resources("apps/v1", &[("replicasets", "ReplicaSet")])),
         (
             "/api/v1/namespaces/default/pods",
             list("PartialObjectMetadataList", json!([meta("Pod", "p", Some(("ReplicaSet", "r")))])),
@@ -122,8 +147,7 @@ async fn objects_of_the_cluster_name_their_controllers() {
         ),
     ])
     .await;
-    let kinds = [("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")];
-    let kinds = kinds.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into();
+    let kinds = kinds(&[("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")]);
     let live = cluster.objects(Some("default"), kinds).await;
     assert_eq!(live.kinds, BTreeSet::from(["Pod".to_owned(), "ReplicaSet".to_owned()]));
     let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
@@ -131,4 +155,56 @@ async fn objects_of_the_cluster_name_their_controllers() {
     let durations: Vec<_> = live.objects.iter().map(|object| object.stamp.as_ref().unwrap().duration).collect();
     assert!(durations.contains(&Some(2_000_000_000)), "of a pod it is known when it was ready: {durations:?}");
     assert!(durations.contains(&None), "of other kinds the status is not read: {durations:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_name_is_not_asked_for() {
+    let (cluster, _folder, asked) = noted(Router::new()).await;
+    let kinds = |version, kind| kinds(&[(version, kind)]);
+    for namespace in ["kube-system/secrets?x=", "shop/services/web:80/proxy/reset?x=", "..", "a#b", "a%2fb"] {
+        let live = cluster.objects(Some(namespace), kinds("v1", "Pod")).await;
+        assert!(live.objects.is_empty() && live.kinds.is_empty(), "{namespace}");
+    }
+    for version in ["v1/namespaces/x/deployments?y", "apps/v1/namespaces", "../v1", "apps/v1?x=", "v1#"] {
+        cluster.objects(None, kinds(version, "Deployment")).await;
+    }
+    assert_eq!(*lock(&asked), [""; 0]);
+    cluster.objects(Some("default"), kinds("apps/v1", "Deployment")).await;
+    assert_eq!(*lock(&asked), ["/apis/apps/v1"]);
+}
+
+#[tokio::test]
+async fn secrets_are_not_even_listed() {
+    let served = resources("v1", &[("secrets", "Secret"), ("configmaps", "ConfigMap")]);
+    let empty = list("List", json!([]));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/configmaps", get(async move || Json(empty)));
+    let (cluster, _folder, asked) = noted(routes).await;
+    let live = cluster.objects(None, kinds(&[("v1", "Secret"), ("v1", "ConfigMap")])).await;
+    assert_eq!(live.kinds, BTreeSet::from(["ConfigMap".to_owned()]));
+    assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/configmaps?&limit=500"]);
+}
+
+#[tokio::test]
+async fn of_a_list_that_is_too_long_nothing_is_known() {
+    let served = resources("v1", &[("pods", "Pod"), ("configmaps", "ConfigMap")]);
+    let long = format!(r#"{{"metadata": {{}}, "items": [{{"metadata": {{"name": "p"}}}}]{}}}"#, " ".repeat(32 << 20));
+    let short = list("List", json!([{"metadata": {"name": "c"}}]));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/pods", get(async move || long))
+        .route("/api/v1/configmaps", get(async move || Json(short)));
+    let (cluster, _folder) = serve(routes).await;
+    let live = cluster.objects(None, kinds(&[("v1", "Pod"), ("v1", "ConfigMap")])).await;
+    assert_eq!(live.objects.iter().map(|it| it.key.kind.as_str()).collect::<Vec<_>>(), ["ConfigMap"]);
+    assert_eq!(live.kinds, BTreeSet::from(["ConfigMap".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_is_too_much_to_ask_for_is_said() {
+    let (cluster, _folder, asked) = noted(Router::new()).await;
+    let all: Vec<_> = (1..=22).map(|number| (format!("group{number}/v1"), format!("Kind{number}"))).collect();
+    assert_eq!(cluster.objects(None, all).await.unasked, ["Kind21", "Kind22"]);
+    assert_eq!(lock(&asked).len(), 20);
 }

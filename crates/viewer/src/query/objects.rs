@@ -8,7 +8,10 @@ mod live;
 mod read;
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
 
 use self::read::Reading;
 pub use self::{
@@ -124,12 +127,14 @@ impl Known {
 
     /// Its generations, the newest first.
     pub fn newest(&self) -> Vec<(&(String, i64), &Generation)> {
+        // Of the same object the number counts, of two with one name when something was last done about it.
+        let mut last = HashMap::new();
+        for ((uid, _), generation) in &self.generations {
+            let last = last.entry(uid).or_insert(generation.start);
+            *last = generation.start.max(*last);
+        }
         let mut all: Vec<_> = self.generations.iter().collect();
-        // Of the same object the number counts, of two with one name the time.
-        all.sort_by(|(one, first), (other, second)| {
-            let by_number = other.1.cmp(&one.1);
-            if one.0 == other.0 { by_number } else { second.start.cmp(&first.start).then(by_number) }
-        });
+        all.sort_by_key(|((uid, number), _)| Reverse((last.get(uid), uid, number)));
         all
     }
 }
@@ -156,7 +161,7 @@ impl Objects {
     /// What is known of those that match, the last dealt with first.
     pub fn matching(&self, wanted: &ObjectFilter) -> Vec<(&Key, &Known)> {
         let mut found: Vec<_> = self.known.iter().filter(|(key, _)| wanted.matches_key(key)).collect();
-        found.sort_by_key(|(_, known)| std::cmp::Reverse(known.last.map(|(start, _)| start)));
+        found.sort_by_key(|(_, known)| Reverse(known.last.map(|(start, _)| start)));
         found
     }
 

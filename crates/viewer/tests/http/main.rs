@@ -97,6 +97,18 @@ async fn all_paths_of_the_page_are_the_page_and_it_may_do_little() {
         let rebound = client.raw("GET", "/api/v1/services", &[("Host", "evil.example")], "").await;
         assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
         assert!(!rebound.to_ascii_lowercase().contains("access-control"));
+        // A picture on another site whose address is a question; its links lead to the page all the same.
+        let from = |site| [("Sec-Fetch-Site", site)];
+        for (path, site, status) in [
+            ("/api/v1/objects?namespace=default", "cross-site", 403),
+            ("/api/services", "cross-site", 403),
+            ("/api/v1/objects", "same-origin", 200),
+            ("/api/v1/objects", "none", 200),
+            ("/objects", "cross-site", 200),
+        ] {
+            let answer = client.raw("GET", path, &from(site), "").await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path} {site}: {answer}");
+        }
     })
     .await;
 }

@@ -28,7 +28,8 @@ impl Followed {
         let ports: Vec<(&str, SocketAddr)> = usual.into_iter().map(|usual| (usual, free_address())).collect();
         let ours = example(program).get_program().to_str().unwrap().to_owned();
         let swap = |text: &str| {
-            let text = text.replace(&format!("target/debug/{program}"), &ours);
+            let text =
+                text.replace(&format!("target/debug/{program}"), &ours).replace("target/debug/kubewake ", "kubewake ");
             ports.iter().fold(text, |text, (usual, free)| text.replace(usual, &free.to_string()))
         };
         let mut followed = Self { folder: tempfile::tempdir().unwrap(), running: Vec::new() };
@@ -52,7 +53,8 @@ impl Followed {
             return;
         }
         let listen = if command.contains("kubewake cluster") { " --listen 127.0.0.1:0" } else { "" };
-        let mut process = Process::start(&mut self.shell(&format!("{typed}{listen}")));
+        // In a terminal of its own: what is exported in this one is not known there.
+        let mut process = Process::start(self.shell(&format!("{typed}{listen}")).env_remove("KUBECONFIG"));
         process.ready();
         self.running.push(process);
         if command.contains("kubewake webhook") {

@@ -201,12 +201,14 @@ fn pauses_grow_up_to_a_limit() {
 #[test]
 fn a_collector_that_is_gone_is_told_once_and_that_it_is_back() {
     let refused = || Err(Failure { why: "connection refused".to_owned(), retry: None });
-    let said = news(&refused(), 0, "127.0.0.1:4317").unwrap();
+    let said = news(&refused(), 0, false, "127.0.0.1:4317").unwrap();
     assert_eq!(
         said,
         "the collector at 127.0.0.1:4317 does not take the API server's spans, which are lost until it does: connection refused"
     );
-    assert_eq!(news(&refused(), 1, "127.0.0.1:4317"), None);
-    assert_eq!(news(&Ok(0), 2, "c:1").unwrap(), "the collector at c:1 takes the API server's spans again");
-    assert_eq!(news(&Ok(0), 0, "c:1"), None);
+    assert_eq!(news(&refused(), 1, true, "127.0.0.1:4317"), None);
+    assert_eq!(news(&Ok(0), 2, true, "c:1").unwrap(), "the collector at c:1 takes the API server's spans again");
+    assert_eq!(news(&Ok(0), 0, false, "c:1"), None);
+    assert!(news(&refused(), 0, true, "c:2").is_some(), "another one that does not take them either");
+    assert!(news(&Ok(0), 0, true, "c:3").is_some(), "another one that does");
 }

@@ -58,12 +58,14 @@ async fn what_is_missing_is_said_and_may_come_later() {
     let mut changes = world.sources.changes();
     let error = world.prepare(&pod).await.unwrap_err();
     assert_eq!(error.to_string(), "MountVolume.SetUp failed for volume \"v\" : secret \"key\" not found");
+    assert!(error.is_missing());
     let needed = BTreeSet::from([error.needs().unwrap().clone()]);
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"other": "x"}})).await;
     changes.any_of(&needed).await;
     let error = world.prepare(&pod).await.unwrap_err();
     assert_eq!(error.needs(), Some(&Ref::new(Kind::Secret, NAMESPACE, "key")));
     assert!(error.to_string().ends_with("references non-existent secret key: tls.key"), "{error}");
+    assert!(!error.is_missing(), "a key that is taken away is worth a warning");
     world.patch::<Secret>("key", json!({"stringData": {"tls.key": "secret"}})).await;
     changes.any_of(&needed).await;
     let volumes = world.prepare(&pod).await.unwrap();

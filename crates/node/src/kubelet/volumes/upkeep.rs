@@ -115,8 +115,9 @@ impl Upkeep {
             if told == Some(error.to_string()) {
                 continue;
             }
-            // Somebody deleted what it shows: nothing is wrong with the node, and the pod is often about to follow.
-            if error.needs().is_some() {
+            // Somebody deleted what it shows: nothing is wrong with the node, and the pod is often about to follow. A token that has ended and is not renewed, or a key
+            // that is gone, is missed by a pod that stays.
+            if error.is_missing() {
                 tracing::info!(pod = %self.key, %error, "a volume keeps the files that it has");
             } else {
                 tracing::warn!(pod = %self.key, %error, "a volume keeps the files that it has");

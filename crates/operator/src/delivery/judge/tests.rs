@@ -193,6 +193,19 @@ fn what_waits_for_whole_traces_depends_on_the_way_there() {
     assert_eq!(of("DataDropped", "BackendRefuses"), Delivery::BackendRefuses);
 }
 
+#[test]
+fn what_is_lost_between_collectors_is_no_backends_fault() {
+    for reason in ["refused", "rejected"] {
+        let way = json!({"diagnosis": "DataDropped", "last_drop": {"reason": reason}});
+        let answers = [
+            answer(Tier::Gateway, GATEWAY, json!({"traces/_sticky": way})),
+            answer(Tier::Sticky, STICKY, json!({"traces/whole": pipeline("Delivering")})),
+        ];
+        let words = judge(&answers, &documents()).remove(&traces("whole")).unwrap().message;
+        assert!(words.contains("the collectors behind") && !words.contains("backend"), "{words}");
+    }
+}
+
 /// The rollout of both pipelines of the gateway, if a collector has read `read` and refuses what is wanted for these reasons.
 fn rollout_of(read: &str, refused: Option<(&str, &[&str])>) -> [Option<(Reason, String)>; 2] {
     let mut documents = Documents::default();

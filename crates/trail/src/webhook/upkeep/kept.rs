@@ -26,7 +26,7 @@ pub(super) struct Kept {
     /// The revision and the bundle of what an API server made of it that keeps something else than it is told: an old one may not know every field.
     /// That is as good as it gets, and writing it again would change nothing.
     settled: Option<(String, String)>,
-    /// How soon each of those is answered who change it.
+    /// How soon each of those is answered who change it, but for other webhooks.
     paces: BTreeMap<String, Pace>,
 }
 
@@ -92,8 +92,15 @@ impl Kept {
     /// Who has changed it since this process wrote it; nobody has a name who deleted it.
     fn changed_by(&self) -> Option<String> {
         let Some(live) = &self.live else { return Some(String::new()) };
-        let is_ours = self.written.is_some() && live.resource_version() == self.written;
-        (!is_ours).then(|| last_writers(live).into_iter().collect::<Vec<_>>().join(", "))
+        if self.written.is_some() && live.resource_version() == self.written {
+            return None;
+        }
+        let mut writers = last_writers(live);
+        // What this process wrote in the same second is older.
+        if writers.len() > 1 {
+            writers.remove(self.registration.manager());
+        }
+        Some(writers.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// What this one wrote is undone. The next time that takes longer, unless it is a while until then.
@@ -149,7 +156,9 @@ impl Kept {
         let live = self.live.insert(self.registration.write(bundle).await?);
         self.written = live.resource_version();
         self.lost = None;
-        writer.into_iter().for_each(|writer| self.answer(writer));
+        if let (Renewed::Written, Some(writer)) = (&renewed, writer) {
+            self.answer(writer);
+        }
         if !self.is_in_force(bundle) {
             let (kind, name) = (self.registration.kind(), self.registration.name());
             tracing::warn!(kind, name, "the API server keeps something else than it was told; it is left at that");

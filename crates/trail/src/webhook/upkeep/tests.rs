@@ -223,14 +223,24 @@ async fn in_a_rollout_the_one_to_come_holds_it_for_long_enough_to_be_ready() {
     // It found what another one had written, as most replicas do.
     let mut old = begin(&server, &hands, keep()).await;
     let new = begin_with(&server, &hands, keep(), "v1/secrets").await;
-    let live = new.registrations[0].live.clone();
+    let (taken, live) = (Instant::now(), new.registrations[0].live.clone());
     assert!(old.see(0, live.clone()), "it is taken");
     assert!(!old.see(0, live), "and not again");
     assert_eq!(old.turn().await, Turn::Quiet);
     // Kubelets ask every ten seconds.
-    assert!(old.due().unwrap() > Instant::now() + Duration::from_secs(20));
+    assert!(old.due().unwrap() >= taken + Duration::from_secs(30));
     assert!(new.counters.is_registered() && !old.counters.is_registered());
     server.stop().await;
+}
+
+/// Somebody changes it, and it is seen.
+async fn change(upkeep: &mut Upkeep, manager: &str) {
+    let api = upkeep.registrations[0].registration.api().clone();
+    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
+    hook["failurePolicy"] = json!("Fail");
+    let params = PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() };
+    let live = api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
+    upkeep.see(0, Some(live));
 }
 
 #[tokio::test]
@@ -238,28 +248,32 @@ async fn who_changes_it_once_is_answered_at_once_whoever_fights_for_it() {
     let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
     let mut one = begin(&server, &hands, Keep::Memory).await;
     let two = begin(&server, &hands, Keep::Memory).await;
-    let api = one.registrations[0].registration.api().clone();
-    for _ in 0..8 {
-        // What is in force is written again with a word more, as another webhook of this name would.
-        two.registrations[0].registration.write(&two.ring.bundle()).await.unwrap();
-        one.registrations[0].renew(&one.ring.bundle()).await.unwrap();
-    }
-    two.registrations[0].registration.write(&two.ring.bundle()).await.unwrap();
-    let fought = api.get_opt("one").await.unwrap();
-    one.see(0, fought);
-    let soon = Instant::now() + Duration::from_secs(20);
-    assert!(one.due().unwrap() > soon, "they fight, and are answered later each time");
+    let taken = Instant::now();
+    one.see(0, two.registrations[0].live.clone());
+    assert!(one.due().unwrap() >= taken + PAUSE.1, "another webhook is left alone with it");
     assert_eq!(one.turn().await, Turn::Quiet);
     one.registrations[0].registration.write(&one.ring.bundle()).await.unwrap();
 
-    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
-    hook["failurePolicy"] = json!("Fail");
-    let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
-    api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
-    let live = api.get_opt("one").await.unwrap();
-    one.see(0, live);
-    assert!(one.due().unwrap() < soon);
+    change(&mut one, "kubectl-edit").await;
+    assert!(one.due().unwrap() <= Instant::now());
     assert_eq!(one.turn().await, Turn::Repaired);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_changes_it_again_and_again_is_answered_later_each_time() {
+    let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
+    let mut one = begin(&server, &hands, Keep::Memory).await;
+    let mut answered = Instant::now();
+    for pause in [0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000] {
+        change(&mut one, "somebody").await;
+        assert!(one.due().unwrap() >= answered + Duration::from_millis(pause), "{pause}");
+        // Whether it is due or not.
+        answered = Instant::now();
+        one.registrations[0].renew(&one.ring.bundle()).await.unwrap();
+    }
+    change(&mut one, "somebody-else").await;
+    assert!(one.due().unwrap() <= Instant::now());
     server.stop().await;
 }
 
@@ -267,13 +281,7 @@ async fn who_changes_it_once_is_answered_at_once_whoever_fights_for_it() {
 async fn a_person_who_changes_it_is_no_other_webhook() {
     let (server, hands) = (ApiServer::start(Options::default()).await.unwrap(), Hands::new());
     let mut upkeep = begin(&server, &hands, Keep::Memory).await;
-    let api = upkeep.registrations[0].registration.api().clone();
-    let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
-    hook["failurePolicy"] = json!("Fail");
-    let params = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
-    api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
-    let live = api.get_opt("one").await.unwrap();
-    upkeep.see(0, live);
+    change(&mut upkeep, "kubectl-edit").await;
     assert_eq!(upkeep.turn().await, Turn::Repaired);
     let counters = &upkeep.counters;
     assert_eq!((counters.times(Upkept::Registered), counters.times(Upkept::Contended)), (2, 0));

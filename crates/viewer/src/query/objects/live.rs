@@ -1,6 +1,6 @@
 //! What the cluster adds to what traces tell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Generation, Key, Known, ObjectFilter, Objects, State, tree};
 use crate::{query::filter::is_kind, store::TraceId};
@@ -12,6 +12,8 @@ pub struct Live {
     pub kinds: BTreeSet<String>,
     /// The objects.
     pub objects: Vec<LiveObject>,
+    /// Kinds that it was not asked for, as there were too many.
+    pub unasked: Vec<String>,
 }
 
 /// An object that is in a cluster.
@@ -79,46 +81,39 @@ const POD: Kind = ("v1", "Pod");
 const PASSED_OVER: &str = "ReplicaSet";
 
 impl Objects {
-    /// The kinds that the cluster is to be asked for about an object, by `apiVersion` and kind.
-    pub fn kinds_to_ask(&self, wanted: &ObjectFilter) -> BTreeSet<(String, String)> {
+    /// The kinds that the cluster is to be asked for about an object.
+    pub fn kinds_to_ask(&self, wanted: &ObjectFilter) -> Vec<(String, String)> {
         if let Some((key, known)) = self.find(wanted) {
             return self.kinds_below(key, known);
         }
         // No trace tells of it, but it may be there: of a kind that traces tell of, or a workload, or what belongs to one.
-        let told = self.known.iter().map(|(key, known)| (known.api_version.as_str(), key.kind.as_str()));
-        let workloads = WORKLOADS.iter().map(|(workload, _)| *workload).chain([POD]);
         let is_wanted = |kind: &str| wanted.kind.as_deref().is_some_and(|wanted| is_kind(kind, wanted));
-        let found = told.chain(workloads).filter(|(version, kind)| !version.is_empty() && is_wanted(kind));
-        let mut kinds = BTreeSet::new();
-        for (version, kind) in found {
-            // Between a pod and its Deployment lies a ReplicaSet.
-            let between = (kind == POD.1).then_some(REPLICA_SET);
-            let beside = parts(kind).chain(between).map(|(version, kind)| (version.to_owned(), kind.to_owned()));
-            kinds.extend(beside.chain([(version.to_owned(), kind.to_owned())]));
-        }
-        kinds
+        let found = self.told().chain(workloads()).filter(|(_, kind)| is_wanted(kind));
+        // Between a pod and its Deployment lies a ReplicaSet.
+        let between = |kind: &str| (kind == POD.1).then_some(REPLICA_SET);
+        ordered(found.flat_map(|it| std::iter::once(it).chain(parts(it.1)).chain(between(it.1))))
     }
 
-    /// The kinds that the cluster is to be asked for about all objects: those that traces tell of, workloads, and what belongs to these.
-    pub fn kinds_of_all(&self) -> BTreeSet<(String, String)> {
-        let told = self.known.iter().map(|(key, known)| (known.api_version.as_str(), key.kind.as_str()));
-        let workloads = WORKLOADS.iter().map(|(workload, _)| *workload).chain([POD]);
-        let known = told.chain(workloads).filter(|(version, _)| !version.is_empty());
-        known.map(|(version, kind)| (version.to_owned(), kind.to_owned())).collect()
+    /// The kinds that the cluster is to be asked for about all objects: workloads with what belongs to them, and those that traces tell of.
+    pub fn kinds_of_all(&self) -> Vec<(String, String)> {
+        ordered(workloads().chain(self.told()))
+    }
+
+    /// The kinds that traces tell of, the last dealt with first.
+    fn told(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.matching(&ObjectFilter::default()).into_iter();
+        all.map(|(key, known)| (known.api_version.as_str(), key.kind.as_str()))
     }
 
     /// Those for an object and what belongs to it.
-    fn kinds_below(&self, key: &Key, known: &Known) -> BTreeSet<(String, String)> {
-        let mut kinds = BTreeSet::new();
-        let mut open = vec![tree(self, key, known)];
+    fn kinds_below(&self, key: &Key, known: &Known) -> Vec<(String, String)> {
+        let (mut kinds, mut open) = (Vec::new(), vec![tree(self, key, known)]);
         while let Some(node) = open.pop() {
-            if !node.known.api_version.is_empty() {
-                kinds.insert((node.known.api_version.clone(), node.key.kind.clone()));
-            }
-            kinds.extend(parts(&node.key.kind).map(|(version, kind)| (version.to_owned(), kind.to_owned())));
+            kinds.push((node.known.api_version.as_str(), node.key.kind.as_str()));
+            kinds.extend(parts(&node.key.kind));
             open.extend(node.children);
         }
-        kinds
+        ordered(kinds)
     }
 
     /// Adds what is in the cluster: which of the objects are there, what belongs to them, and those that are wanted even if no span tells of them.
@@ -189,8 +184,21 @@ impl From<&Stamp> for Generation {
     }
 }
 
+/// Kinds that can be asked for, by `apiVersion` and kind, each once. A cluster is asked for so many and no more, and whoever sends spans can name many: workloads and
+/// pods come first.
+fn ordered<'a>(kinds: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    let mut seen = HashSet::new();
+    let mut kinds: Vec<_> = kinds.into_iter().filter(|kind| !kind.0.is_empty() && seen.insert(*kind)).collect();
+    kinds.sort_by_key(|kind| !workloads().any(|workload| workload == *kind));
+    kinds.into_iter().map(|(version, kind)| (version.to_owned(), kind.to_owned())).collect()
+}
+
+fn workloads<'a>() -> impl Iterator<Item = (&'a str, &'a str)> {
+    WORKLOADS.iter().map(|(workload, _)| *workload).chain([POD])
+}
+
 /// The kinds that belong to a workload.
-fn parts(kind: &str) -> impl Iterator<Item = Kind> {
+fn parts(kind: &str) -> impl Iterator<Item = (&str, &str)> {
     let workload = WORKLOADS.iter().find(|((_, workload), _)| *workload == kind);
     workload.into_iter().flat_map(|(_, parts)| parts.iter().copied())
 }

@@ -74,6 +74,25 @@ fn a_generation_is_converging_until_it_failed_or_converged() {
 }
 
 #[test]
+fn generations_have_one_order_whatever_their_times() {
+    let at =
+        |uid: &str, number: i64, start: u64| ((uid.to_owned(), number), Generation { start, ..Generation::default() });
+    let order = |all: Vec<_>| {
+        let known = Known { generations: all.into_iter().collect(), ..Known::default() };
+        known.newest().iter().map(|((uid, number), _)| format!("{uid}{number}")).collect::<Vec<_>>()
+    };
+    // By number a2 is before a1, by time a1 before b1 and b1 before a2.
+    assert_eq!(order(vec![at("a", 2, 100), at("a", 1, 300), at("b", 1, 200)]), ["a2", "a1", "b1"]);
+    assert_eq!(order(vec![at("a", 2, 100), at("b", 1, 200)]), ["b1", "a2"], "it was made again");
+    let odd = |number: i64| at(&format!("{:02}-", number % 40), number / 40, (number * 7919 % 101).unsigned_abs());
+    let all = order((0..160).map(odd).collect());
+    for uid in 0..40 {
+        let numbers = all.iter().filter_map(|it| it.strip_prefix(&format!("{uid:02}-"))).collect::<Vec<_>>();
+        assert_eq!(numbers, ["3", "2", "1", "0"], "{uid}: {all:?}");
+    }
+}
+
+#[test]
 fn objects_that_own_each_other_are_shown_once() {
     let objects = store(vec![
         about(1, "reconcile Head", HEAD, 1).at(10, 20),
@@ -107,7 +126,7 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
     ]);
     let wanted = ObjectFilter { kind: Some("childas".into()), ..ObjectFilter::default() };
     let kinds: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["Deployment", "ReplicaSet", "ChildA", "Pod"]);
+    assert_eq!(kinds, ["ReplicaSet", "Pod", "Deployment", "ChildA"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
         key: key(kind, name),
@@ -125,6 +144,7 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
                 live("ReplicaSet", "r", Some(key("Deployment", "d"))),
                 live("Deployment", "d", Some(key("ChildA", "c"))),
             ],
+            ..Live::default()
         },
         |object| wanted.matches_key(&object.key),
     );
@@ -161,7 +181,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
     };
     let wanted = ObjectFilter { kind: Some("pods".into()), namespace: Some("default".into()), name: Some("p".into()) };
     let asked: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(asked, ["ReplicaSet", "Pod"]);
+    assert_eq!(asked, ["Pod", "ReplicaSet"]);
     let mut cluster = Live {
         kinds: BTreeSet::from(["Pod".to_owned()]),
         objects: vec![
@@ -171,6 +191,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
             live(key("ReplicaSet", "r"), key("Deployment", "d"), 1),
             live(key("ChildA", "c"), key("Head", "h"), 1),
         ],
+        ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
     objects.add_live(&cluster, |object| wanted.matches_key(&object.key));
@@ -212,7 +233,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
     ]);
     let kinds: Vec<_> = objects.kinds_of_all().into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "Head", "Pod"]);
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "Head"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
         let trace = trace.map(|trace| TraceId([trace; 16]));
@@ -230,6 +251,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
             live("Deployment", "of a trace that is gone", None, Some(9)),
             live("Pod", "stranger", None, None),
         ],
+        ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
     objects.add_live(&cluster, LiveObject::names_trace);
@@ -249,4 +271,24 @@ fn objects_that_own_each_other_are_listed_once() {
         about(4, "apply Head", HEAD, 1).below(3).at(14, 15),
     ]);
     assert_eq!(lines(&objects, &ObjectFilter::default()), ["Head/h", "  ChildA/c"]);
+}
+
+#[test]
+fn however_many_kinds_there_are_workloads_and_pods_are_asked_for_first() {
+    let of_kind = |number: u64| {
+        let kind = format!("Kind{number:02}");
+        let span = about(number, &format!("apply {kind}"), (&kind, "x"), 1).below(99).at(number, number + 1);
+        span.text("k8s.object.api_version", "a/v1")
+    };
+    let mut spans: Vec<_> = (1..=30).map(of_kind).collect();
+    let deployment = about(98, "apply Deployment", ("Deployment", "d"), 1).below(99).at(1, 2);
+    spans.extend([about(99, "reconcile Head", HEAD, 1).at(1, 99), deployment]);
+    let objects = store(spans);
+    let names = |kinds: Vec<(String, String)>| kinds.into_iter().map(|(_, kind)| kind).collect::<Vec<_>>();
+    let all = names(objects.kinds_of_all());
+    assert_eq!(all.len(), 36);
+    assert_eq!(all[..6], ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod"]);
+    assert_eq!(all[6..8], ["Kind30", "Kind29"], "what was told of last comes next");
+    let head = ObjectFilter { kind: Some("Head".into()), ..ObjectFilter::default() };
+    assert_eq!(names(objects.kinds_to_ask(&head))[..2], ["ReplicaSet", "Pod"]);
 }
