@@ -24,6 +24,8 @@ pub struct Kubectl {
     cluster: Cluster,
     namespace: String,
     minor: u32,
+    /// What goes with it, with more arguments of `delete`.
+    made: Vec<(String, String)>,
 }
 
 /// How a command ended.
@@ -55,7 +57,7 @@ impl Kubectl {
 
     fn of(cluster: Cluster, minor: u32) -> Self {
         let namespace = cluster.unique_name();
-        let kubectl = Self { cluster, namespace, minor };
+        let kubectl = Self { cluster, namespace, minor, made: Vec::new() };
         kubectl.ok(&format!("create namespace {}", kubectl.namespace));
         kubectl
     }
@@ -78,6 +80,11 @@ impl Kubectl {
     /// Where commands work unless they say otherwise.
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// Removes these objects in the end, however the story ends, where the cluster is not its own. Those that were named first go first.
+    pub fn removes(&mut self, manifest: &str, more: &str) {
+        self.made.push((manifest.to_owned(), more.to_owned()));
     }
 
     /// Whether the program is new enough for something that came with Kubernetes 1.`minor`. A line says so where it is not.
@@ -199,6 +206,10 @@ impl Kubectl {
 impl Drop for Kubectl {
     fn drop(&mut self) {
         if !self.cluster.is_embedded() {
+            for (manifest, more) in &self.made {
+                // What somebody holds on to may never go.
+                self.run(&format!("delete --ignore-not-found --timeout 60s -f - {more}"), manifest);
+            }
             let delete = format!("delete namespace {} --ignore-not-found --wait=false", self.namespace);
             self.run(&delete, "");
         }

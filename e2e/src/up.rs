@@ -44,7 +44,19 @@ impl Home {
     /// A command of ours that is typed here.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = kubewake();
-        command.args(args).current_dir(self.path()).env("HOME", self.path()).env("TMPDIR", self.path());
+        command.args(args);
+        self.typed(command)
+    }
+
+    /// A line that is typed here, whatever it runs.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]);
+        self.typed(shell)
+    }
+
+    fn typed(&self, mut command: Command) -> Command {
+        command.current_dir(self.path()).env("HOME", self.path()).env("TMPDIR", self.path());
         // Only what the story says counts.
         for name in ["KUBECONFIG", "XDG_STATE_HOME", "RUST_LOG", "KUBEWAKE_VIEWER"] {
             command.env_remove(name);

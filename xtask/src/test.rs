@@ -100,3 +100,51 @@ pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
         run_command(&mut test)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::root;
+
+    /// The names of the tests in a file.
+    fn tests(text: &str) -> Vec<String> {
+        let mut is_test = false;
+        let mut names = Vec::new();
+        for line in text.lines().map(str::trim) {
+            is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            if let Some((_, name)) = line.split_once("fn ").filter(|_| is_test) {
+                names.push(name.to_owned());
+                is_test = false;
+            }
+        }
+        names
+    }
+
+    /// The tests of a module and of those in it.
+    fn tests_below(module: &Path) -> Vec<String> {
+        let mut found =
+            fs::read_to_string(module.with_extension("rs")).map_or_else(|_| Vec::new(), |text| tests(&text));
+        for entry in fs::read_dir(module).into_iter().flatten() {
+            found.extend(tests_below(&entry.unwrap().path().with_extension("")));
+        }
+        found
+    }
+
+    /// libtest is content with one that names nothing.
+    #[test]
+    fn every_filter_names_stories() {
+        for filter in ON_ANY_CLUSTER.iter().chain(&REACHED) {
+            let (module, test) = filter.rsplit_once("::").unwrap();
+            let names = tests_below(&root().join("e2e/tests").join(module.replace("::", "/")));
+            assert!(names.iter().any(|name| name.starts_with(test)), "{filter} names no story");
+        }
+    }
+
+    #[test]
+    fn what_is_no_test_is_no_story() {
+        let text = "#[tokio::test]\nasync fn told() {}\n\nfn helper() {}\n\n    #[test]\n    fn inner() {}\n";
+        assert_eq!(tests(text), ["told() {}", "inner() {}"]);
+    }
+}

@@ -110,14 +110,15 @@ fn manifest(text: &str) -> Vec<String> {
     problems
 }
 
-/// What a crate needs of ours, tests excluded.
+/// What a crate needs of ours, tests excluded: by its name, as a section of its own, or under another name.
 fn our_dependencies(text: &str) -> impl Iterator<Item = &str> {
     let mut section = "";
-    text.lines().filter(move |line| {
+    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    without_comments.filter(move |line| {
         if line.starts_with('[') {
             section = line;
         }
-        section.ends_with("dependencies]") && !section.contains("dev-dependencies") && line.starts_with("kubewake-")
+        section.contains("dependencies") && !section.contains("dev-dependencies") && line.contains("kubewake")
     })
 }
 
@@ -149,6 +150,17 @@ mod tests {
             format!("{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n", ALONE[0])
         };
         assert_eq!(manifest(&with("dependencies")).len(), 1);
+        assert_eq!(manifest(&with("target.'cfg(unix)'.build-dependencies")).len(), 1);
         assert!(manifest(&with("dev-dependencies")).is_empty());
+        for (dependency, ours) in [
+            ("[dependencies.kubewake-otlp]\npath = \"../otlp\"", 1),
+            ("[dependencies]\notlp = { package = \"kubewake-otlp\", version = \"1\" }", 1),
+            ("[dependencies]\nkubewake.workspace = true", 1),
+            ("[dependencies]\nkube = \"1\" # not kubewake", 0),
+            ("[dev-dependencies.kubewake-otlp]\npath = \"../otlp\"", 0),
+        ] {
+            let text = format!("{}\n[lints]\nworkspace = true\n{dependency}\n", ALONE[0]);
+            assert_eq!(manifest(&text).len(), ours, "{dependency}");
+        }
     }
 }

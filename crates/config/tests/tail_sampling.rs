@@ -133,6 +133,13 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
 }
 
+/// A policy that keeps a share.
+fn chance(name: &str, percentage: u32, salt: &str) -> String {
+    format!(
+        "{{name: {name}, type: probabilistic, probabilistic: {{sampling_percentage: {percentage}, hash_salt: '{salt}'}}}}"
+    )
+}
+
 /// A composite of two policies with these shares.
 fn shares(shares: &str) -> String {
     policy(&format!(
@@ -150,6 +157,13 @@ fn what_is_meant_is_taken_without_a_word() {
         policy("{name: a, type: span_count, span_count: {max_spans: 2}}"),
         policy("{name: a, type: rate_limiting, rate_limiting: {spans_per_second: 1}}"),
         policy("{name: a, type: numeric_attribute, numeric_attribute: {key: k, min_value: -5, max_value: -1}}"),
+        policy(&format!(
+            "{}, {}, {}",
+            chance("a", 10, ""),
+            chance("b", 20, "default-hash-seed"),
+            chance("c", 100, "x")
+        )),
+        policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 100, ""))),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
         assert_eq!(loaded.warnings, [], "{text}");
@@ -197,6 +211,19 @@ fn what_has_no_effect_is_said() {
         (shares("{policy: y, percent: -60}"), "is taken for an equal part"),
         (shares("{policy: y}"), "is taken for an equal part"),
         (shares("{policy: y, percent: 10}, {policy: y, percent: 20}"), "another share further down"),
+        (policy(&format!("{}, {}", chance("a", 10, ""), chance("b", 20, "x"))), "have different `hash_salt`s"),
+        (
+            policy(&format!(
+                "{{name: d, type: and, and: {{and_sub_policy: [{}, {}]}}}}",
+                chance("a", 1, ""),
+                chance("b", 2, "x")
+            )),
+            "have different `hash_salt`s",
+        ),
+        (
+            policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 90, ""))),
+            "do not say that they stand for more",
+        ),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();

@@ -24,7 +24,7 @@ pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> 
 
 /// Of a trace that nobody records.
 #[cfg(feature = "operator")]
-const UNRECORDED: &str = "00-6b756265776b65206b75626577616b65-6b75626577616b65-00";
+const UNRECORDED: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
 
 /// For requests that are of no interest to anybody: where the caller is believed, they leave no trace.
 #[cfg(feature = "operator")]

@@ -6,7 +6,10 @@ mod apply;
 mod sample;
 mod trace;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use kube::{Client, Config};
@@ -63,6 +66,8 @@ struct Shown<'a> {
 /// A cluster with a viewer.
 struct Found {
     config: Config,
+    /// Unless it is the one that kubectl finds by itself.
+    kubeconfig: Option<PathBuf>,
     page: String,
     /// Where it takes OTLP over gRPC.
     otlp: String,
@@ -71,7 +76,7 @@ struct Found {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&logging::only(LogLevel::Warn));
     let found = find(args.kubeconfig).await?;
-    let clients = Clients::new(found.config)?;
+    let clients = Clients::new(found.config, found.kubeconfig.as_deref())?;
     apply::has_pipeline(&clients, &found.otlp).await?;
     let step = Progress::new().begin(args.sample.operator().1);
     if apply::is_installed(&clients, args.sample).await? {
@@ -103,14 +108,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
     if let Some(path) = kubeconfig {
         let config = client::config(Some(&path)).await?;
-        return viewer(config).await.with_context(|| format!("the cluster of {}", path.display()));
+        return viewer(config, Some(&path)).await.with_context(|| format!("the cluster of {}", path.display()));
     }
     // Whatever is wrong with another cluster is no business of ours.
     let own = std::env::var_os("KUBECONFIG").map(|_| None);
     let last = Notice::find().map(|up| Some(up.kubeconfig));
     for file in own.into_iter().chain(last) {
         let Ok(config) = client::config(file.as_deref()).await else { continue };
-        if let Ok(found) = viewer(config).await {
+        if let Ok(found) = viewer(config, file.as_deref()).await {
             return Ok(found);
         }
     }
@@ -118,12 +123,12 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 }
 
 /// Where the viewer of this cluster is.
-async fn viewer(config: Config) -> anyhow::Result<Found> {
+async fn viewer(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<Found> {
     let mut brief = config.clone();
     brief.connect_timeout = Some(CONNECT);
     let told = notice::told(&Client::try_from(brief)?).await.context("it does not answer")?;
     let (page, otlp) = told
         .and_then(|told| Some((told.page, told.otlp?)))
         .context("it is none of `kubewake up`: there is no viewer")?;
-    Ok(Found { config, page, otlp })
+    Ok(Found { config, kubeconfig: kubeconfig.map(Path::to_owned), page, otlp })
 }

@@ -56,7 +56,7 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace head/demo -o name                         the id of the trace
 
 Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace it is looked for in all of them.
-Where the cluster has a newer generation than the viewer, its first spans are waited for: --follow does so until they come.
+Where the viewer's cluster, or the one that is named, has a newer generation, its first spans are waited for: --follow does so until they come.
 Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
 pub(crate) struct Args {
@@ -93,9 +93,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let object = args.object()?;
     if let Some(object) = object.as_ref().filter(|_| args.generation.is_none()) {
         let live = Live::find(&args.reach, url).await?;
-        match args.follow {
-            true => follow(&args, &web, url, object, live.as_ref()).await?,
-            false => catch_up(&web, url, object, live.as_ref()).await,
+        if !args.follow || follow(&args, &web, url, object, live.as_ref()).await? {
+            catch_up(&args, &web, url, object, live.as_ref()).await;
         }
     }
     let id = match (&args.id, &object) {
@@ -163,11 +162,12 @@ fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
 }
 
 /// A change that was made a moment ago may not have come to the viewer: its first spans are waited for, and if they do not come that is said.
-async fn catch_up(web: &Web, url: &str, object: &Object, live: Option<&Live>) {
+async fn catch_up(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) {
     let began = Instant::now();
     while let Some(newer) = missing(web, url, object, live).await {
         if began.elapsed() > SOON {
-            return eprintln!("{}", newer.missed(url));
+            let advice = if args.follow { "" } else { "; --follow waits for it" };
+            return eprintln!("{}{advice}", newer.missed(url));
         }
         tokio::time::sleep(BRIEF).await;
     }
@@ -175,31 +175,38 @@ async fn catch_up(web: &Web, url: &str, object: &Object, live: Option<&Live>) {
 
 /// What the cluster has that the viewer has not.
 async fn missing(web: &Web, url: &str, object: &Object, live: Option<&Live>) -> Option<Newer> {
-    let live = live?;
     // Whatever is wrong is said when the trace itself is asked for.
     let (known, latest) = find::latest(web, url, object).await.ok()??;
-    live.newer(&known, &latest).await
+    match latest.is_untold() {
+        true => Some(Newer::untold(&known, &latest)),
+        false => live?.newer(&known, &latest).await,
+    }
 }
 
-/// Waits until the object's last generation is as it should be, or has failed. A terminal sees how it comes about.
-async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) -> anyhow::Result<()> {
+/// Waits until the object's last generation is as it should be, or has failed; says whether it is, as somebody may not want to wait any longer. A terminal
+/// sees how it comes about.
+async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) -> anyhow::Result<bool> {
     let shows = args.output == Format::Table && std::io::stdout().is_terminal();
     let (mut last, mut said) = (String::new(), None);
+    let mut say = |newer: Newer| {
+        if said.as_ref() != Some(&newer) {
+            eprintln!("{}", newer.awaited(url));
+            said = Some(newer);
+        }
+    };
     loop {
         match find::latest(web, url, object).await? {
             Some((known, latest)) if latest.is_over() => {
-                let Some(live) = live else { return Ok(()) };
-                let Some(newer) = live.newer(&known, &latest).await else { return Ok(()) };
-                if said.as_ref() != Some(&newer) {
-                    eprintln!("{}", newer.awaited(url));
-                    said = Some(newer);
-                }
+                let Some(live) = live else { return Ok(true) };
+                let Some(newer) = live.newer(&known, &latest).await else { return Ok(true) };
+                say(newer);
             }
+            Some((known, latest)) if latest.is_untold() => say(Newer::untold(&known, &latest)),
             Some((_, latest)) if shows => {
                 if let Some(id) = latest.trace_id {
                     let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
                     if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
-                        return Ok(());
+                        return Ok(false);
                     }
                     last = drawn;
                 }
@@ -208,7 +215,7 @@ async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+            _ = tokio::signal::ctrl_c() => return Ok(false),
         }
     }
 }

@@ -20,7 +20,7 @@ use tower::{BoxError, ServiceBuilder, limit::ConcurrencyLimitLayer};
 const REQUESTS: usize = 16;
 
 /// A context of a trace that nobody records: leases, status and events would be most of what is seen otherwise.
-const UNRECORDED: &str = "00-6b756265776b65206b75626577616b65-6b75626577616b65-00";
+const UNRECORDED: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
 
 /// A client with one connection. A quiet one begins no traces, but for those of pods that it creates: they may be somebody's to follow.
 pub(crate) fn connect(config: &Config, quiet: bool) -> Result<Client> {

@@ -86,7 +86,10 @@ impl Queue {
 
 impl controller::Queue for Queue {
     fn waits(&self, objects: usize) {
-        lock(&self.metrics.depths).insert(self.signal, objects);
+        let mut depths = lock(&self.metrics.depths);
+        if self.metrics.is_leading() {
+            depths.insert(self.signal, objects);
+        }
     }
 
     fn begins(&self, waited: Duration) {
@@ -129,10 +132,10 @@ impl Metrics {
         *lock(&self.writes).entry(kind).or_default() += 1;
     }
 
-    /// A pipeline is in a state.
+    /// A pipeline is in a state. Nothing is said of it any more by a reconcile that outlives its leadership.
     pub fn state(&self, id: &Id, state: Option<State>) {
         let mut states = lock(&self.states);
-        match state {
+        match state.filter(|_| self.is_leading()) {
             Some(state) => _ = states.insert(id.clone(), state),
             None => _ = states.remove(id),
         }
@@ -146,10 +149,15 @@ impl Metrics {
     /// Whether this one leads. Who does not knows nothing of pipelines.
     pub fn leads(&self, leads: bool) {
         self.leads.store(leads.into(), Ordering::Relaxed);
+        // Whoever locks them later sees what was stored before.
         if !leads {
             lock(&self.states).clear();
             lock(&self.depths).clear();
         }
+    }
+
+    fn is_leading(&self) -> bool {
+        self.leads.load(Ordering::Relaxed) != 0
     }
 
     /// All of it as text.

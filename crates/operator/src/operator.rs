@@ -16,17 +16,13 @@ use kube::{
         watcher::{self, watcher},
     },
 };
-use kube_lease_manager::LeaseManagerError;
 use kubewake_api::{
     Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
 };
 use kubewake_trail::{Controller, Trail, in_words};
 use serde::de::DeserializeOwned;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, time::sleep};
 
 use crate::{
     bell::Bell,
@@ -46,22 +42,19 @@ use crate::{
     written::Written,
 };
 
-/// Before it stands for election again.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the operator ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no Lease to hold.
+    /// It may not hold the Lease.
     #[error("there can be no Lease {namespace}/{name}", name = names::LEASE)]
     Lease {
         /// The operator's namespace.
         namespace: String,
         /// Why.
-        source: LeaseManagerError,
+        source: kube::Error,
     },
 }
 
@@ -92,60 +85,41 @@ impl Operator {
     /// Works until `stop`: waits until it leads, and leads. What is under way then is finished. Who does not lead any more stands for election again.
     ///
     /// # Errors
-    /// If it can never stand for election.
+    /// If it may not stand for election. An API server that cannot be reached is waited for.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
-        let (stop, term) = (stop.shared(), Duration::from_secs(self.terms.seconds));
-        let mut has_stood = false;
+        let (stop, namespace) = (stop.shared(), &self.options.namespace);
+        let mut candidate = Candidate::new(&self.leases, namespace, &self.terms);
         loop {
-            let stood = tokio::select! {
-                stood = timeout(term, Candidate::stand(&self.leases, &self.options.namespace, &self.terms)) => stood,
-                () = stop.clone() => return Ok(()),
-            };
-            match stood {
-                Ok(Ok(candidate)) => {
-                    has_stood = true;
-                    if self.term(candidate, stop.clone()).await == Next::End {
-                        return Ok(());
-                    }
-                }
-                Ok(Err(source)) if !has_stood => {
-                    return Err(Error::Lease { namespace: self.options.namespace.clone(), source });
-                }
-                Ok(Err(error)) => tracing::warn!(error = in_words(&error), "this operator cannot stand for election"),
-                Err(_) => tracing::warn!("this operator cannot stand for election: the API server does not answer"),
-            }
             tokio::select! {
-                () = sleep(PAUSE) => {}
-                () = stop.clone() => return Ok(()),
+                elected = candidate.elected() => {
+                    elected.map_err(|source| Error::Lease { namespace: namespace.clone(), source })?;
+                }
+                () = stop.clone() => break,
+            }
+            if self.term(&mut candidate, stop.clone()).await == Next::End {
+                break;
             }
         }
+        candidate.resign().await;
+        Ok(())
     }
 
-    /// Waits until it leads, and leads, until it is to end or another may lead.
+    /// Leads, until it is to end or another may lead.
     async fn term(
         &self,
-        mut candidate: Candidate,
+        candidate: &mut Candidate,
         stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
     ) -> Next {
-        let waited = tokio::select! {
-            is_elected = candidate.elected() => is_elected.then_some(()).ok_or(Next::Anew),
-            () = stop.clone() => Err(Next::End),
+        tracing::info!(identity = self.terms.identity, "this operator leads");
+        self.metrics.leads(true);
+        let next = tokio::select! {
+            // Nothing is begun by one that was away for too long.
+            biased;
+            () = candidate.deposed() => Next::Anew,
+            () = self.lead(stop) => Next::End,
         };
-        let next = match waited {
-            Ok(()) => {
-                tracing::info!(identity = self.terms.identity, "this operator leads");
-                self.metrics.leads(true);
-                let next = tokio::select! {
-                    () = self.lead(stop) => Next::End,
-                    () = candidate.deposed() => Next::Anew,
-                };
-                self.metrics.leads(false);
-                tracing::info!(identity = self.terms.identity, "this operator does not lead any more");
-                next
-            }
-            Err(next) => next,
-        };
-        candidate.resign().await;
+        self.metrics.leads(false);
+        tracing::info!(identity = self.terms.identity, "this operator does not lead any more");
         next
     }
 

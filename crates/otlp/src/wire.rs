@@ -25,6 +25,11 @@ pub const LEN: u8 = 2;
 /// Wire type of four bytes: fixed32, sfixed32 and float.
 pub const I32: u8 = 5;
 
+/// The tag of a field whose number is below 16, and whose tag so is one byte.
+pub(crate) const fn tag(number: u32, wire: u8) -> u8 {
+    (number << 3) as u8 | wire
+}
+
 /// What can be wrong with bytes that should be a protobuf field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

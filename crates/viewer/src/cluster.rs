@@ -34,7 +34,7 @@ use self::pipelines::Pipelines;
 /// Who asks.
 const AGENT: &str = concat!("kubewake-viewer/", env!("CARGO_PKG_VERSION"));
 /// Of a trace that nobody records.
-const UNRECORDED: &str = "00-6b756265776b65206b75626577616b65-6b75626577616b65-00";
+const UNRECORDED: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
 
 /// Why a cluster does not answer.
 #[derive(Debug, thiserror::Error)]

@@ -46,7 +46,10 @@ fn anywhere() -> Option<Traced> {
     Traced::anywhere(&IMAGE, &TRUSTED).map(prepared)
 }
 
-fn prepared(traced: Traced) -> Traced {
+fn prepared(mut traced: Traced) -> Traced {
+    for name in ["operator.yaml", "crds.yaml"] {
+        traced.kubectl.removes(&file(name), "--namespace head-system");
+    }
     let kubectl = &traced.kubectl;
     kubectl.ok_with("apply -f -", &file("crds.yaml"));
     kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
@@ -54,14 +57,6 @@ fn prepared(traced: Traced) -> Traced {
     // It runs beside the cluster, where it can be stopped and started.
     kubectl.ok("scale deployment/head-operator --namespace head-system --replicas=0");
     traced
-}
-
-/// Ends the cluster, or removes what is not in the story's namespace where there may be others. All that anybody had to say is said then.
-fn end(traced: Traced) -> Traces {
-    for name in ["operator.yaml", "crds.yaml"].into_iter().filter(|_| !traced.kubectl.cluster().is_embedded()) {
-        traced.kubectl.ok_with("delete --ignore-not-found -f - --namespace head-system", &file(name));
-    }
-    traced.end()
 }
 
 fn operator_command(traced: &Traced, args: &[&str]) -> Command {

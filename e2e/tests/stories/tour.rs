@@ -43,16 +43,8 @@ impl Newcomer {
             ("127.0.0.1:4318", self.up.otlp_http().to_string()),
         ];
         let line = ports.iter().fold(line.to_owned(), |line, (usual, ours)| line.replace(usual, ours));
-        // As the command of the home has it, whose folder `bin` is searched first.
-        let as_here = self.home.command(&[]);
-        let mut shell = Command::new("sh");
-        for (name, value) in as_here.get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
-        shell.args(["-c", &line]).current_dir(self.home.path()).env("KUBECONFIG", self.up.kubeconfig());
+        let mut shell = self.home.shell(&line);
+        shell.env("KUBECONFIG", self.up.kubeconfig());
         shell
     }
 

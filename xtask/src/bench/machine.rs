@@ -18,6 +18,22 @@ pub(crate) fn describe() -> anyhow::Result<String> {
         output("date", &["-u", "+%Y-%m-%d"])?,
         model.as_deref().unwrap_or("unknown CPU"),
         kib >> 20,
-        output("uname", &["-r"])?
+        version(&output("uname", &["-r"])?)
     ))
+}
+
+/// The kernel's version without what tells of who built it for whom.
+fn version(release: &str) -> String {
+    release.split(['.', '-']).take(2).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_kernel_only_the_version_is_told() {
+        assert_eq!(version("6.18.44-fc-v470"), "6.18");
+        assert_eq!(version("7.0-rc1"), "7.0");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Link`] leads to one or more [`Consumer`]s and can be pointed elsewhere while data flows. Fan-out shares the
 //! bytes, not the fate: the answer is "taken" when at least one consumer took the batch, and a refusal only when none
-//! did. A consumer that had no room while another one took the batch counts the loss as its own.
+//! did; where those that took it took a part, the answer says what nobody has. A consumer that had no room while another one took the batch counts the loss as its own.
 
 use std::{
     future::Future,
@@ -26,7 +26,8 @@ pub enum Answer {
     Later(Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send>>),
 }
 
-/// Items of a batch that a consumer does not take, whoever sends them again. They are counted there. In a box, since it is rare.
+/// Items of a batch that a consumer does not take, whoever sends them again. They are counted there; steps on the way count the batch as handed
+/// on. Only an answer that is known at once can tell of them. In a box, since it is rare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// How many.
@@ -85,7 +86,7 @@ pub enum Pressure {
 
 /// A step that takes batches.
 pub trait Consumer: Send + Sync {
-    /// Takes the batch as a whole, or refuses it as a whole.
+    /// Takes the batch as a whole, or refuses it as a whole; or takes it but for items that it never will ([`Answer::Partly`]).
     ///
     /// "Taken" means held in a bounded buffer from which nothing is dropped uncounted, or delivered.
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer;
@@ -179,11 +180,11 @@ pub(super) fn offer_to_many(offers: Vec<(Arc<dyn Consumer>, Batch)>) -> Answer {
         attempt.offer(target, batch);
     }
     if attempt.taken || attempt.under_way.is_empty() {
-        return Answer::Now(attempt.settle());
+        return attempt.settle();
     }
     Answer::later(async move {
         while !attempt.taken && attempt.next().await {}
-        attempt.settle()
+        attempt.settle().wait().await
     })
 }
 
@@ -202,7 +203,12 @@ async fn deliver_to_many(targets: &[Arc<dyn Consumer>], batch: Batch) {
 /// One batch offered to several consumers. To drop it gives the batch up: those that still work on it stop.
 #[derive(Default)]
 struct Attempt {
+    /// One has it, or at least some of it.
     taken: bool,
+    /// One has all of it.
+    whole: bool,
+    /// What is missing where least is, of those that have a part.
+    least: Option<Box<Shortfall>>,
     said_no: Vec<(Arc<dyn Consumer>, Batch, Refusal)>,
     under_way: JoinSet<Offered>,
 }
@@ -215,16 +221,23 @@ impl Attempt {
         let tally = batch.clone_tally();
         match target.clone().consume(batch, Pressure::Refuse).peek() {
             Answer::Now(result) => self.note((target, tally, result)),
-            // One of several: the sender hears that it was taken, as somebody may have all of it.
-            Answer::Partly(_) => self.taken = true,
+            Answer::Partly(shortfall) => self.note_part(&tally, shortfall),
             Answer::Later(future) => drop(self.under_way.spawn(async move { (target, tally, future.await) })),
         }
     }
 
     fn note(&mut self, (target, tally, result): Offered) {
         match result {
-            Ok(()) => self.taken = true,
+            Ok(()) => (self.taken, self.whole) = (true, true),
             Err(no) => self.said_no.push((target, tally, no)),
+        }
+    }
+
+    /// Whoever took nothing of it leaves the others to answer.
+    fn note_part(&mut self, tally: &Batch, shortfall: Box<Shortfall>) {
+        self.taken |= shortfall.items < tally.items() as u64;
+        if self.least.as_ref().is_none_or(|least| shortfall.items < least.items) {
+            self.least = Some(shortfall);
         }
     }
 
@@ -268,8 +281,8 @@ impl Attempt {
         self.said_no.extend(waiting.into_iter().map(|(target, tally, no, _)| (target, tally, no)));
     }
 
-    /// Counts for those that did not take it, and answers for all.
-    fn settle(mut self) -> Result<(), Refusal> {
+    /// Counts for those that did not take it, and answers for all: with what is missing, if nobody has all of it so far.
+    fn settle(mut self) -> Answer {
         for (target, tally, no) in &self.said_no {
             count(&**target, tally, no, self.taken);
         }
@@ -278,9 +291,13 @@ impl Attempt {
             if !self.under_way.is_empty() {
                 tokio::spawn(finish(self.under_way));
             }
-            return Ok(());
         }
-        self.said_no.drain(..).map(|(_, _, no)| no).reduce(Refusal::or).map_or(Ok(()), Err)
+        let refusal = self.said_no.drain(..).map(|(_, _, no)| no).reduce(Refusal::or).filter(|_| !self.taken);
+        match (refusal, self.least.take().filter(|_| !self.whole)) {
+            (Some(refusal), _) => Answer::Now(Err(refusal)),
+            (None, Some(shortfall)) => Answer::Partly(shortfall),
+            (None, None) => Answer::Now(Ok(())),
+        }
     }
 }
 

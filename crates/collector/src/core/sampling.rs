@@ -168,7 +168,8 @@ pub struct TailStats {
     pub waiting_bytes: AtomicU64,
     /// Dropped traces that a late error brought back.
     pub promoted: AtomicU64,
-    /// Spans of kept traces whose trace state could not be read, and so says nothing of the probability.
+    /// Spans of kept traces whose trace state could not be read, or has another randomness than what they were kept by: it does not say the
+    /// probability.
     pub unreadable_trace_states: AtomicU64,
     /// In how many pipelines there is no memory to let new traces wait.
     pub overloaded: AtomicU64,

@@ -25,7 +25,7 @@ use kubewake_otlp::Signal;
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault},
     extension::ClientAuth,
     net::{
         connect::{self, Client, Connector, Endpoint, FirstWord},
@@ -120,9 +120,12 @@ impl OtlpGrpc {
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = self.headers.clone();
         request::prove(request.headers_mut(), proof);
-        let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+        let sent = self.client.request(request).await;
+        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault(&error)))?;
+        // It has answered, so that nothing that breaks from here on is for want of TLS or of a certificate.
+        self.first_word.forget();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
+        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, connect::fault(&error)))?;
         answer::settle(&head, &answer).map_err(|mut error| {
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.endpoint, error.message), sent).into();
@@ -152,8 +155,8 @@ impl OtlpGrpc {
         Ok(Payload::new(pieces))
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = self.first_word.fault(error).map(Said::Tls);
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
+        let said = fault.map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
     }
 }

@@ -143,9 +143,12 @@ impl OtlpHttp {
         *request.uri_mut() = self.url.uri.clone();
         *request.headers_mut() = self.headers.clone();
         request::prove(request.headers_mut(), proof);
-        let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+        let sent = self.client.request(request).await;
+        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault(&error)))?;
+        // It has answered, so that nothing that breaks from here on is for want of TLS or of a certificate.
+        self.first_word.forget();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error))?;
+        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, connect::fault(&error)))?;
         answer::settle(&head, &answer).map_err(|mut error| {
             error.said = match self.url.secure() {
                 true if answer.wants_certificate() => Some(Said::Tls(TlsFault::CertificateWanted)),
@@ -158,8 +161,8 @@ impl OtlpHttp {
         })
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> SendError {
-        let said = self.first_word.fault(error).map(Said::Tls);
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
+        let said = fault.map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }

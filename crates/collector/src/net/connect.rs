@@ -32,6 +32,7 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 pub(crate) use endpoint::{Endpoint, server_name};
+pub(crate) use fault::fault;
 pub(crate) use first::FirstWord;
 use stream::Stream;
 

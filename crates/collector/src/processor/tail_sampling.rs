@@ -55,8 +55,8 @@ use self::{
     arrival::Arrival,
     id::IdHash,
     outbox::Outbox,
-    output::Marks,
-    policy::{Policies, Stamp},
+    output::{Kept, Marks},
+    policy::Policies,
     shard::{Moment, Rules, Shard, Step, TICK},
 };
 use crate::core::{
@@ -279,7 +279,7 @@ impl Lane {
         rules: &Rules,
         moment: Moment,
         retired: bool,
-    ) -> (Vec<(usize, Stamp)>, bool) {
+    ) -> (Vec<(usize, Kept)>, bool) {
         let mut state = self.shard.state();
         let at_once = state.add(arrival, at, charge, rules, moment);
         state.flushing |= retired;

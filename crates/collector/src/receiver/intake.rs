@@ -64,20 +64,11 @@ impl Taker {
         origin: Arc<Origin>,
     ) -> Result<Option<Box<Shortfall>>, Refusal> {
         let (items, answer) = self.hand_in(signal, body, admission, origin)?;
-        let result = match answer {
-            Answer::Partly(shortfall) => {
-                self.stats.refused().add(signal, shortfall.items);
-                self.stats.accepted().add(signal, items.saturating_sub(shortfall.items));
-                return Ok(Some(shortfall));
-            }
-            answer => answer.wait().await,
-        };
-        self.count(signal, items, &result);
-        result.map(|()| None)
+        self.wait(signal, items, answer).await.inspect_err(|refusal| self.count(signal, items, refusal))
     }
 
-    /// As [`Taker::take`], for a sender that cannot be told to come back: where there is no room it waits for it, as long as
-    /// `end` does not come first.
+    /// As [`Taker::take`], for a sender that cannot be told to come back, nor what was not taken: where there is no room it waits for it, as long
+    /// as `end` does not come first.
     pub(super) async fn take_in_the_end(
         &self,
         signal: Signal,
@@ -89,18 +80,19 @@ impl Taker {
         let mut pause = Pause::default();
         loop {
             let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone())?;
-            let refusal = match answer.wait().await {
+            let refusal = match self.wait(signal, items, answer).await {
+                Ok(_) => return Ok(()),
                 Err(refusal) if refusal.is_want_of_room() => refusal,
-                result => {
-                    self.count(signal, items, &result);
-                    return result;
+                Err(refusal) => {
+                    self.count(signal, items, &refusal);
+                    return Err(refusal);
                 }
             };
             // It is held on to, so that the memory is taken again before it waits.
             admission = match self.admit_in_the_end(signal, body.held, end).await {
                 Ok(admission) if pause.wait(end).await => admission,
                 _ => {
-                    self.count(signal, items, &Err(refusal.clone()));
+                    self.count(signal, items, &refusal);
                     return Err(refusal);
                 }
             };
@@ -145,11 +137,22 @@ impl Taker {
         Ok((items as u64, admission.submit(bytes, items, traits, origin)))
     }
 
-    fn count(&self, signal: Signal, items: u64, result: &Result<(), Refusal>) {
-        let counter = match result {
-            Ok(()) => self.stats.accepted(),
-            Err(refusal) if refusal.kind == RefusalKind::BadRequest => self.stats.failed(),
-            Err(_) => self.stats.refused(),
+    /// Waits for an answer, and counts what was taken and what never will be. A refusal is left to the caller, who may try again.
+    async fn wait(&self, signal: Signal, items: u64, answer: Answer) -> Result<Option<Box<Shortfall>>, Refusal> {
+        let shortfall = match answer {
+            Answer::Partly(shortfall) => Some(shortfall),
+            answer => answer.wait().await.map(|()| None)?,
+        };
+        let missing = shortfall.as_ref().map_or(0, |shortfall| shortfall.items);
+        self.stats.refused().add(signal, missing);
+        self.stats.accepted().add(signal, items.saturating_sub(missing));
+        Ok(shortfall)
+    }
+
+    fn count(&self, signal: Signal, items: u64, refusal: &Refusal) {
+        let counter = match refusal.kind {
+            RefusalKind::BadRequest => self.stats.failed(),
+            _ => self.stats.refused(),
         };
         counter.add(signal, items);
     }

@@ -2,8 +2,10 @@
 
 mod policy;
 
+use std::collections::BTreeSet;
+
 use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
-use crate::model::{Processor, SamplingStrategy, TailSampling};
+use crate::model::{Processor, SamplingRule, SamplingStrategy, TailSampling};
 
 /// More shards than that are a mistake.
 const MAX_SHARDS: i64 = 256;
@@ -51,6 +53,7 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
         report.warning(&place, "there are no policies", Some(help.into()));
     }
+    one_salt(&fields, &settings);
     if settings.strategy == SamplingStrategy::SpanIngest {
         stateless(&fields, &settings);
     }
@@ -65,6 +68,17 @@ fn stateless(fields: &Fields<'_, '_>, settings: &TailSampling) {
         let message = format!("`span-ingest` needs stateless policies, and {} is not", place.quote(&policy.name));
         let help = "limits of rates, and upper bounds of latency and of spans, need whole traces: use trace-complete";
         fields.report.error(&place, message, Some(help.into()));
+    }
+}
+
+/// Probabilities that go by different hashes are independent, and what a kept trace stands for is written as if they were not.
+fn one_salt(fields: &Fields<'_, '_>, settings: &TailSampling) {
+    let keeping = settings.policies.iter().filter(|policy| !matches!(policy.rule, SamplingRule::Drop(_)));
+    let salts: BTreeSet<&str> = keeping.flat_map(|policy| policy.rule.salts()).collect();
+    if salts.len() > 1 {
+        let message = "probabilistic policies have different `hash_salt`s: counts are not true of traces that several of them decide on";
+        let help = "with one `hash_salt` for all of them they are";
+        fields.report.warning(&fields.place("policies"), message, Some(help.into()));
     }
 }
 

@@ -186,6 +186,22 @@ pub struct Allowed {
 }
 
 impl SamplingRule {
+    /// What is hashed in front of a trace's id where `hash_salt` is empty.
+    pub const DEFAULT_SALT: &str = "default-hash-seed";
+
+    /// The salts of all probabilities in it that are neither none nor all.
+    pub fn salts(&self) -> Vec<&str> {
+        match self {
+            Self::Probabilistic { salt, percentage } if *percentage > 0.0 && *percentage < 100.0 => {
+                vec![if salt.is_empty() { Self::DEFAULT_SALT } else { salt }]
+            }
+            Self::And(parts) | Self::Drop(parts) => parts.iter().flat_map(|part| part.rule.salts()).collect(),
+            Self::Not(part) => part.rule.salts(),
+            Self::Composite { parts, .. } => parts.iter().flat_map(|(part, _)| part.rule.salts()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether what it says of a trace can change with more spans, or with other traces, so that it cannot be asked of parts.
     pub fn is_stateful(&self) -> bool {
         match self {

@@ -1,5 +1,6 @@
 //! Whether the collectors are well.
 
+use kubewake_api::render::HEALTH_PORT;
 use kubewake_trail::in_words;
 
 use super::{
@@ -67,20 +68,15 @@ fn run(namespace: &str, collectors: &[&Collector]) -> Line {
 
 /// What they say themselves.
 fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
-    let silent: Vec<String> = collectors
-        .iter()
-        .filter(|it| it.is_ready)
-        .filter_map(|it| it.report.as_ref().err().map(|why| format!("{} ({why})", it.pod)))
-        .collect();
+    let silent = collectors.iter().filter(|it| it.is_ready);
+    let silent: Vec<_> = silent.filter_map(|it| it.report.as_ref().err().map(|why| (it, why))).collect();
     let reports: Vec<_> =
         collectors.iter().filter_map(|it| it.report.as_ref().ok().map(|report| (&it.pod, report))).collect();
     let mut lines = Vec::new();
-    if !silent.is_empty() {
-        // They listen on the addresses of their pods, where `kubectl port-forward` does not lead.
-        let mend = format!(
-            "kubectl debug --namespace {namespace} POD --image busybox --attach -- sh -c 'wget -qO- http://$(hostname -i):13133/status'"
-        );
-        lines.push(Line::warned(code::KW602, format!("not seen from here: {}", some(&silent)), mend));
+    if let Some((first, _)) = silent.first() {
+        let names: Vec<String> = silent.iter().map(|(it, why)| format!("{} ({why})", it.pod)).collect();
+        let detail = format!("not seen from here: {}", some(&names));
+        lines.push(Line::warned(code::KW602, detail, inside(namespace, first)));
     } else if !reports.is_empty() {
         lines.push(Line::passed(code::KW602, ""));
     }
@@ -105,6 +101,18 @@ fn answer(namespace: &str, collectors: &[&Collector]) -> Vec<Line> {
     lines
 }
 
+/// How one is asked where it runs: it listens on the address of its pod, where `kubectl port-forward` does not lead.
+fn inside(namespace: &str, collector: &Collector) -> String {
+    // A pod that is a process of one machine takes no ephemeral containers.
+    if let Some(address) = collector.address.filter(|address| address.ip().is_loopback()) {
+        return format!("curl http://{address}/status   # on the machine of the cluster, whose pods are its processes");
+    }
+    let pod = &collector.pod;
+    format!(
+        "kubectl debug --namespace {namespace} {pod} --profile restricted --image busybox --attach -- sh -c 'wget -qO- http://$(hostname -i):{HEALTH_PORT}/status'"
+    )
+}
+
 fn some(names: &[String]) -> String {
     let rest = names.len().saturating_sub(NAMED);
     let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
@@ -113,6 +121,8 @@ fn some(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use crate::{
         check::line::Outcome,
@@ -149,7 +159,15 @@ mod tests {
         ];
         assert_eq!(said(&[], std::slice::from_ref(&well)), all);
         let silent = collector("b", Err("it does not answer in time".to_owned()));
-        assert_eq!(said(&[], &[silent]), [("KW601", Outcome::Passed), ("KW602", Outcome::Warned)]);
+        assert_eq!(said(&[], std::slice::from_ref(&silent)), [("KW601", Outcome::Passed), ("KW602", Outcome::Warned)]);
+        let [inside, here] = ["10.1.2.3", "127.201.1.2"].map(|ip| {
+            let address = Some(SocketAddr::new(ip.parse().unwrap(), HEALTH_PORT));
+            let lines = lines("ns", &[], &[Collector { address, ..silent.clone() }]);
+            lines.last().unwrap().mend.clone()
+        });
+        // The namespace that we install takes no other containers.
+        assert!(inside.starts_with("kubectl debug --namespace ns b --profile restricted "), "{inside}");
+        assert!(here.starts_with("curl http://127.201.1.2:13133/status "), "{here}");
         let refused = Some(Refused { reasons: vec!["no such field".to_owned()] });
         let refusing = collector("c", Ok(Report { refused, version: "0.0.1".into(), ..Report::default() }));
         let expected = [

@@ -1,6 +1,6 @@
 //! A sample and its operator in a cluster.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -16,6 +16,7 @@ use super::Sample;
 use crate::{
     client,
     objects::{self, Objects},
+    output::text::quoted,
     up::install,
 };
 
@@ -34,6 +35,8 @@ pub(crate) struct Clients {
     traced: Client,
     /// What it does leaves none: it is part of one that nobody records.
     pub(crate) quiet: Client,
+    /// How kubectl is called on it: what somebody is told to type must not go to another cluster.
+    kubectl: String,
 }
 
 /// A sample that was applied.
@@ -46,8 +49,14 @@ pub(crate) struct Applied {
 }
 
 impl Clients {
-    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
-        Ok(Self { traced: Client::try_from(config.clone())?, quiet: Client::try_from(client::quiet(config))? })
+    /// By a kubeconfig that kubectl has to be told of, unless it finds the cluster by itself.
+    pub(crate) fn new(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(Self {
+            traced: Client::try_from(config.clone())?,
+            quiet: Client::try_from(client::quiet(config))?,
+            kubectl: kubeconfig
+                .map_or_else(|| "kubectl".to_owned(), |file| format!("kubectl --kubeconfig {}", quoted(file))),
+        })
     }
 }
 
@@ -66,15 +75,17 @@ pub(super) async fn has_pipeline(clients: &Clients, viewer: &str) -> anyhow::Res
     if found.items.is_empty() {
         bail!(
             "there is no TracePipeline, so that no trace would come to the viewer. This makes the one of `kubewake up` again:\n  \
-             echo '{}' | kubectl apply -f -",
-            install::pipeline(viewer)
+             echo '{}' | {} apply -f -",
+            install::pipeline(viewer),
+            clients.kubectl
         )
     }
     if let Some(first) = found.items.first().filter(|_| found.items.iter().all(|it| it.spec.paused)) {
         let name = first.name_any();
         bail!(
             "TracePipeline {name} is paused, so that no trace would come to the viewer. This resumes it:\n  \
-             kubectl patch tracepipeline {name} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'"
+             {} patch tracepipeline {name} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'",
+            clients.kubectl
         )
     }
     Ok(())
@@ -100,7 +111,8 @@ pub(crate) async fn ready(clients: &Clients, sample: Sample) -> anyhow::Result<(
     let (namespace, name) = sample.operator();
     let available = timeout(PATIENCE, objects::available(&clients.quiet, namespace, name)).await;
     available.with_context(|| {
-        format!("{name} is not ready after {} s: see `kubectl --namespace {namespace} get pods`", PATIENCE.as_secs())
+        let (seconds, kubectl) = (PATIENCE.as_secs(), &clients.kubectl);
+        format!("{name} is not ready after {seconds} s: see `{kubectl} --namespace {namespace} get pods`")
     })?
 }
 
@@ -110,7 +122,7 @@ pub(crate) async fn run(clients: &Clients, sample: Sample) -> anyhow::Result<App
     let now = quiet.get(&sample.object()?).await?;
     let (object, what) = sample.next(now.as_ref().map(|now| &now.data))?;
     let before = now.as_ref().and_then(trace_of);
-    until_stamped(&mut quiet, &object, before.as_deref()).await?;
+    until_stamped(&mut quiet, &object, before.as_deref(), &clients.kubectl).await?;
     let applied = Objects::new(clients.traced.clone(), MANAGER).apply(&object).await?;
     let trace = new_trace(&applied, before.as_deref()).with_context(|| {
         format!(
@@ -141,12 +153,17 @@ pub(crate) async fn is_ready(clients: &Clients, sample: Sample) -> anyhow::Resul
 }
 
 /// A registration is in force a moment after it was made: waits until the webhook would be called.
-async fn until_stamped(objects: &mut Objects, object: &Value, before: Option<&str>) -> anyhow::Result<()> {
+async fn until_stamped(
+    objects: &mut Objects,
+    object: &Value,
+    before: Option<&str>,
+    kubectl: &str,
+) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while new_trace(&objects.try_out(object).await?, before).is_none() {
         if Instant::now() > deadline {
             bail!(
-                "no trace context is put on objects: see `kubectl --namespace kubewake-webhook logs deployment/kubewake-webhook`"
+                "no trace context is put on objects: see `{kubectl} --namespace kubewake-webhook logs deployment/kubewake-webhook`"
             )
         }
         sleep(PAUSE).await;

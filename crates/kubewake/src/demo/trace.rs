@@ -90,7 +90,7 @@ pub(crate) async fn follow(
             ended = &mut ready, if is_ready.is_none() => {
                 is_ready = Some(ended.is_ok());
                 if ended.is_ok() && !is_told {
-                    deadline = deadline.min(Instant::now() + LATE);
+                    deadline = Instant::now() + LATE;
                 }
             }
             () = sleep(PAUSE) => {}

@@ -1,5 +1,7 @@
 //! Texts of strangers, made safe and made to fit.
 
+use std::path::Path;
+
 use console::{measure_text_width, truncate_str};
 
 /// A text in which nothing moves the cursor, changes colours, or turns the direction of writing: what would is shown as Rust escapes it.
@@ -40,6 +42,13 @@ pub(crate) fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
+/// A path as a shell takes it for one word.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if text.chars().all(is_plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +69,11 @@ mod tests {
         assert_eq!(fit("日本語", 5), "日本…");
         assert_eq!(width(&fit("日本語", 4)), 4);
         assert_eq!(fit("abc", 0), "");
+    }
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        assert_eq!(quoted(Path::new("/home/me/up-2/kubeconfig")), "/home/me/up-2/kubeconfig");
+        assert_eq!(quoted(Path::new("/my data/it's")), r"'/my data/it'\''s'");
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Collector {
     /// `gateway` or `sticky`.
     pub(crate) tier: &'static str,
     pub(crate) phase: String,
+    /// Where it says how it is.
+    pub(crate) address: Option<SocketAddr>,
     pub(crate) is_ready: bool,
     pub(crate) restarts: i32,
     pub(crate) age_seconds: i64,
@@ -96,8 +98,10 @@ async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collecto
     let waiting = containers.iter().find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone());
     let conditions = status.conditions.unwrap_or_default();
     let ends = pod.metadata.deletion_timestamp.is_some();
+    let address = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
+    let address = address.map(|address| SocketAddr::new(address, HEALTH_PORT));
     let report = match status.phase.as_deref() == Some("Running") && !ends {
-        true => ask(client, web, &pod, status.pod_ip.as_deref()).await,
+        true => ask(client, web, &pod, address).await,
         false => Err("it does not run".to_owned()),
     };
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
@@ -108,6 +112,7 @@ async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collecto
             Tier::Sticky => "sticky",
         },
         phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
+        address,
         is_ready: conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
         restarts: containers.iter().map(|container| container.restart_count).sum(),
         age_seconds: born.map_or(0, |born| jiff::Timestamp::now().as_second().saturating_sub(born)),
@@ -117,11 +122,8 @@ async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collecto
 }
 
 /// By its address; where that leads nowhere from here, through the API server.
-async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<&str>) -> Result<Report, String> {
-    let Some(address) = address.and_then(|address| address.parse().ok()) else {
-        return Err("it has no address".to_owned());
-    };
-    let address = SocketAddr::new(address, HEALTH_PORT);
+async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<SocketAddr>) -> Result<Report, String> {
+    let Some(address) = address else { return Err("it has no address".to_owned()) };
     let direct = match web.get(&format!("http://{address}/status")).await {
         Ok(report) => return Ok(report),
         Err(error) => error,
@@ -165,6 +167,7 @@ pub(crate) mod tests {
             pod: pod.to_owned(),
             tier: "gateway",
             phase: "Running".to_owned(),
+            address: None,
             is_ready: true,
             restarts: 0,
             age_seconds: 90,

@@ -32,14 +32,21 @@ pub(super) struct Generation {
     pub(super) start: u64,
     /// None if nothing of it was recorded.
     pub(super) trace_id: Option<String>,
-    /// `converged`, `converging` or `failed`.
+    /// `converged`, `converging`, `failed`, or `unknown` where nobody said.
     pub(super) state: String,
+    /// `cluster` if only the viewer's cluster tells of it, and no span.
+    pub(super) source: Option<String>,
 }
 
 impl Generation {
     /// Whether nothing more is to be waited for.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state.as_str(), "converged" | "failed")
+    }
+
+    /// Whether the viewer has it from its cluster, and nothing of its trace yet.
+    pub(super) fn is_untold(&self) -> bool {
+        self.source.as_deref() == Some("cluster") && self.trace_id.is_none()
     }
 }
 
@@ -61,10 +68,21 @@ pub(super) struct Known {
     last: Option<Last>,
 }
 
+/// Where a span told of it last.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Last {
     trace_id: String,
+    #[serde(deserialize_with = "nanoseconds")]
+    start: u64,
+}
+
+impl Last {
+    /// The trace, unless that of a generation is newer: of one that only the cluster tells of the first spans may name no object.
+    fn or_newer(self, newest: Option<&Generation>) -> String {
+        let newer = newest.filter(|it| it.start > self.start).and_then(|it| it.trace_id.clone());
+        newer.unwrap_or(self.trace_id)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -82,15 +100,9 @@ struct Node {
 /// The trace of an object: of one generation, or the latest.
 pub(super) async fn trace(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> anyhow::Result<String> {
     let known = known(web, url, object).await?;
-    let one = only(object, known)?;
-    let Some(one) = one else {
-        return match stamped(web, url, object, generation).await {
-            Some(trace) => Ok(trace),
-            None => nothing(web, url, object).await,
-        };
-    };
-    let Some(wanted) = generation else { return Ok(one.last.map(|last| last.trace_id).unwrap_or_default()) };
+    let Some(one) = only(object, known)? else { return nothing(web, url, object).await };
     let generations = generations(web, url, &one).await?;
+    let Some(wanted) = generation else { return Ok(one.last.unwrap_or_default().or_newer(generations.first())) };
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
     let there = if there.is_empty() { "none is known".to_owned() } else { format!("there are {}", there.join(", ")) };
     let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
@@ -121,14 +133,6 @@ async fn generations(web: &Web, url: &str, one: &Known) -> anyhow::Result<Vec<Ge
     let tree: Tree =
         web.get(&format!("{url}/api/v1/objects/{path}")).await.context("the viewer does not know its generations")?;
     Ok(tree.tree.generations)
-}
-
-/// The trace that an object of the cluster names itself, though no span names it, as it is with pods: they get their names after the webhook has seen them.
-async fn stamped(web: &Web, url: &str, object: &Object, generation: Option<i64>) -> Option<String> {
-    let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let one = Known { kind: object.kind.clone(), namespace, name: object.name.clone(), ..Known::default() };
-    let all = generations(web, url, &one).await.ok()?;
-    all.into_iter().filter(|it| generation.is_none_or(|wanted| it.generation == wanted)).find_map(|it| it.trace_id)
 }
 
 /// The one that is meant, unless there are several.
@@ -168,6 +172,20 @@ mod tests {
 
     fn known(namespace: &str) -> Known {
         Known { kind: "Head".to_owned(), namespace: namespace.to_owned(), name: "a".to_owned(), ..Known::default() }
+    }
+
+    #[test]
+    fn the_trace_of_a_change_that_only_the_cluster_tells_of_is_the_latest_once_it_is_there() {
+        let latest = |start: u64, trace: Option<&str>| {
+            let generation = serde_json::json!({"generation": 2, "start": start.to_string(), "traceId": trace, "state": "unknown", "source": "cluster"});
+            let newest: Generation = serde_json::from_value(generation).unwrap();
+            let last: Last = serde_json::from_value(serde_json::json!({"traceId": "a", "start": "5"})).unwrap();
+            (newest.is_untold(), last.or_newer(Some(&newest)))
+        };
+        assert_eq!(latest(6, None), (true, "a".to_owned()), "it is waited for");
+        assert_eq!(latest(6, Some("b")), (false, "b".to_owned()));
+        assert_eq!(latest(4, Some("b")), (false, "a".to_owned()), "something was done to it since");
+        assert!(!Generation { source: None, ..Generation::default() }.is_untold());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! A change is in the cluster at once, and its first spans come to the viewer a moment later. Until then the newest generation that the viewer knows is the one before.
 //!
-//! *Guaranteed*: an object of the same name in another cluster counts for nothing, and neither does a cluster that does not answer within [`PATIENCE`]: then the
-//! viewer's word counts. Only metadata is read, and that leaves no trace where callers are believed.
+//! *Guaranteed*: a cluster is asked only if somebody named it, or it is the viewer's: a running `kubewake up` says so, on this machine or in the cluster. One that
+//! does not answer within [`PATIENCE`] counts for nothing: then the viewer's word counts. Only metadata is read, and that leaves no trace where callers are believed.
 
 use std::time::Duration;
 
@@ -17,7 +17,12 @@ use kube::{
 use tokio::time::timeout;
 
 use super::find::{Generation, Known};
-use crate::{client, output::text::safe, place::KubeconfigArgs, up::notice::Notice};
+use crate::{
+    client,
+    output::text::safe,
+    place::KubeconfigArgs,
+    up::notice::{self, Notice},
+};
 
 /// Who only wants to see a trace does not wait longer for a cluster that is away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,22 +45,23 @@ pub(super) struct Newer {
 }
 
 impl Live {
-    /// The cluster that is named; else that of the viewer, if that is one of `kubewake up`; else the one that all commands find. None if there is none.
+    /// The cluster that is named; else that of the viewer. None if neither is known.
     pub(super) async fn find(args: &KubeconfigArgs, viewer: &str) -> anyhow::Result<Option<Self>> {
-        let is_named = args.is_named();
-        let up = Notice::find().filter(|up| !is_named && up.page.trim_end_matches('/') == viewer);
-        let found = match up {
-            Some(up) => of_up(up).await,
-            None => args.config().await,
-        };
-        match found {
-            Ok((config, source)) => {
-                let client = Client::try_from(client::quiet(config)).context("the cluster cannot be asked")?;
-                Ok(Some(Self { client, source }))
-            }
-            Err(error) if is_named => Err(error),
-            Err(_) => Ok(None),
+        if args.is_named() {
+            return Self::new(args.config().await?).map(Some);
         }
+        if let Some(up) = Notice::find().filter(|up| up.page.trim_end_matches('/') == viewer) {
+            return Ok(of_up(up).await.and_then(Self::new).ok());
+        }
+        // What kubectl means may be any cluster, with an object of the same name.
+        let Ok(live) = args.config().await.and_then(Self::new) else { return Ok(None) };
+        let told = timeout(PATIENCE, notice::told(&live.client)).await.ok().and_then(Result::ok).flatten();
+        Ok(told.filter(|told| told.page.trim_end_matches('/') == viewer).map(|_| live))
+    }
+
+    fn new((config, source): (Config, String)) -> anyhow::Result<Self> {
+        let client = Client::try_from(client::quiet(config)).context("the cluster cannot be asked")?;
+        Ok(Self { client, source })
     }
 
     /// What it has that is newer than this.
@@ -78,17 +84,21 @@ impl Live {
 }
 
 impl Newer {
+    /// One that the viewer has from its own cluster, without a trace.
+    pub(super) fn untold(known: &Known, latest: &Generation) -> Self {
+        let object = format!("{}/{} (the viewer's cluster)", safe(&known.kind), safe(&known.name));
+        Self { generation: latest.generation, object }
+    }
+
     /// While it is waited for.
     pub(super) fn awaited(&self, url: &str) -> String {
         format!("waiting for generation {} of {}: nothing of it is at {url} yet", self.generation, self.object)
     }
 
-    /// Where nobody waits for it.
+    /// Where nobody waits for it any longer.
     pub(super) fn missed(&self, url: &str) -> String {
         let Self { generation, object } = self;
-        format!(
-            "there is a generation {generation} of {object}, of which nothing is at {url} yet; --follow waits for it"
-        )
+        format!("there is a generation {generation} of {object}, of which nothing is at {url} yet")
     }
 }
 
@@ -96,7 +106,8 @@ async fn of_up(up: Notice) -> anyhow::Result<(Config, String)> {
     Ok((client::config(Some(&up.kubeconfig)).await?, "kubewake up".to_owned()))
 }
 
-/// The generation of an object of the cluster, if it is newer than this one. One with another uid is an object of another cluster, unless it was made since.
+/// The generation of an object of the cluster, if it is newer than this one. One with another uid is so if it was made since: a cluster that somebody named may
+/// be another than the viewer's.
 fn newer(meta: &ObjectMeta, latest: &Generation) -> Option<i64> {
     let generation = meta.generation?;
     let is_newer = if latest.uid.is_empty() || Some(&latest.uid) == meta.uid.as_ref() {
@@ -131,7 +142,7 @@ mod tests {
         assert_eq!(newer(&now("a", 3), &at("", noon)), Some(3), "no span says which one");
         assert_eq!(newer(&now("a", 2), &at("a", noon)), None);
         assert_eq!(newer(&now("b", 1), &at("a", noon - 60)), Some(1), "it is made again");
-        assert_eq!(newer(&now("b", 9), &at("a", noon + 60)), None, "it is one of another cluster");
+        assert_eq!(newer(&now("b", 9), &at("a", noon + 60)), None, "it is of another cluster");
         assert_eq!(newer(&ObjectMeta::default(), &at("a", noon)), None, "a ConfigMap has none");
     }
 }

@@ -1,6 +1,7 @@
 //! kubectl's short names of kinds.
 //!
-//! Those of Kubernetes' own kinds and of ours. Others are only known to their cluster, which need not be there.
+//! Those of Kubernetes' own kinds and of ours, in small letters as kubectl has them: `Quota` is somebody's kind. Others are only known to their cluster, which
+//! need not be there.
 
 const NAMES: [(&str, &str); 27] = [
     ("cj", "CronJob"),
@@ -37,7 +38,7 @@ const OWN: [(&str, &str); 4] =
 
 /// The kind of a short name. What is none stays as it is.
 pub(super) fn kind(written: &str) -> &str {
-    let is_it = |(short, _): &&(&str, &'static str)| short.eq_ignore_ascii_case(written);
+    let is_it = |(short, _): &&(&str, &'static str)| *short == written;
     NAMES.iter().chain(&OWN).find(is_it).map_or(written, |(_, kind)| kind)
 }
 
@@ -50,8 +51,11 @@ mod tests {
 
     #[test]
     fn a_short_name_is_its_kind_and_all_else_stays() {
-        assert_eq!(["deploy", "cm", "NS", "po"].map(kind), ["Deployment", "ConfigMap", "Namespace", "Pod"]);
-        assert_eq!(["deployments", "Head", ""].map(kind), ["deployments", "Head", ""]);
+        assert_eq!(
+            ["deploy", "cm", "ns", "quota"].map(kind),
+            ["Deployment", "ConfigMap", "Namespace", "ResourceQuota"]
+        );
+        assert_eq!(["deployments", "Head", "Quota", ""].map(kind), ["deployments", "Head", "Quota", ""]);
     }
 
     #[test]

@@ -82,7 +82,12 @@ impl Notice {
 
     /// Writes the file.
     pub(super) fn post(&self) -> anyhow::Result<Posted> {
-        let path = running().join(format!("{}.json", self.pid));
+        self.post_in(&running())
+    }
+
+    fn post_in(&self, folder: &Path) -> anyhow::Result<Posted> {
+        clear(folder);
+        let path = folder.join(format!("{}.json", self.pid));
         let file = self.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Posted { path, _file: file })
     }
@@ -135,9 +140,23 @@ fn running() -> PathBuf {
 }
 
 fn newest(folder: &Path) -> Option<Notice> {
-    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    let notices = files.filter(|path| path.extension().is_some_and(|end| end == "json")).filter_map(|path| read(&path));
+    let notices = files(folder).filter_map(|path| read(&path));
     notices.max_by_key(|(since, _)| *since).map(|(_, notice)| notice)
+}
+
+/// The files of those that run, and of those that were killed.
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    all.filter(|path| path.extension().is_some_and(|end| end == "json"))
+}
+
+/// Removes what is nobody's any more. Whatever cannot be removed does no harm.
+fn clear(folder: &Path) {
+    for path in files(folder) {
+        if File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// What is written there and since when, if somebody holds it.

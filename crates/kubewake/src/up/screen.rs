@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use super::ports::Ports;
-use crate::demo::Followed;
+use crate::{demo::Followed, output::text::quoted};
 
 /// What there is to be shown.
 #[derive(Debug)]
@@ -57,22 +57,9 @@ fn export(protocol: &str, address: &str) -> String {
     format!("export OTEL_EXPORTER_OTLP_PROTOCOL={protocol} OTEL_EXPORTER_OTLP_ENDPOINT=http://{address}")
 }
 
-/// As a shell takes it for one word.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if text.chars().all(is_plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_one_word_for_a_shell() {
-        assert_eq!(quoted(Path::new("/home/me/up-2/kubeconfig")), "/home/me/up-2/kubeconfig");
-        assert_eq!(quoted(Path::new("/my data/it's")), r"'/my data/it'\''s'");
-    }
 
     #[test]
     fn the_last_line_says_that_it_is_ready() {

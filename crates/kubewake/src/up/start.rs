@@ -64,7 +64,7 @@ pub(super) async fn run(
         progress.note(&format!("  {} is busy: {} is on {}", moved.from, moved.what, moved.to));
     });
     folder.remember(&ports)?;
-    let clients = Clients::new(crate::client::config(Some(&kubeconfig)).await?)?;
+    let clients = Clients::new(crate::client::config(Some(&kubeconfig)).await?, Some(&kubeconfig))?;
     let notice = Notice::new(&ports, &kubeconfig);
     let sample = starting.system(&clients, &ports, &notice).await?;
     // Without it other commands have to be told where this one is.

@@ -18,12 +18,14 @@ fn what_failed_is_counted_by_step_and_reason() {
 #[test]
 fn who_waits_and_how_long_is_counted_by_kind() {
     let metrics = Arc::<Metrics>::default();
+    metrics.leads(true);
     let (traces, logs) = (Queue::new(&metrics, Signal::Traces), Queue::new(&metrics, Signal::Logs));
     traces.waits(2);
     logs.waits(1);
     logs.waits(0);
     traces.begins(Duration::from_millis(20));
-    metrics.state(&Id { signal: Signal::Traces, name: "backend".into() }, Some(State::Ready));
+    let backend = Id { signal: Signal::Traces, name: "backend".into() };
+    metrics.state(&backend, Some(State::Ready));
     let page = metrics.page();
     for line in [
         "queue_depth{signal=\"traces\"} 2",
@@ -39,6 +41,10 @@ fn who_waits_and_how_long_is_counted_by_kind() {
     metrics.leads(false);
     let page = metrics.page();
     assert!(!page.contains("queue_depth{") && !page.contains("pipelines{"), "another one leads: {page}");
+    // Reconciles are not over at once.
+    metrics.state(&backend, Some(State::Degraded));
+    traces.waits(1);
+    assert_eq!(metrics.page(), page);
 }
 
 /// docs/running-on-a-cluster.md has every name, and every value of a label.

@@ -3,8 +3,8 @@
 use super::{Chooser, Output, Records};
 use crate::level::is_child;
 use crate::numbers::{scope_entry, span};
-use crate::view::ResourceEntry;
-use crate::wire::{Field, LEN, put_bytes, read_varint};
+use crate::view::{ResourceEntry, Span, View};
+use crate::wire::{Field, LEN, put_bytes, read_varint, tag};
 
 /// The id of a trace.
 pub type TraceId = [u8; 16];
@@ -29,6 +29,7 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
         Self { decide }
     }
 
+    #[inline(always)]
     fn run<'s>(&mut self, out: &mut Output<'s>, run: &Run<'s>, records: &mut Records) {
         records.before += run.spans;
         match (self.decide)(run.trace_id, run.spans) {
@@ -43,10 +44,20 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
         records.after += run.spans;
     }
 
-    /// Anything else, and a span of which it is not known to what trace it belongs.
-    fn other<'s>(out: &mut Output<'s>, rest: &mut &'s [u8], records: &mut Records) {
+    /// A run that nobody writes, out of the way of those that everybody does.
+    #[cold]
+    #[inline(never)]
+    fn alone<'s>(&mut self, out: &mut Output<'s>, run: &Run<'s>, records: &mut Records) {
+        self.run(out, run, records);
+    }
+
+    /// Anything else: a span whose tag takes more bytes than one, one of which it is not known to what trace it belongs, what is no span.
+    fn other<'s>(&mut self, out: &mut Output<'s>, rest: &mut &'s [u8], records: &mut Records) {
         let Ok(field) = Field::read(rest) else { return out.keep(std::mem::take(rest)) };
         if is_child(2, &field) {
+            if let Some(trace_id) = Span::new(field.value).leading_trace_id() {
+                return self.alone(out, &Run { trace_id, spans: 1, raw: field.raw }, records);
+            }
             records.before += 1;
             records.after += 1;
             out.kept(1);
@@ -62,7 +73,7 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Chooser for Runs<D> {
         while !rest.is_empty() {
             match Run::take(&mut rest) {
                 Some(run) => self.run(out, &run, &mut records),
-                None => Self::other(out, &mut rest, &mut records),
+                None => self.other(out, &mut rest, &mut records),
             }
         }
         records
@@ -110,18 +121,10 @@ impl<'s> Run<'s> {
 /// The trace of the span that stands first, and what is behind the span.
 #[inline(always)]
 fn first_span(rest: &[u8]) -> Option<(&TraceId, &[u8])> {
-    const SPAN: u8 = tag(scope_entry::RECORDS);
-    const TRACE_ID: u8 = tag(span::TRACE_ID);
+    const SPAN: u8 = tag(scope_entry::RECORDS, LEN);
     let [SPAN, sized @ ..] = rest else { return None };
     let mut content = sized;
     let size = usize::try_from(read_varint(&mut content).ok()?).ok()?;
-    let behind = content.get(size..)?;
-    match content.first_chunk::<18>()? {
-        [TRACE_ID, 16, id @ ..] if size >= 18 => Some((id, behind)),
-        _ => None,
-    }
-}
-
-const fn tag(number: u32) -> u8 {
-    (number << 3) as u8 | LEN
+    let (content, behind) = content.split_at_checked(size)?;
+    Some((Span::new(content).leading_trace_id()?, behind))
 }

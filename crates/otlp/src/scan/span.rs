@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::{Record, Traits, is_zero_span_id, is_zero_trace_id, next_field, shape};
 use crate::numbers::span;
-use crate::wire::{I64, LEN, VARINT};
+use crate::wire::{I64, LEN, VARINT, tag};
 
 const TRACE_ID: u8 = tag(span::TRACE_ID, LEN);
 const SPAN_ID: u8 = tag(span::SPAN_ID, LEN);
@@ -13,10 +13,6 @@ const KIND: u8 = tag(span::KIND, VARINT);
 const START: u8 = tag(span::START, I64);
 const END: u8 = tag(span::END, I64);
 const ATTRIBUTE: u8 = tag(span::ATTRIBUTES, LEN);
-
-const fn tag(number: u32, wire: u8) -> u8 {
-    (number << 3) as u8 | wire
-}
 
 #[inline]
 pub(super) fn scan_span<'a>(bytes: &'a [u8], traits: &mut Traits) -> Result<Record<'a>, Fault> {

@@ -2,7 +2,7 @@
 
 use super::{AnyValue, KeyValue, LogRecord, Span, View};
 use crate::numbers::{log, span};
-use crate::wire::{Fields, LEN};
+use crate::wire::{Fields, LEN, tag};
 
 /// Of a span.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,11 +15,13 @@ pub struct SpanToSample<'a> {
 
 impl<'a> Span<'a> {
     /// The trace id if it stands first, as every SDK writes it. One that stands behind it would count instead.
-    #[inline]
+    #[inline(always)]
     pub fn leading_trace_id(&self) -> Option<&'a [u8; 16]> {
-        /// Its tag and its length.
-        const HEADER: [u8; 2] = [(span::TRACE_ID << 3) as u8 | LEN, 16];
-        self.as_bytes().strip_prefix(&HEADER)?.first_chunk()
+        const TRACE_ID: u8 = tag(span::TRACE_ID, LEN);
+        match self.as_bytes().first_chunk::<18>()? {
+            [TRACE_ID, 16, id @ ..] => Some(id),
+            _ => None,
+        }
     }
 
     /// What decides whether it is sampled.

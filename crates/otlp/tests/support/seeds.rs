@@ -30,6 +30,18 @@ fn span(trace: u8) -> Vec<u8> {
     out
 }
 
+/// A span that says nothing of sampling, with attributes that are not side by side.
+fn plain_span(trace: u8) -> Vec<u8> {
+    let ids = [field(1, &[trace; 16]), field(2, &[trace; 8])].concat();
+    [ids, attribute(9, "a", "1"), field(11, &field(2, b"event")), attribute(9, "b", "2")].concat()
+}
+
+/// A request with one scope, in which the tag of a span takes two bytes.
+fn with_long_tags(records: &[Vec<u8>]) -> Vec<u8> {
+    let records = records.iter().flat_map(|record| [&[0x92, 0], &field(2, record)[1..]].concat());
+    field(1, &field(2, &records.collect::<Vec<u8>>()))
+}
+
 fn log(trace: u8) -> Vec<u8> {
     let body = field(5, &field(6, &attribute(1, "a", "in a list")));
     [body, attribute(6, "gone", "1"), field(9, &[trace; 16]), field(10, &[trace; 8])].concat()
@@ -85,12 +97,15 @@ fn seeds() -> Seeds {
     let logs = request(&[log(1), log(0)]);
     let metrics = request(&[metric(5, 7), metric(7, 7), metric(9, 9), metric(10, 1), metric(11, 7)]);
     let two_data = request(&[[metric(5, 7), metric(7, 7)].concat()]);
+    let plain = [plain_span(1), plain_span(2), plain_span(3), plain_span(3)];
     let twice = [traces.clone(), traces.clone()].concat();
     let mut group = Vec::new();
     put_tag(&mut group, 100, 3);
     let requests = [
         ("traces", 0u8, traces.clone()),
         ("traces-twice", 0, twice),
+        ("plain-traces", 0, request(&plain)),
+        ("long-tags", 0, with_long_tags(&plain)),
         ("metrics", 1, metrics.clone()),
         ("metric-with-two-data", 1, two_data),
         ("logs", 2, logs),

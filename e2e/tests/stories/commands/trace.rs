@@ -34,6 +34,17 @@ pub(super) fn send_one(viewer: &Viewer, number: u64, service: &str, name: &str, 
     told.id().to_owned()
 }
 
+/// The operator of a Deployment `web` says that a generation of it is as it should be.
+fn converged(viewer: &Viewer, namespace: &str, generation: u64, uid: &str) -> String {
+    let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+    let about = json!({"attributes": [
+        text("k8s.object.api_version", "apps/v1"), text("k8s.object.kind", "Deployment"), text("k8s.object.name", "web"),
+        text("k8s.namespace.name", namespace), text("k8s.object.uid", uid),
+        {"key": "k8s.object.generation", "value": {"intValue": generation.to_string()}},
+    ]});
+    format!("{}\n", send_one(viewer, generation, "operator", "converge Deployment", about))
+}
+
 #[test]
 fn an_object_has_its_latest_trace_drawn() {
     let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
@@ -116,19 +127,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let at = format!("{alone} --kubeconfig {}", kubectl.cluster().kubeconfig().display());
     let ask = |command: &str| run(home.path(), &format!("trace deploy/web -o name {command}"));
     kubectl.ok("create deployment web --image web --replicas 0");
-    // The operator of it says so when a generation is as it should be.
-    let converged = |generation: u64, uid: &str| {
-        let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
-        let mut told = Told::new(generation);
-        told.span("operator", "converge Deployment", None, 0.0, 5.0);
-        told.with(json!({"attributes": [
-            text("k8s.object.api_version", "apps/v1"), text("k8s.object.kind", "Deployment"), text("k8s.object.name", "web"),
-            text("k8s.namespace.name", kubectl.namespace()), text("k8s.object.uid", uid),
-            {"key": "k8s.object.generation", "value": {"intValue": generation.to_string()}},
-        ]}));
-        viewer.take(&told);
-        format!("{}\n", told.id())
-    };
+    let converged = |generation: u64, uid: &str| converged(&viewer, kubectl.namespace(), generation, uid);
     let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
@@ -170,14 +169,56 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
 }
 
 #[test]
+fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    let kubeconfig = kubectl.cluster().kubeconfig().display().to_string();
+    let (viewer, home) = (Viewer::start_with(&["--kubeconfig", &kubeconfig]), tempfile::tempdir().unwrap());
+    let command = format!("trace deploy/web -o name --viewer {}", viewer.url(""));
+    let ask = || run(home.path(), &command);
+    kubectl.ok("create deployment web --image web --replicas 0");
+    let uid = kubectl.field("deployment/web", ".metadata.uid");
+    let first = converged(&viewer, kubectl.namespace(), 1, &uid);
+    assert_eq!(ask().stdout, first);
+
+    // The webhook has put the context of a trace on it, of which nothing has come yet.
+    let mut next = Told::new(7);
+    let span = next.span("kube-apiserver", "PATCH /deployments/web", None, 0.0, 5.0);
+    kubectl.ok("scale deployment web --replicas 1");
+    let context = format!("tracing.k8s.io/traceparent=00-{}-{span}-01", next.id());
+    kubectl.ok(&format!("annotate deployment web {context} trail.kubewake.io/generation=2"));
+    until("the viewer knows it", || {
+        let said = ask();
+        assert_eq!(said.stdout, first, "{said:?}");
+        said.stderr.starts_with("there is a generation 2 of Deployment/web (the viewer's cluster)").then_some(())
+    });
+    let mut following = start(home.path(), &format!("{command} --follow"));
+    eventually("it waits", || following.stderr().contains("waiting for generation 2 of Deployment/web"));
+    // The API server's spans name no object.
+    viewer.take(&next);
+    let said = ask();
+    assert_eq!((said.stdout, said.stderr), (format!("{}\n", next.id()), String::new()));
+    let second = converged(&viewer, kubectl.namespace(), 2, &uid);
+    assert!(following.wait().success(), "{}", following.stderr());
+    assert_eq!(following.stdout(), second);
+
+    // A pod gets its name after the webhook has seen it: only it itself names its trace.
+    kubectl.ok("run lonely --image web");
+    kubectl.ok(&format!("annotate pod lonely {context}"));
+    until("the viewer knows it", || {
+        let said = run(home.path(), &format!("trace po/lonely -o name --viewer {}", viewer.url("")));
+        (said.stdout == format!("{}\n", next.id())).then_some(())
+    });
+}
+
+#[test]
 fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     let Some(kubectl) = Kubectl::start() else { return };
     let (viewer, other, home) = (Viewer::start(), Viewer::start(), tempfile::tempdir().unwrap());
     let place = format!("--namespace kubewake-system --from-literal page={}", viewer.url(""));
     kubectl.ok("create namespace kubewake-system");
     kubectl.ok(&format!("create configmap kubewake-viewer {place}"));
-    let here = send_one(&viewer, 1, "x", "reconcile Head", of("Head", "shop", "demo"));
-    let there = send_one(&other, 2, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let here = send_one(&viewer, 11, "x", "reconcile Head", of("Head", "shop", "demo"));
+    let there = send_one(&other, 12, "x", "reconcile Head", of("Head", "shop", "demo"));
     let file = kubectl.cluster().kubeconfig();
     let named = format!("--kubeconfig {}", file.display());
     let ask = |more: &str| run(home.path(), &format!("trace head/demo -o name {more}")).stdout;
@@ -188,8 +229,20 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     std::fs::create_dir(home.path().join(".kube")).unwrap();
     std::fs::copy(file, home.path().join(".kube/config")).unwrap();
     assert_eq!(ask(""), format!("{here}\n"));
+
+    // What it has is newer than what its viewer has, and is no business of another one.
+    kubectl.ok("create deployment web --image web --replicas 0");
+    kubectl.ok("scale deployment web --replicas 1");
+    let [known, stranger] = [&viewer, &other].map(|viewer| converged(viewer, kubectl.namespace(), 1, ""));
+    let web = |more: &str| run(home.path(), &format!("trace deployment/web -o name {more}"));
+    let said = web("");
+    assert!(said.stdout == known && said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
+    for follow in ["", "--follow"] {
+        let said = web(&format!("{follow} --viewer {}", other.url("")));
+        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), (stranger.as_str(), ""), "{said:?}");
+    }
     let mut tail = start(home.path(), "tail --limit 1 -o yaml");
-    let mut sent = 2_u64;
+    let mut sent = 12_u64;
     until("a span is seen", || {
         sent += 1;
         send_one(&viewer, sent, "shop", "buy", json!({}));

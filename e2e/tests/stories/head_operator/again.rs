@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubewake_e2e::{eventually, process::Process};
 
-use super::{anywhere, end, head, operator, operator_command, stop, tell_only, wait_ready, webhook};
+use super::{anywhere, head, operator, operator_command, stop, tell_only, wait_ready, webhook};
 
 /// How many times each of two objects is looked at again.
 const RESYNCS: usize = 100;
@@ -28,7 +28,7 @@ fn a_restart_and_a_hundred_resyncs_add_no_span() {
     eventually("both were looked at often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
     stop(second);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let trace = traces.span("converge Head", |_| true).id.trace;
     let late = traces.spans().in_trace(&trace).filter(|span| span.start >= since).count();
     assert_eq!(late, 0, "{}", traces.show(&trace));

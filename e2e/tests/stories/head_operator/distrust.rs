@@ -3,7 +3,7 @@
 use kubewake_e2e::traces::Callers;
 
 use super::{
-    anywhere, end, head, is, is_real, operator,
+    anywhere, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
     stop, tell_only, wait_ready, webhook,
 };
@@ -33,7 +33,7 @@ fn a_context_of_a_namespace_that_is_not_trusted_is_not_followed() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     // Only the webhook, which does believe it, is in that trace. It links the API server's call, if it is told of it.
     let link = if traces.callers() == Callers::Dark { "" } else { " ~> HTTP POST" };
     traces.is(FOREIGN, &format!("ORPHAN stamp Head [kubewake-webhook] server{link}"));
@@ -59,7 +59,7 @@ fn garbage_in_the_place_of_a_context_is_as_if_there_were_none() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);

@@ -1,6 +1,6 @@
 //! An operator whose runs are traces of their own.
 
-use super::{anywhere, end, head, is, is_real, operator, parts, stop, wait_ready, webhook};
+use super::{anywhere, head, is, is_real, operator, parts, stop, wait_ready, webhook};
 
 /// What hangs together by parents: the request, and how long everything took.
 const CHANGE: &str = "
@@ -30,7 +30,7 @@ fn with_links_each_run_is_a_trace_that_leads_back_to_the_change() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let change = traces.span("stamp Head", is_real).id.trace;
     is(&traces, &change, CHANGE);
     let runs = traces.are_among("head-operator", &[&change], &parts::whole(traces.callers(), RUNS));

@@ -1,7 +1,7 @@
 //! Somebody changes their mind.
 
 use super::{
-    anywhere, end, head, is, is_real, operator,
+    anywhere, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
     rule::Rule,
     stop, tell_only, wait_ready, webhook,
@@ -68,7 +68,7 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let second = traces.span("stamp Head", |span| span.links.contains(&change.id));
     is(&traces, &change.id.trace, &first());
     is(&traces, &second.id.trace, SECOND);
@@ -86,7 +86,7 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
     // Nobody saw the first, so that nobody has anything to take over from it: the second is as if it were the only one.

@@ -1,7 +1,7 @@
 //! A Deployment is refused, and later it is not.
 
 use super::{
-    anywhere, end, head, is, is_real, operator,
+    anywhere, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
     rule::Rule,
     stop, tell_only, wait_ready, webhook,
@@ -43,7 +43,7 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
     let converge = "        converge ChildA";
     let expected = [(converge, &*format!("{REFUSED}{converge}")), ("          <deployment>\n", TAKEN)];

@@ -2,7 +2,7 @@
 
 use kubewake_e2e::eventually;
 
-use super::{anywhere, end, head, is, is_real, operator, stop, tell_only, wait_ready, webhook};
+use super::{anywhere, head, is, is_real, operator, stop, tell_only, wait_ready, webhook};
 
 /// What came of the change. Nothing else changed, so that nothing else is written.
 const TRACE: &str = "
@@ -41,7 +41,7 @@ fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
     assert!(kubectl.exists("deployment one-a"));
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
     is(&traces, &second.id.trace, TRACE);
     tell_only(&traces, &[&first.id.trace, &second.id.trace]);

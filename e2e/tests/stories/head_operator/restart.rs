@@ -1,7 +1,7 @@
 //! The operator ends in the middle of its work.
 
 use super::{
-    anywhere, end, head, is, is_real, operator, parts::CONVERGENCE, rule::Rule, stop, tell_only, wait_ready, webhook,
+    anywhere, head, is, is_real, operator, parts::CONVERGENCE, rule::Rule, stop, tell_only, wait_ready, webhook,
 };
 
 #[test]
@@ -21,7 +21,7 @@ fn a_new_operator_goes_on_with_the_trace() {
     wait_ready(&traced, "one");
     stop(second);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);

@@ -33,9 +33,10 @@ metadata: {{name: {name}}}
 spec: {{policyName: {name}, validationActions: [Deny]}}
 "#
         );
+        let rule = Self { traced, name };
         kubectl.ok_with("apply -f -", &policy);
         eventually("the rule is in force", || kubectl.run(tries, "").stderr.contains(words));
-        Self { traced, name }
+        rule
     }
 
     /// No pod can be made, so that nothing becomes ready.
@@ -45,8 +46,16 @@ spec: {{policyName: {name}, validationActions: [Deny]}}
 
     /// From now on they are taken.
     pub(super) fn lift(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Rule<'_> {
+    /// It is in no namespace, and would stay on somebody's cluster when a story fails.
+    fn drop(&mut self) {
         for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-            self.traced.kubectl.ok(&format!("delete {kind} {}", self.name));
+            let done = self.traced.kubectl.run(&format!("delete --ignore-not-found {kind} {}", self.name), "");
+            assert!(done.code == 0 || std::thread::panicking(), "{}", done.stderr);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From `kubectl apply` to Ready.
 
 use super::{
-    anywhere, cluster, end, head, is, is_real, operator,
+    anywhere, cluster, head, is, is_real, operator,
     parts::{self, CONVERGENCE},
     stop, tell_only, wait_ready, webhook,
 };
@@ -23,7 +23,7 @@ fn one_apply_is_one_trace_until_everything_is_ready() {
     assert!(about.clone().count() >= 2 && about.clone().all(|id| *id == trace), "events name the trace: {told}");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);
 }
@@ -37,7 +37,7 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = end(traced);
+    let traces = traced.end();
     let trace = traces.span("stamp Head", is_real).id.trace;
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);

@@ -28,6 +28,17 @@ fn samples_come_when_they_are_wanted() {
     assert_eq!(stamp.links[0].trace, trace_in(link_in(&told)));
     assert_eq!(spans.named("converge Head").count(), 1);
 
+    // Who looks right after a change sees that one, or is told that it has not come.
+    let patch = r#"[{"op":"replace","path":"/spec/children/0/template/replicas","value":2}]"#;
+    if up.kubectl(&["patch", "head", "sample", "--type=json", "-p", patch]).is_some() {
+        let output = home.command(&["trace", "head/sample", "-o", "name"]).output().unwrap();
+        let context = r"jsonpath={.metadata.annotations.tracing\.k8s\.io/traceparent}";
+        let context = up.kubectl(&["get", "head", "sample", "-o", context]).unwrap();
+        let [shown, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let is_it = output.status.success() && context.contains(shown.trim());
+        assert!(is_it || said.contains("there is a generation"), "{context}: {shown}{said}");
+    }
+
     let shown: Value = serde_json::from_str(&up.types(&home, &["demo", "head", "-o", "json"])).unwrap();
     assert_eq!(shown["object"], "Head default/sample");
     assert_eq!(shown["traceId"], trace_in(shown["link"].as_str().unwrap()), "{shown}");
@@ -70,11 +81,10 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
     let output = home.command(&["demo", "head"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");
-    // The line that it proposes makes it again.
-    let proposed = said.split('\'').nth(1).expect("a pipeline in quotes");
-    let file = home.path().join("pipeline.json");
-    fs::write(&file, proposed).unwrap();
-    up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    // The line that it proposes makes it again, whichever cluster kubectl means otherwise.
+    let proposed = said.lines().last().expect("a command");
+    let typed = home.shell(proposed).output().unwrap();
+    assert!(typed.status.success(), "{proposed}\n{}", String::from_utf8_lossy(&typed.stderr));
     up.kubectl(&["wait", "--for=jsonpath={.status.state}=Ready", "tracepipeline/default", "--timeout=60s"]);
     // Whoever could not send in between may have lost spans just now, and of that trace there is only a part.
     let whole = (0..5).any(|_| home.command(&["demo", "head"]).output().unwrap().status.success());

@@ -2,7 +2,11 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt as _, chown},
+    os::unix::{
+        fs::{MetadataExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::Path,
     process::Command,
 };
 
@@ -11,18 +15,22 @@ use kubewake_e2e::process::{Process, kubewake};
 /// Whom every system calls `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Makes what follows it a command of `nobody` that sees no network but its own machine, where that can be had.
-fn alone() -> Vec<String> {
+/// A program that `nobody` runs, and that sees no network but its own machine, where that can be had.
+fn alone(program: &Path) -> Command {
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
     let rest = "ip link set lo up && exec \"$@\"";
-    let words = ["unshare", "--net", "sh", "-c", rest, "sh", "setpriv", &ids[0], &ids[1], "--clear-groups"];
-    let words: Vec<String> = words.map(str::to_owned).into();
-    let tried = Command::new(&words[0]).args(&words[1..]).arg("true").output();
-    if tried.is_ok_and(|output| output.status.success()) {
-        return words;
+    let without_network = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", rest, "sh", "setpriv", &ids[0], &ids[1], "--clear-groups"]).arg(program);
+        command
+    };
+    if without_network(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
+        return without_network(program);
     }
     eprintln!("no network of its own can be made here: that it needs none is not seen");
-    ["setpriv", &ids[0], &ids[1], "--clear-groups"].map(str::to_owned).into()
+    let mut command = Command::new(program);
+    command.uid(NOBODY).gid(NOBODY);
+    command
 }
 
 #[test]
@@ -36,9 +44,7 @@ fn it_needs_neither_root_nor_a_network() {
     fs::copy(kubewake().get_program(), &program).unwrap();
     chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let any = "127.0.0.1:0";
-    let words = alone();
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg(program);
+    let mut command = alone(&program);
     command.args(["up", "--listen", any, "--otlp", any, "--otlp-http", any, "--api", any]);
     command.current_dir(home.path()).env("HOME", home.path()).env("TMPDIR", home.path()).env("NO_PROXY", "*");
     for name in ["KUBECONFIG", "XDG_STATE_HOME", "RUST_LOG"] {

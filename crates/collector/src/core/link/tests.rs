@@ -11,7 +11,7 @@ enum How {
     Takes,
     IsFull,
     Fails(Code),
-    TakesAllButOne,
+    TakesAllBut(u64),
     /// Answers so when it is told to.
     Works(Box<How>),
 }
@@ -34,7 +34,7 @@ fn target(script: impl IntoIterator<Item = How>) -> Arc<Target> {
 impl Target {
     fn say(&self, how: &How) -> Result<(), Refusal> {
         match how {
-            How::Takes | How::TakesAllButOne => {
+            How::Takes | How::TakesAllBut(_) => {
                 *self.took.lock().unwrap() += 1;
                 Ok(())
             }
@@ -73,7 +73,7 @@ impl Consumer for Target {
         let how = self.script.lock().unwrap().pop_front().unwrap_or(How::Takes);
         match how {
             How::Works(how) => self.later(*how),
-            How::TakesAllButOne => Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".into() }))
+            How::TakesAllBut(items) => Answer::Partly(Box::new(Shortfall { items, message: "odd".into() }))
                 .when_taken(move || drop(self.say(&how))),
             how => Answer::Now(self.say(&how)),
         }
@@ -104,12 +104,34 @@ async fn it_is_taken_when_one_takes_it_and_the_full_one_counts_a_loss() {
 
 #[tokio::test]
 async fn what_is_taken_in_part_is_taken_and_the_sender_of_one_hears_of_the_rest() {
-    let one = target([How::TakesAllButOne]);
+    let one = target([How::TakesAllBut(1)]);
     let Answer::Partly(shortfall) = link(&[&one]).offer(spans(3)) else { panic!("a part was taken") };
     assert_eq!((shortfall.items, one.took()), (1, 1));
-    let (part, full) = (target([How::TakesAllButOne]), target([How::IsFull]));
-    assert!(matches!(link(&[&part, &full]).offer(spans(3)), Answer::Now(Ok(()))));
-    assert_eq!((part.took(), part.lost().len(), full.lost()), (1, 0, vec![DropReason::QueueFull]));
+}
+
+#[tokio::test]
+async fn of_several_that_take_a_part_the_sender_hears_what_is_missing_everywhere() {
+    let missing = |targets: &[&Arc<Target>]| match link(targets).offer(spans(3)) {
+        Answer::Partly(shortfall) => shortfall.items,
+        Answer::Now(Ok(())) => 0,
+        _ => panic!("some of it was taken"),
+    };
+    let part = |items| target([How::TakesAllBut(items)]);
+    let (one, full) = (part(1), target([How::IsFull]));
+    assert_eq!(missing(&[&one, &full]), 1, "the other one has none of it");
+    assert_eq!((one.took(), one.lost().len(), full.lost()), (1, 0, vec![DropReason::QueueFull]));
+    assert_eq!(missing(&[&part(2), &part(1)]), 1);
+    assert_eq!(missing(&[&part(1), &part(2)]), 1);
+    assert_eq!(missing(&[&part(2), &target([How::Takes])]), 0);
+    assert_eq!(missing(&[&part(3), &part(3)]), 3);
+}
+
+#[tokio::test]
+async fn whoever_takes_nothing_of_it_does_not_keep_it_from_a_full_one() {
+    let (none, full) = (target([How::TakesAllBut(3)]), target([How::IsFull]));
+    let refusal = link(&[&none, &full]).offer(spans(3)).wait().await.unwrap_err();
+    assert!(refusal.is_retryable());
+    assert_eq!((full.refused(), full.lost().len()), (3, 0), "it may still get it");
 }
 
 #[tokio::test]

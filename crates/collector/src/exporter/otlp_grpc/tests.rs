@@ -14,7 +14,6 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::TlsFault,
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };

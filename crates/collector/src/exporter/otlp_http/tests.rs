@@ -6,6 +6,8 @@ use kubewake_config::{
     model::{ClientTls, Compression, ServerTls},
 };
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use super::*;
 use crate::net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch};
 
@@ -227,6 +229,24 @@ async fn a_connection_that_breaks_may_be_tried_again() {
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
     assert!(error.message.starts_with(&format!("http://{address}/v1/traces: ")), "{}", error.message);
     assert_eq!(error.said, Some(Said::Tls(TlsFault::PerhapsWanted)));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_for_want_of_tls_whatever_another_connection_did() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let built = build(&settings(format!("http://{address}/v1/traces")), Signal::Traces, None).unwrap();
+    let batch = batch(Signal::Traces, &[b"x"]);
+    let answers = async {
+        let (mut answering, _) = listener.accept().await.unwrap();
+        assert_ne!(answering.read(&mut [0; 4096]).await.unwrap(), 0);
+        answering.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n").await.unwrap();
+        let closed = async { drop(listener.accept().await.unwrap()) };
+        let (error, ()) = tokio::join!(built.exporter.send(&batch), closed);
+        error.unwrap_err();
+    };
+    let (error, ()) = tokio::join!(built.exporter.send(&batch), answers);
+    assert_eq!(error.unwrap_err().said, None);
 }
 
 #[tokio::test]

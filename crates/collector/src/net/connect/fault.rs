@@ -8,7 +8,7 @@ use super::ConnectError;
 use crate::core::TlsFault;
 
 /// What is wrong with TLS, if an error says that this is why an attempt failed.
-pub(super) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {
+pub(crate) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {
     let (mut next, mut known) = (Some(error), None);
     while let Some(cause) = next {
         // An I/O error does not show what it is made of as its source.

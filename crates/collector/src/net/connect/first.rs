@@ -4,7 +4,8 @@
 //! certificate of ours may say so when the handshake is over for us, in an alert that nothing is left of when the connection is reset behind it. What comes of either in
 //! HTTP is an error that tells nobody what to mend, and that has lost its cause on the way. So it is noted here, before HTTP sees it.
 //!
-//! *Guaranteed*: what is read is not changed. *Not done*: connections share one note, and the last one made decides what is on it.
+//! *Guaranteed*: what is read is not changed. Nothing is noted of what speaks, from its first word on. *Not
+//! done*: connections share one note, so that one that is about to be made takes back what another one has just noted.
 
 use std::{
     error::Error as StdError,
@@ -56,14 +57,9 @@ impl FirstWord {
         Arc::new(config)
     }
 
-    /// A connection is about to be made.
-    pub(super) fn forget(&self) {
+    /// A connection is about to be made, or the destination has said something, and so does without what it may have asked for.
+    pub(crate) fn forget(&self) {
         *self.note() = Note::default();
-    }
-
-    /// Something was heard, and so the other end does without what it asked for.
-    pub(super) fn heard(&self) {
-        self.note().is_asked = false;
     }
 
     /// Looks at the first bytes that arrive, and leaves them where they are. Those of TLS are an error: HTTP might wait for more of them.
@@ -75,8 +71,9 @@ impl FirstWord {
             self.note().fault = Some(TlsFault::Wanted);
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it expects TLS")));
         }
-        if length == 0 {
-            self.note().fault = Some(TlsFault::PerhapsWanted);
+        match length {
+            0 => self.note().fault = Some(TlsFault::PerhapsWanted),
+            _ => self.forget(),
         }
         Poll::Ready(Ok(()))
     }

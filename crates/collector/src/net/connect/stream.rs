@@ -61,7 +61,7 @@ impl Read for Stream {
             Kind::Tls(tls, first) => {
                 let read = ready!(Pin::new(tls).poll_read(cx, buf));
                 if let Some(word) = first.take() {
-                    read.as_ref().map_or_else(|error| word.broke_off(error), |()| word.heard());
+                    read.as_ref().map_or_else(|error| word.broke_off(error), |()| word.forget());
                 }
                 Poll::Ready(read)
             }

@@ -55,7 +55,6 @@ fn an_explanation_names_each_cause_once() {
 fn a_fault_of_tls_says_who_can_mend_it() {
     use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-    use super::fault::fault;
     use crate::core::TlsFault;
 
     let of = |error: Error| fault(&ConnectError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidData, error)));
@@ -102,6 +101,23 @@ fn who_asked_for_a_certificate_and_goes_away_wants_one() {
     word.forget();
     assert_eq!(word.fault(&lost), None, "that was another connection");
     asked.client_auth_cert_resolver.resolve(&[], &[]);
-    word.heard();
+    word.forget();
     assert_eq!(word.fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused), "it went on without");
+}
+
+#[tokio::test]
+async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
+    use crate::core::TlsFault;
+    use tokio::io::AsyncWriteExt;
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let first = FirstWord::default();
+    for (words, suspected) in [(&b""[..], Some(TlsFault::PerhapsWanted)), (b"HTTP/1.1 200 OK", None)] {
+        let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        server.write_all(words).await.unwrap();
+        drop(server);
+        std::future::poll_fn(|cx| first.poll_hear(&client, cx)).await.unwrap();
+        assert_eq!(first.fault(&std::io::Error::other("HTTP has lost the cause")), suspected);
+    }
 }

@@ -1,8 +1,9 @@
 //! What is known of the cluster.
 //!
 //! *Guarantees.* Of every object only what the rules ask for is kept, and only objects that they ask for are watched. What is
-//! kept is bounded: beyond [`MAX_HELD`](super::state::MAX_HELD) no further object is remembered, which is counted. A pod that is gone is remembered for a
-//! while, since what it sent may come late, unless another one has its address by then.
+//! kept is bounded: beyond [`MAX_OF_PODS`](super::state::MAX_OF_PODS) no further pod is remembered, and beyond [`MAX_OF_OTHERS`](super::state::MAX_OF_OTHERS)
+//! nothing new of any other object, which is counted. A pod that is gone is remembered for a while, since what it sent may come late, unless another one has
+//! its address by then. *Not done*: what was left out is not asked for again when there is room; it comes with its next change.
 
 use std::{
     collections::HashSet,
@@ -101,11 +102,11 @@ impl Cluster {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let (pods, held) = (state.pods.len(), state.held);
+        let (pods, held) = (state.pods.len(), state.held());
         change(&mut state);
         // By the difference, since another cluster may count in the same place.
         self.stats.pods.fetch_add(state.pods.len().wrapping_sub(pods) as u64, Ordering::Relaxed);
-        self.stats.held.fetch_add(state.held.wrapping_sub(held) as u64, Ordering::Relaxed);
+        self.stats.held.fetch_add(state.held().wrapping_sub(held) as u64, Ordering::Relaxed);
         self.view.pods.store(state.pods.len() as u64, Ordering::Relaxed);
     }
 

@@ -14,7 +14,10 @@ use super::{
 };
 
 /// About a hundred thousand pods with a handful of labels each. A cluster of Kubernetes has at most 150 000. Tests have smaller ones.
-pub(super) const MAX_HELD: usize = if cfg!(test) { 1 << 20 } else { 128 << 20 };
+pub(super) const MAX_OF_PODS: usize = if cfg!(test) { 1 << 20 } else { 128 << 20 };
+/// About a hundred thousand ReplicaSets, old revisions among them, and a handful of labels of what makes pods. Apart from those, since whoever may
+/// create an object chooses how large it is, and must not leave others' pods without room.
+pub(super) const MAX_OF_OTHERS: usize = MAX_OF_PODS / 4;
 
 /// What is kept.
 #[derive(Default)]
@@ -29,7 +32,10 @@ pub(super) struct State {
     others: HashMap<(Owner, String), Other>,
     /// Who made what makes pods, by uid: the Deployment of a ReplicaSet, the CronJob of a Job.
     makers: HashMap<String, Maker>,
-    pub(super) held: usize,
+    /// Bytes of pods.
+    of_pods: usize,
+    /// Bytes of what is no pod.
+    of_others: usize,
 }
 
 /// Who made something.
@@ -59,6 +65,11 @@ impl Other {
 }
 
 impl State {
+    /// How many bytes are kept.
+    pub(super) fn held(&self) -> usize {
+        self.of_pods + self.of_others
+    }
+
     /// The pod with this identifier.
     pub(super) fn find(&self, identifier: &[u8]) -> Option<&Arc<Known>> {
         self.index.get(identifier)
@@ -79,18 +90,20 @@ impl State {
         self.makers.get(uid)
     }
 
-    /// Notes that something takes so much instead of what it took, if there is room.
+    /// Notes that something that is no pod takes so much instead of what it took, if there is room.
     fn make_room(&mut self, old: usize, new: usize) -> bool {
-        self.held -= old.min(self.held);
-        let fits = self.held + new <= MAX_HELD;
-        self.held += if fits { new } else { 0 };
+        let after = self.of_others.saturating_sub(old) + new;
+        let fits = after <= MAX_OF_OTHERS;
+        if fits {
+            self.of_others = after;
+        }
         fits
     }
 
-    /// Remembers what is known of another object, if there is room.
+    /// Remembers what is known of another object, if there is room; else what was known of it stays.
     pub(super) fn set_other(&mut self, kind: Owner, name: String, other: Other) -> bool {
         let key = (kind, name);
-        let old = self.others.remove(&key).map_or(0, |old| old.size(&key.1));
+        let old = self.others.get(&key).map_or(0, |old| old.size(&key.1));
         let fits = self.make_room(old, other.size(&key.1));
         if fits {
             self.others.insert(key, other);
@@ -98,9 +111,9 @@ impl State {
         fits
     }
 
-    /// Remembers who made something, if there is room.
+    /// Remembers who made something, if there is room; else what was known of it stays.
     pub(super) fn set_maker(&mut self, uid: &str, maker: Maker) -> bool {
-        let old = self.makers.remove(uid).map_or(0, |old| old.size(uid));
+        let old = self.makers.get(uid).map_or(0, |old| old.size(uid));
         let fits = self.make_room(old, maker.size(uid));
         if fits {
             self.makers.insert(uid.to_owned(), maker);
@@ -118,12 +131,12 @@ impl State {
             }
             _ => 0,
         };
-        self.held -= (maker + other).min(self.held);
+        self.of_others -= (maker + other).min(self.of_others);
     }
 
     /// Keeps of a kind only what is so: by the name of an object, or by the uid of what somebody made.
     pub(super) fn retain(&mut self, kind: Kind, stays: impl Fn(&str) -> bool) {
-        let held = &mut self.held;
+        let held = &mut self.of_others;
         let mut goes = |goes: bool, size: usize| {
             *held -= if goes { size.min(*held) } else { 0 };
             !goes
@@ -139,9 +152,10 @@ impl State {
         if let Some(old) = &old {
             self.unindex(old);
         }
-        if !self.make_room(0, pod.size) {
+        if self.of_pods + pod.size > MAX_OF_PODS {
             return false;
         }
+        self.of_pods += pod.size;
         let pod = Arc::new(pod);
         for identifier in &pod.identifiers {
             // An address may have gone from one pod to another, and the news of the two come in any order.
@@ -155,7 +169,7 @@ impl State {
     }
 
     fn unindex(&mut self, pod: &Arc<Known>) {
-        self.held -= pod.size.min(self.held);
+        self.of_pods -= pod.size.min(self.of_pods);
         for identifier in &pod.identifiers {
             if self.index.get(identifier).is_some_and(|found| Arc::ptr_eq(found, pod)) {
                 self.index.remove(identifier);

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kubewake_config::{FixedSources, load, model};
+use kubewake_config::{
+    FixedSources, load,
+    model::{self, Owner},
+};
 use kubewake_otlp::{
     view::{lossy, resources},
     wire::put_bytes,
@@ -275,7 +278,7 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
          - {key_regex: '.*'}\n  - {key_regex: '.*', from: deployment}\n",
     );
     let cluster = told(&settings, &[]);
-    let held = || cluster.state().held;
+    let held = || cluster.state().held();
     let large = "x".repeat(10_000);
     let mut uids = Vec::new();
     for n in 0..200 {
@@ -287,7 +290,7 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
         uids.push(format!("pod-{n}"));
     }
     let count = || cluster.stats().left_out.load(Ordering::Relaxed);
-    assert!(held() <= state::MAX_HELD && held() > state::MAX_HELD / 2, "{} bytes are held", held());
+    assert!(held() <= state::MAX_OF_PODS && held() > state::MAX_OF_PODS / 2, "{} bytes are held", held());
     let without = count();
     assert!(without > 50, "{without} were left out");
     uids.iter().for_each(|uid| cluster.forget(uid));
@@ -304,13 +307,26 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
         let metadata = json!({"name": name, "namespace": "web", "uid": format!("rs-{n}"), "ownerReferences": owners});
         cluster.tell(&json!({"kind": "ReplicaSet", "metadata": metadata}));
     }
-    assert!(held() <= state::MAX_HELD && held() > state::MAX_HELD / 2, "{} bytes are held", held());
+    assert!(held() <= state::MAX_OF_OTHERS && held() > state::MAX_OF_OTHERS / 2, "{} bytes are held", held());
     assert!(count() > without + 50);
     // Twice the same is the same, and a list without them ends them.
     let before = held();
     let metadata = json!({"name": "d-0", "namespace": "web", "uid": "d-0", "annotations": {"large": large}});
     cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
     assert_eq!(held(), before);
+    // What does not fit leaves what was known, and pods have room of their own.
+    let larger = json!({"large": large.repeat(30)});
+    let metadata = json!({"name": "d-0", "namespace": "web", "uid": "d-0", "annotations": larger});
+    cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+    assert_eq!(held(), before);
+    assert_eq!(cluster.state().uid(Owner::Deployment, "web/d-0"), Some("d-0"));
+    let left_out = count();
+    cluster.tell(&pod());
+    assert!(held() > before && count() == left_out);
+    let uid = pod()["metadata"]["uid"].as_str().unwrap().to_owned();
+    cluster.forget(&uid);
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    cluster.sweep();
     cluster.list_nothing();
     assert_eq!(held(), 0);
 }

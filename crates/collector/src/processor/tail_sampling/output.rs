@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use kubewake_otlp::{
     TraceState,
+    probability::Randomness,
     view::{KeyValue, View},
     wire::{Fields, len_field_size, put_bool, put_bytes, put_header},
 };
@@ -30,7 +31,15 @@ pub(super) struct Piece<'a> {
     pub(super) scope: &'a [u8],
     /// The content of the span.
     pub(super) span: &'a [u8],
+    pub(super) kept: Kept,
+}
+
+/// How a trace was kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
     pub(super) stamp: Stamp,
+    /// The randomness that spans of it carry, if any does and that is known.
+    pub(super) randomness: Option<Randomness>,
 }
 
 /// How decisions are written down.
@@ -69,12 +78,12 @@ impl<'a> Draft<'a> {
     pub(super) fn new(mut pieces: Vec<Piece<'a>>, marks: &Marks<'_>) -> Self {
         // Empty headers of different entries may be at one place, so that both count.
         pieces.sort_by_key(|piece| {
-            (piece.resource.as_ptr(), piece.resource.len(), piece.scope.as_ptr(), piece.stamp, piece.span.as_ptr())
+            (piece.resource.as_ptr(), piece.resource.len(), piece.scope.as_ptr(), piece.kept.stamp, piece.span.as_ptr())
         });
         let mut draft = Self { resources: Vec::new(), items: pieces.len(), unreadable: 0, size: 0 };
         let mut scopes: Vec<(&[u8], Scope<'_>)> = Vec::new();
         let same = |a: &Piece<'_>, b: &Piece<'_>| {
-            std::ptr::eq(a.resource, b.resource) && std::ptr::eq(a.scope, b.scope) && a.stamp == b.stamp
+            std::ptr::eq(a.resource, b.resource) && std::ptr::eq(a.scope, b.scope) && a.kept.stamp == b.kept.stamp
         };
         for group in pieces.chunk_by(same) {
             let Some(first) = group.first() else { continue };
@@ -90,18 +99,19 @@ impl<'a> Draft<'a> {
 
     fn scope(&mut self, first: &Piece<'a>, group: &[Piece<'a>], marks: &Marks<'_>) -> Scope<'a> {
         let fields = match marks.record {
-            true => Cow::Owned(recorded(first.scope, first.stamp, marks)),
+            true => Cow::Owned(recorded(first.scope, first.kept.stamp, marks)),
             false => Cow::Borrowed(first.scope),
         };
-        let weight = marks.stamps.weight(first.stamp);
-        let spans: Vec<_> = group.iter().map(|piece| self.span(piece.span, weight)).collect();
+        let weight = marks.stamps.weight(first.kept.stamp);
+        let spans: Vec<_> = group.iter().map(|piece| self.span(piece, weight)).collect();
         let size = fields.len() + spans.iter().map(|span| len_field_size(wire::SPAN, span.len())).sum::<usize>();
         Scope { fields, spans, size }
     }
 
-    fn span(&mut self, span: &'a [u8], weight: Option<Weight>) -> Cow<'a, [u8]> {
+    fn span(&mut self, piece: &Piece<'a>, weight: Option<Weight>) -> Cow<'a, [u8]> {
+        let span = piece.span;
         let Some(weight) = weight else { return Cow::Borrowed(span) };
-        match with_weight(span, weight) {
+        match with_weight(span, weight, piece.kept.randomness) {
             Ok(written) => written.map_or(Cow::Borrowed(span), Cow::Owned),
             Err(()) => {
                 self.unreadable += 1;
@@ -132,7 +142,7 @@ impl<'a> Draft<'a> {
         self.items
     }
 
-    /// How many of these have a trace state that nobody can read.
+    /// How many of these have a trace state that nobody can read, or that contradicts the decision.
     pub(super) fn unreadable(&self) -> u64 {
         self.unreadable
     }
@@ -163,16 +173,20 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The span with its weight in its trace state; `None` if it was sampled at a higher threshold before, which it keeps.
-fn with_weight(span: &[u8], weight: Weight) -> Result<Option<Vec<u8>>, ()> {
+/// The span with its weight in its trace state; `None` if it was sampled at a higher threshold before, which it keeps. Fails if the trace
+/// state cannot be read, and if it has a randomness by which the span would not have been kept: whoever samples next would drop it for that.
+fn with_weight(span: &[u8], weight: Weight, stated: Option<Randomness>) -> Result<Option<Vec<u8>>, ()> {
     let text = |number| Fields::new(span).last_of(number).and_then(|field| field.as_len());
     let state = TraceState::parse(text(wire::span::TRACE_STATE).unwrap_or_default()).map_err(drop)?;
     if state.threshold().is_some_and(|before| before >= weight.threshold) {
         return Ok(None);
     }
+    if state.randomness().is_some_and(|own| !weight.threshold.keeps(own)) {
+        return Err(());
+    }
     let id = text(wire::span::TRACE_ID).and_then(|id| id.try_into().ok()).map_or(0, u128::from_be_bytes);
     let mut new = Vec::new();
-    state.write(Some(weight.threshold), weight.randomness(id), &mut new);
+    state.write(Some(weight.threshold), weight.randomness(id, stated), &mut new);
     let mut out = Vec::with_capacity(span.len() + new.len() + 4);
     for field in Fields::new(span).filter(|field| !field.is_len(wire::span::TRACE_STATE)) {
         out.extend_from_slice(field.raw);
@@ -184,12 +198,13 @@ fn with_weight(span: &[u8], weight: Weight) -> Result<Option<Vec<u8>>, ()> {
 const POLICY: &str = "tailsampling.policy";
 const COMPOSITE: &str = "tailsampling.composite_policy";
 const CACHED: &str = "tailsampling.cached_decision";
+const OVERLOAD: &str = "tailsampling.overload_decision";
 
 /// The fields of a scope entry, with attributes that say who decided. Attributes of these names that were there go.
 fn recorded(fields: &[u8], stamp: Stamp, marks: &Marks<'_>) -> Vec<u8> {
     let (mut others, mut scope) = (Vec::new(), Vec::new());
     let is_ours = |attribute: &[u8]| {
-        [POLICY, COMPOSITE, CACHED].iter().any(|key| KeyValue::new(attribute).key() == key.as_bytes())
+        [POLICY, COMPOSITE, CACHED, OVERLOAD].iter().any(|key| KeyValue::new(attribute).key() == key.as_bytes())
     };
     for field in Fields::new(fields) {
         if !field.is_len(wire::SCOPE) {
@@ -207,9 +222,12 @@ fn recorded(fields: &[u8], stamp: Stamp, marks: &Marks<'_>) -> Vec<u8> {
         if let Some(part) = &policy.part {
             put_attribute(&mut scope, COMPOSITE, |value| put_bytes(value, 1, part.as_bytes()));
         }
-    }
-    if marks.late {
-        put_attribute(&mut scope, CACHED, |value| put_bool(value, 2, true));
+        if marks.late {
+            put_attribute(&mut scope, CACHED, |value| put_bool(value, 2, true));
+        }
+    } else {
+        // No policy was asked: there was no memory to wait for one.
+        put_attribute(&mut scope, OVERLOAD, |value| put_bool(value, 2, true));
     }
     let mut out = Vec::with_capacity(scope.len() + others.len() + 8);
     put_bytes(&mut out, wire::SCOPE, &scope);

@@ -19,7 +19,7 @@ use self::{
     limit::{Bucket, PerSecond},
 };
 pub(super) use self::{
-    observe::{Observer, Seen, Times, randomness_of},
+    observe::{Observer, Seen, Times},
     stamp::{Stamp, Stamps},
     weight::Weight,
 };
@@ -247,7 +247,11 @@ impl Node {
                 let mut replies = parts.iter().map(|part| (part, part.node.ask(facts)));
                 let Some((part, reply)) = replies.find(|(_, reply)| reply.keeps) else { return false.into() };
                 let keeps = part.used.take(facts.spans, part.share.min(*max), facts.now);
-                let others = parts.iter().filter(|other| !std::ptr::eq(*other, part)).map(|other| &other.node);
+                // Without something left of its share another one would not have kept it, whatever it says.
+                let could = |other: &&Part| {
+                    !std::ptr::eq(*other, part) && other.used.has_room(facts.spans, other.share.min(*max), facts.now)
+                };
+                let others = parts.iter().filter(could).map(|other| &other.node);
                 Reply { keeps, weight: least(reply.weight, others, facts), part: Some(part.stamp) }
             }
         }

@@ -18,7 +18,8 @@ use super::{
     arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
     id::{IdHash, TraceId},
-    policy::{Policies, Stamp, Times, Verdict, randomness_of},
+    output::Kept,
+    policy::{Policies, Stamp, Times, Verdict},
     store::{Place, Store},
 };
 use crate::core::{Charge, EarlyDecision, TailStats};
@@ -179,7 +180,7 @@ impl State {
     }
 
     /// Takes this shard's part of a request, which `charge` covers. Returns the spans that need not wait: their numbers among the
-    /// records, and the stamps that they get.
+    /// records, and what they get.
     pub(super) fn add(
         &mut self,
         arrival: &Arrival,
@@ -187,7 +188,7 @@ impl State {
         charge: Charge,
         rules: &Rules,
         moment: Moment,
-    ) -> Vec<(usize, Stamp)> {
+    ) -> Vec<(usize, Kept)> {
         let Some(share) = arrival.share(shard) else { return Vec::new() };
         self.store.begin(share.space);
         self.arrivals = self.arrivals.wrapping_add(1);
@@ -214,7 +215,7 @@ impl State {
         let Some(record) = run.first() else { return };
         match self.fate(record, run.len(), adding) {
             Fate::Waits => self.wait(adding, run),
-            Fate::Kept(stamp) => adding.at_once.extend((first..first + run.len()).map(|at| (at, stamp))),
+            Fate::Kept(kept) => adding.at_once.extend((first..first + run.len()).map(|at| (at, kept))),
             Fate::NotSampled => self.perhaps_promote(adding, run),
             Fate::Dropped => {}
         }
@@ -229,7 +230,12 @@ impl State {
                 let age = adding.moment.tick().saturating_sub(trace.due);
                 self.stats.late_age.record(age * TICK.as_millis() as u64 / 1000);
             }
-            return trace.phase.into();
+            return match trace.phase {
+                Phase::Waiting => Fate::Waits,
+                Phase::Kept(stamp) => Fate::Kept(Kept { stamp, randomness: trace.randomness }),
+                Phase::NotSampled => Fate::NotSampled,
+                Phase::Dropped => Fate::Dropped,
+            };
         }
         if let Some(fate) = self.remembered(first.hash, spans as u64) {
             return fate;
@@ -246,23 +252,23 @@ impl State {
         let in_cache = |cache: &Option<DecisionCache>| cache.as_ref().and_then(|cache| cache.get(hash));
         if let Some(note) = in_cache(&self.kept) {
             self.stats.cached_kept.fetch_add(spans, Ordering::Relaxed);
-            return Some(Fate::Kept(Stamp::from_note(note)));
+            return Some(Fate::noted(note));
         }
         if in_cache(&self.dropped).is_some() {
             self.stats.cached_dropped.fetch_add(spans, Ordering::Relaxed);
             return Some(Fate::Dropped);
         }
         let (kept, dropped) = self.hasty.as_ref()?;
-        let kept = kept.get(hash).map(|note| Fate::Kept(Stamp::from_note(note)));
+        let kept = kept.get(hash).map(Fate::noted);
         kept.or_else(|| dropped.get(hash).map(|_| Fate::Dropped))
     }
 
-    /// There is no memory to wait: the trace is decided on by its randomness, which all of its spans agree on.
+    /// There is no memory to wait: the trace is decided on by the randomness that the span which came first carries, or that of its id. Whoever
+    /// sees another span of it first decides the same if spans agree on it, as they do unless some of them carry none.
     fn decide_at_once(&mut self, first: &Record, adding: &Adding<'_>) -> Fate {
-        let (id, hash) = (first.seen.id, first.hash);
-        // Where no policy asks for it, it was not read.
-        let stated = first.seen.randomness.or_else(|| randomness_of(adding.arrival.span_of(first), id));
-        let verdict = adding.rules.policies.decide_at_once(stated.unwrap_or_else(|| Randomness::from_bits(id as u64)));
+        let (randomness, hash) = (first.seen.randomness, first.hash);
+        let of_id = || Randomness::from_bits(first.seen.id as u64);
+        let verdict = adding.rules.policies.decide_at_once(randomness.unwrap_or_else(of_id));
         self.stats.hurry(EarlyDecision::Overload);
         self.stats.decide(verdict.outcome());
         let caches = || Some((DecisionCache::new(HASTY, true)?, DecisionCache::new(HASTY, false)?));
@@ -273,7 +279,7 @@ impl State {
         match verdict {
             Verdict::Kept(stamp) => {
                 kept.insert(hash, stamp.note());
-                Fate::Kept(stamp)
+                Fate::Kept(Kept { stamp, randomness })
             }
             _ => {
                 dropped.insert(hash, 0);
@@ -292,19 +298,15 @@ impl Drop for State {
 /// What becomes of spans.
 enum Fate {
     Waits,
-    Kept(Stamp),
+    Kept(Kept),
     NotSampled,
     Dropped,
 }
 
-impl From<Phase> for Fate {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Waiting => Self::Waits,
-            Phase::Kept(stamp) => Self::Kept(stamp),
-            Phase::NotSampled => Self::NotSampled,
-            Phase::Dropped => Self::Dropped,
-        }
+impl Fate {
+    /// Of a trace that was kept, from a note in a cache: what randomness its spans carried is not in there.
+    fn noted(note: u32) -> Self {
+        Self::Kept(Kept { stamp: Stamp::from_note(note), randomness: None })
     }
 }
 
@@ -316,7 +318,7 @@ struct Adding<'a> {
     headers: Option<Headers>,
     /// What all of it takes in a segment.
     space: usize,
-    at_once: Vec<(usize, Stamp)>,
+    at_once: Vec<(usize, Kept)>,
     /// Traces that came with the last resource, where each arrival is decided on by itself.
     touched: Vec<TraceId>,
 }

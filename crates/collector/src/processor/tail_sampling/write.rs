@@ -7,8 +7,7 @@ use kubewake_otlp::Signal;
 use super::{
     Lane, TailSampler,
     arrival::Arrival,
-    output::{Draft, Piece},
-    policy::Stamp,
+    output::{Draft, Kept, Piece},
     shard::{Rules, TICK, Work},
     store::Pages,
 };
@@ -26,19 +25,19 @@ impl TailSampler {
         lane: &Lane,
         part: &Part,
         arrival: &Arrival,
-        at_once: &[(usize, Stamp)],
+        at_once: &[(usize, Kept)],
         rules: &Rules,
     ) {
         if at_once.is_empty() {
             return;
         }
-        let piece = |(at, stamp): &(usize, Stamp)| {
+        let piece = |(at, kept): &(usize, Kept)| {
             let record = arrival.records.get(*at)?;
             Some(Piece {
                 resource: arrival.resource_fields(arrival.resource_of(record.scope)),
                 scope: arrival.scope_fields(record.scope),
                 span: arrival.span_of(record),
-                stamp: *stamp,
+                kept: *kept,
             })
         };
         let draft = Draft::new(at_once.iter().filter_map(piece).collect(), &rules.marks(true));
@@ -73,9 +72,9 @@ impl TailSampler {
                 if seen.is_multiple_of(REQUEST_SPANS) {
                     tokio::task::yield_now().await;
                 }
-                let Some(stamp) = work.stamp else { continue };
+                let Some(kept) = work.kept else { continue };
                 bytes += stored.span.len();
-                pieces.push(Piece { resource: stored.resource, scope: stored.scope, span: stored.span, stamp });
+                pieces.push(Piece { resource: stored.resource, scope: stored.scope, span: stored.span, kept });
                 if bytes >= REQUEST_BYTES || pieces.len() >= REQUEST_SPANS {
                     bytes = 0;
                     self.send_when_there_is_memory(lane, std::mem::take(&mut pieces), rules).await;

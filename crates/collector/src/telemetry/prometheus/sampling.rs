@@ -94,7 +94,7 @@ fn state(page: &mut Page, stats: &TailStats, processor: Label<'_>) {
         ),
         (
             "kubewake_tail_sampling_unreadable_trace_states",
-            "Number of kept spans whose trace state could not be read, so that it says nothing of the probability.",
+            "Number of kept spans whose trace state could not be read or contradicts the decision, so that it does not say the probability.",
             &stats.unreadable_trace_states,
         ),
         ("kubewake_tail_sampling_overloads", "Number of times that memory ran short.", &stats.overloads),

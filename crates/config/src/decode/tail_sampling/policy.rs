@@ -134,7 +134,7 @@ fn rule(fields: &mut Fields<'_, '_>, kind: &str, within: Within) -> Option<Sampl
 fn settings(at: &Cursor<'_>, report: &Report, kind: &str) -> Option<SamplingRule> {
     match kind {
         "and" => return Some(SamplingRule::And(parts(at, report, "and_sub_policy", Within::And))),
-        "drop" => return Some(SamplingRule::Drop(parts(at, report, "drop_sub_policy", Within::And))),
+        "drop" => return Some(drop_rule(at, report)),
         "composite" => return composite::composite(at, report),
         _ => {}
     }
@@ -160,6 +160,16 @@ fn settings(at: &Cursor<'_>, report: &Report, kind: &str) -> Option<SamplingRule
         _ => not(&mut fields),
     };
     fields.finish();
+    rule
+}
+
+fn drop_rule(at: &Cursor<'_>, report: &Report) -> SamplingRule {
+    let rule = SamplingRule::Drop(parts(at, report, "drop_sub_policy", Within::And));
+    if !rule.salts().is_empty() {
+        let message = "`drop` drops a share of the traces, and those that are left do not say that they stand for more than themselves";
+        let help = "where counts matter, keep the other share by `probabilistic` instead of dropping this one";
+        report.warning(at, message, Some(help.into()));
+    }
     rule
 }
 

@@ -2,12 +2,16 @@ use std::time::Duration;
 
 use super::*;
 
-/// One that was started so many seconds after the first.
-fn post(folder: &Path, name: &str, after: u64) -> Posted {
+fn notice(name: &str) -> Notice {
     let at = |port| ([127, 0, 0, 1], port).into();
     let ports = Ports { page: at(1), api: at(2), otlp: at(3), otlp_http: at(4) };
+    Notice::new(&ports, Path::new(name))
+}
+
+/// One that was started so many seconds after the first.
+fn post(folder: &Path, name: &str, after: u64) -> Posted {
     let path = folder.join(format!("{name}.json"));
-    let file = Notice::new(&ports, Path::new(name)).write(&path).unwrap();
+    let file = notice(name).write(&path).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(after)).unwrap();
     Posted { path, _file: file }
 }
@@ -41,5 +45,10 @@ fn one_that_was_killed_is_not_found() {
     let killed = post(dir.path(), "killed", 2);
     // Its process took the lock with it, and left the file.
     killed._file.unlock().unwrap();
+    assert_eq!(found(dir.path()).as_deref(), Some("first"));
+    assert!(killed.path.exists());
+    let next = notice("next").post_in(dir.path()).unwrap();
+    assert!(!killed.path.exists(), "the next one removes it");
+    drop(next);
     assert_eq!(found(dir.path()).as_deref(), Some("first"));
 }

@@ -1,11 +1,9 @@
 //! Probabilities: the Collector's hash where a trace says nothing of its randomness, consistent sampling where it does.
 
+use kubewake_config::model::SamplingRule;
 use kubewake_otlp::probability::{Randomness, Threshold};
 
 use super::weight::Weight;
-
-/// What the Collector hashes in front of the id unless it is told otherwise.
-const SALT: &str = "default-hash-seed";
 
 /// A policy that keeps a share of the traces.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +17,7 @@ pub(super) struct Chance {
 
 impl Chance {
     pub(super) fn new(salt: &str, percentage: f64) -> Self {
-        let salt = if salt.is_empty() { SALT } else { salt };
+        let salt = if salt.is_empty() { SamplingRule::DEFAULT_SALT } else { salt };
         let ratio = percentage / 100.0;
         Self { salted: fnv1a(FNV_START, salt.as_bytes()), highest: highest(ratio), threshold: threshold(percentage) }
     }
@@ -121,7 +119,7 @@ mod tests {
             let weight = chance.weight(None);
             let mut clamped = 0;
             for id in (1..=20_000_u128).map(|id| id.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)) {
-                let written = weight.randomness(id).unwrap();
+                let written = weight.randomness(id, None).unwrap();
                 let own = Randomness::from_bits(randomness(chance.salted, id));
                 assert_eq!(chance.keeps(id, None), weight.threshold.keeps(own), "{percentage} % of {id}");
                 assert!(weight.threshold.keeps(written) || !chance.keeps(id, None));
@@ -129,7 +127,11 @@ mod tests {
             }
             assert_eq!(clamped, 0, "what is written is the randomness itself");
         }
-        assert_eq!(Chance::new("", 10.0).weight(Some(Randomness::MAX)).randomness(7), None, "everybody sees it");
+        let stated = Chance::new("", 10.0).weight(Some(Randomness::MAX));
+        assert_eq!(stated.randomness(u128::MAX, None), None, "the id says it");
+        assert_eq!(stated.randomness(7, Some(Randomness::MAX)), Some(Randomness::MAX), "other spans say it");
+        let least = stated.randomness(7, None).unwrap();
+        assert_eq!(least.bits(), stated.threshold.rejected(), "nobody says it, and it was kept");
     }
 
     #[test]

@@ -39,7 +39,6 @@ impl Compiler<'_> {
         }
         match &policy.rule {
             SamplingRule::Probabilistic { salt, percentage } => {
-                self.observer.chances = true;
                 let chance = Chance::new(salt, *percentage);
                 chance.weights().into_iter().for_each(|weight| self.stamps.know(weight));
                 Node::Chance(chance)

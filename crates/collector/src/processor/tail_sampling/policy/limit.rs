@@ -49,14 +49,22 @@ pub(super) struct PerSecond(AtomicU64);
 impl PerSecond {
     /// Takes so many, if they are not more than `most` in this second.
     pub(super) fn take(&self, spans: u64, most: i64, now: Duration) -> bool {
+        let taken = |state| Self::with(state, spans, most, now);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
+    }
+
+    /// Whether so many could be taken now.
+    pub(super) fn has_room(&self, spans: u64, most: i64, now: Duration) -> bool {
+        Self::with(self.0.load(Ordering::Relaxed), spans, most, now).is_some()
+    }
+
+    /// The state after so many more, if they fit.
+    fn with(state: u64, spans: u64, most: i64, now: Duration) -> Option<u64> {
         let second = u64::from(now.as_secs() as u32) << 32;
-        let fits = |state: u64| {
-            let used = if state & !u64::from(u32::MAX) == second { state & u64::from(u32::MAX) } else { 0 };
-            let sum = used.saturating_add(spans);
-            let fits = i64::try_from(sum).is_ok_and(|sum| sum <= most) && sum <= u64::from(u32::MAX);
-            fits.then_some(second | sum)
-        };
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+        let used = if state & !u64::from(u32::MAX) == second { state & u64::from(u32::MAX) } else { 0 };
+        let sum = used.saturating_add(spans);
+        let fits = i64::try_from(sum).is_ok_and(|sum| sum <= most) && sum <= u64::from(u32::MAX);
+        fits.then_some(second | sum)
     }
 }
 
@@ -89,7 +97,9 @@ mod tests {
     #[test]
     fn a_share_begins_anew_each_second() {
         let share = PerSecond::default();
-        assert!(share.take(6, 10, START) && !share.take(5, 10, START) && share.take(4, 10, START));
+        assert!(share.take(6, 10, START) && !share.take(5, 10, START));
+        assert!(share.has_room(4, 10, START) && !share.has_room(5, 10, START), "to ask takes nothing");
+        assert!(share.take(4, 10, START));
         assert!(share.take(10, 10, START + Duration::from_secs(1)));
         assert!(!share.take(1, 0, START + Duration::from_secs(2)));
     }

@@ -125,8 +125,6 @@ pub(in super::super) struct Observer {
     keys: Vec<(Vec<u8>, Vec<usize>)>,
     latencies: Vec<usize>,
     others: Vec<usize>,
-    /// Whether anybody asks for randomness.
-    pub(super) chances: bool,
 }
 
 impl Observer {
@@ -188,7 +186,7 @@ impl Observer {
         }
         let code = status_code(status);
         seen.is_error = code == wire::ERROR;
-        seen.randomness = randomness(state, seen.id).filter(|_| self.chances);
+        seen.randomness = randomness(state, seen.id);
         for bit in &self.others {
             let meets = match self.conditions.get(*bit) {
                 Some(Condition::Status(codes)) => codes.contains(&code),
@@ -259,11 +257,6 @@ fn set(bits: &mut [u64], bit: usize, meets: bool) {
 fn status_code(status: &[u8]) -> i32 {
     let code = Fields::new(status).last_of(wire::STATUS_CODE).and_then(|field| field.as_varint());
     code.unwrap_or(0) as i32
-}
-
-/// The randomness that a span of a trace carries.
-pub(in super::super) fn randomness_of(span: &[u8], id: u128) -> Option<Randomness> {
-    randomness(Fields::new(span).last_of(wire::span::TRACE_STATE)?.as_len()?, id)
 }
 
 /// What the trace state says of sampling.

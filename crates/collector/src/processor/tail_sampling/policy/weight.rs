@@ -16,7 +16,7 @@ impl Weight {
     /// Stands for itself.
     pub(super) const ONE: Self = Self::by_randomness(Threshold::ALWAYS);
 
-    /// Decided by the randomness that everybody sees.
+    /// Decided by the randomness that spans of the trace carry, or that of its id.
     pub(super) const fn by_randomness(threshold: Threshold) -> Self {
         Self { threshold, salted: None }
     }
@@ -31,10 +31,16 @@ impl Weight {
         self.threshold != Threshold::ALWAYS && self.threshold != Threshold::NEVER
     }
 
-    /// The randomness to write beside the threshold, so that whoever samples next sees what this decision went by: a kept
-    /// trace is at or above its threshold by it.
-    pub(in super::super) fn randomness(self, id: u128) -> Option<Randomness> {
-        let bits = chance::randomness(self.salted?, id).max(self.threshold.rejected());
-        Some(Randomness::from_bits(bits))
+    /// The randomness to write beside the threshold on a span that carries none, so that whoever samples next sees what this decision
+    /// went by: by it, the span is at or above its threshold. `stated` is what other spans of the trace carry; where that is not known any more,
+    /// the least that the decision allows. `None` if the id says it.
+    pub(in super::super) fn randomness(self, id: u128, stated: Option<Randomness>) -> Option<Randomness> {
+        let of_id = Randomness::from_bits(id as u64);
+        let by = match self.salted {
+            Some(salted) => chance::randomness(salted, id),
+            None => stated.unwrap_or(of_id).bits(),
+        };
+        let written = Randomness::from_bits(by.max(self.threshold.rejected()));
+        (written != of_id).then_some(written)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Moment, Phase, Rules, Stamp, State, Times, Trace, TraceId, ticks};
+use super::{Moment, Phase, Rules, State, Times, Trace, TraceId, ticks};
 use crate::{
     core::SamplingOutcome,
     processor::tail_sampling::{
+        output::Kept,
         policy::{Facts, Policies, Verdict},
         store::{Pages, Place},
     },
@@ -25,7 +26,7 @@ pub(in super::super) struct Work {
     /// The first segment that it holds.
     pub(in super::super) since: u32,
     /// What its spans say; `None` if they are dropped.
-    pub(in super::super) stamp: Option<Stamp>,
+    pub(in super::super) kept: Option<Kept>,
     spans: u32,
 }
 
@@ -165,7 +166,7 @@ impl State {
             Verdict::NotSampled => Phase::NotSampled,
             Verdict::Dropped => Phase::Dropped,
         };
-        let work = Work { tail: trace.tail, since: trace.since, stamp: trace.phase.stamp(), spans: trace.spans };
+        let work = Work { tail: trace.tail, since: trace.since, kept: trace.kept(), spans: trace.spans };
         let lingers = trace.phase == Phase::NotSampled && !rules.settings.late_error_wait.is_zero() && !self.flushing;
         self.let_go(work, lingers.then(|| moment.tick() + ticks(rules.settings.late_error_wait) + 1));
         self.remember(id, verdict, lingers, moment);
@@ -176,7 +177,7 @@ impl State {
         if work.tail == Place::NONE {
             return;
         }
-        let segments = match work.stamp {
+        let segments = match work.kept {
             Some(_) => None,
             None if work.tail.segment == work.since => Some(vec![work.since]),
             None => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
@@ -216,12 +217,6 @@ impl State {
     }
 }
 
-impl Phase {
-    fn stamp(self) -> Option<Stamp> {
-        if let Self::Kept(stamp) = self { Some(stamp) } else { None }
-    }
-}
-
 impl Verdict {
     pub(super) fn outcome(self) -> SamplingOutcome {
         match self {
@@ -233,6 +228,11 @@ impl Verdict {
 }
 
 impl Trace {
+    /// How it was kept, if it was.
+    fn kept(&self) -> Option<Kept> {
+        if let Phase::Kept(stamp) = self.phase { Some(Kept { stamp, randomness: self.randomness }) } else { None }
+    }
+
     pub(super) fn facts(&self, id: TraceId, now: Duration) -> Facts<'_> {
         Facts {
             id,

@@ -163,10 +163,12 @@ impl State {
         let known = !rules.policies.is_wide() && adding.arrival.generation == rules.policies.generation;
         let Some(id) = run.first().map(|record| record.seen.id).filter(|_| error && known) else { return };
         let Some(trace) = self.table.get_mut(&id) else { return };
-        if self.store.is_gone(trace.since) || !trace.catch_up(&self.store, rules) {
+        if !trace.may_come_back(&self.store, rules) {
+            // Nor will it later, so that whoever sends errors of it does not have it looked for again.
+            trace.phase = Phase::Dropped;
             return;
         }
-        // Before anything changes: whoever sends errors of a trace that nobody wants changes nothing.
+        // Before the trace is touched: whoever sends errors of one that nobody wants has the policies asked, and holds nothing.
         let verdict = trace.judge_with(id, run, rules, moment);
         if !matches!(verdict, Verdict::Kept(_)) {
             return;
@@ -187,9 +189,13 @@ impl Trace {
         self.bytes + u64::from(self.spans) * SPAN_WORDS as u64
     }
 
-    /// What its spans say to the policies that are in force: read again, once, if others were when they came. False if they cannot be.
-    fn catch_up(&mut self, store: &Store, rules: &Rules) -> bool {
-        if self.generation == rules.policies.generation {
+    /// Whether its spans are all there, and few enough. What they say to the policies that are in force is known then: they are read again, once, if
+    /// others were when they came.
+    fn may_come_back(&mut self, store: &Store, rules: &Rules) -> bool {
+        if self.spans as usize > MOST_SPANS || store.is_gone(self.since) {
+            return false;
+        }
+        if self.generation == rules.policies.generation || rules.policies.by_arrival() {
             return true;
         }
         if store.segments(self.tail, self.since, MOST_SPANS).is_none() {
@@ -200,9 +206,10 @@ impl Trace {
         true
     }
 
-    /// What the policies would say if these spans were there, too.
+    /// What the policies would say if these spans were there, too; of these alone, where each arrival is decided on by itself.
     fn judge_with(&self, id: TraceId, run: &[Record], rules: &Rules, moment: Moment) -> Verdict {
-        let (mut bits, mut times) = ([self.bits], self.times);
+        let alone = rules.policies.by_arrival();
+        let (mut bits, mut times) = if alone { ([0], Times::default()) } else { ([self.bits], self.times) };
         for record in run {
             let [all] = &mut bits;
             *all |= record.bits;

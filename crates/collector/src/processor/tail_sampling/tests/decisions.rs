@@ -202,8 +202,12 @@ async fn a_probability_is_written_where_nothing_else_kept_the_trace() {
         .map(|span| (u128::from_be_bytes(span.trace_id.try_into().unwrap()), span.trace_state))
         .collect();
     states.sort();
-    let expected =
-        [(1, "ot=rv:f0000000000000;th:8"), (1, "ot=th:8,vendor=x"), (2, "ot=rv:f0000000000000;th:c"), (3, rv)];
+    let expected = [
+        (1, "ot=rv:f0000000000000;th:8"),
+        (1, "ot=rv:f0000000000000;th:8,vendor=x"),
+        (2, "ot=rv:f0000000000000;th:c"),
+        (3, rv),
+    ];
     assert_eq!(states, expected.map(|(trace, state)| (trace, state.to_owned())));
 }
 

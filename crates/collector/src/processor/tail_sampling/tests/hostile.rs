@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::support::*;
-use crate::core::{Budget, Processor};
+use crate::core::{Budget, Processor, SamplingOutcome};
 
 const MIXED: &str = "decision_wait: 5s
 policies:
@@ -100,5 +100,21 @@ async fn late_errors_of_a_trace_that_nobody_wants_change_nothing() {
     }
     assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), held);
     assert_eq!(setup.stats.decided(crate::core::SamplingOutcome::NotSampled), 1);
+    assert!(setup.kept().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_errors_of_a_giant_trace_are_not_looked_into() {
+    let errors = "policies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
+    let setup = Setup::new(&format!("decision_wait: 1s\nlate_error_wait: 60s\n{errors}"));
+    setup.send(vec![span(1); 10_001]).await;
+    setup.pass(2000).await;
+    for _ in 0..3 {
+        setup.send(vec![error(1)]).await;
+    }
+    setup.pass(200).await;
+    let asked = setup.stats.policy("errors");
+    assert_eq!(asked.of(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed), 1);
+    assert_eq!(asked.of(SamplingOutcome::Sampled).traces.load(Ordering::Relaxed), 0, "it cannot be brought back");
     assert!(setup.kept().is_empty());
 }

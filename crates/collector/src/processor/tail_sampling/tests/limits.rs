@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use kubewake_otlp::{TraceState, probability::Randomness};
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::{common::v1::any_value::Value, trace::v1::Span};
 
 use super::support::*;
 use crate::core::{Budget, EarlyDecision, Processor, testing::settle};
@@ -222,6 +222,29 @@ async fn when_memory_runs_short_the_randomness_that_spans_carry_decides() {
     setup.pass(100).await;
     let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
     assert_eq!(states, ["ot=rv:f0000000000000;th:8"]);
+    // What comes with it and says nothing gets the same; what comes later, something by which it is kept.
+    setup.backend.forget();
+    setup.send(vec![with(2, "ot=rv:f0000000000000"), span(2)]).await;
+    setup.send(vec![span(2)]).await;
+    setup.pass(100).await;
+    let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
+    assert_eq!(states, ["ot=rv:f0000000000000;th:8", "ot=rv:f0000000000000;th:8", "ot=rv:80000000000000;th:8"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_overload_kept_says_so() {
+    let budget = Budget::new(1 << 20, 100 << 10);
+    let setup = Setup::new(&format!("record_policy: true\noverload_sampling_percentage: 100\n{ALL}"));
+    let setup = setup.charged_to(budget.join());
+    let _elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    setup.send(vec![span(1)]).await;
+    setup.send(vec![span(1)]).await;
+    setup.pass(100).await;
+    for request in setup.backend.requests() {
+        let scope = request.resource_spans[0].scope_spans[0].scope.clone().unwrap();
+        assert_eq!(scope.attributes, [attribute("tailsampling.overload_decision", Value::BoolValue(true))]);
+    }
+    assert_eq!(setup.kept(), [(1, 2)].into());
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,29 @@ async fn a_late_error_brings_back_by_new_policies_what_old_ones_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_error_is_judged_by_itself_where_each_arrival_is() {
+    let strategy = "sampling_strategy: span-ingest\ndecision_wait: 1s\nlate_error_wait: 10s";
+    let errors = "{name: e, type: status_code, status_code: {status_codes: [ERROR]}}";
+    let keyed = "{name: k, type: string_attribute, string_attribute: {key: k, values: [v]}}";
+    let both =
+        format!("{strategy}\npolicies: [{{name: both, type: and, and: {{and_sub_policy: [{errors}, {keyed}]}}}}]");
+    let with = |span| opentelemetry_proto::tonic::trace::v1::Span { attributes: vec![text("k", "v")], ..span };
+    for reload in [false, true] {
+        let before = if reload { format!("{strategy}\npolicies: [{errors}]") } else { both.clone() };
+        let setup = Setup::new(&before);
+        setup.send(vec![with(span(1)), span(1)]).await;
+        setup.pass(2000).await;
+        setup.sampler.reconfigure(settings(&both));
+        setup.send(vec![error(1)]).await;
+        setup.pass(200).await;
+        assert_eq!(setup.kept(), [].into(), "no arrival had both");
+        setup.send(vec![with(error(1))]).await;
+        setup.pass(200).await;
+        assert_eq!(setup.kept(), [(1, 3)].into(), "with what was there when it was decided on");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn decisions_and_stamps_stay_valid() {
     let setup = Setup::new(&format!("record_policy: true\n{ERRORS}"));
     setup.send(vec![error(1), span(2)]).await;

@@ -1,5 +1,7 @@
 //! What kept spans say of how many they stand for, so that counts are true.
 
+use std::sync::atomic::Ordering;
+
 use kubewake_otlp::{TraceState, probability::Threshold};
 use opentelemetry_proto::tonic::trace::v1::Span;
 
@@ -62,6 +64,23 @@ async fn counts_are_true_whatever_the_order_of_policies_and_however_they_are_ask
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_of_a_composite_that_has_nothing_left_keeps_nothing_anyway() {
+    let rest = "{name: rest, type: always_sample}";
+    for share in [
+        "",
+        // Fifty of a thousand spans in this second.
+        ", {policy: rest, percent: 5}",
+    ] {
+        let setup = Setup::new(&format!(
+            "decision_wait: 1s\npolicies: [{{name: whole, type: composite, composite: {{max_total_spans_per_second: 1000, \
+             composite_sub_policy: [{TENTH}, {rest}], rate_allocation: [{{policy: tenth, percent: 50}}{share}]}}}}]"
+        ));
+        let (errors, others) = counted(&setup).await;
+        near(errors + others, 2000.0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_is_not_used_up_by_asking_what_a_trace_stands_for() {
     let limited = "{name: limited, type: rate_limiting, rate_limiting: {spans_per_second: 1, burst_capacity: 3}}";
     let half = "{name: half, type: probabilistic, probabilistic: {sampling_percentage: 50}}";
@@ -106,4 +125,31 @@ async fn whoever_samples_next_sees_what_the_hash_decided_by() {
     };
     let kept = early.iter().filter(fifth).count() as f64 / early.len() as f64;
     assert!((0.25..0.75).contains(&kept), "half of a tenth is a twentieth: {kept}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_that_carry_no_randomness_get_that_of_the_others() {
+    // By its id alone the trace would not be kept.
+    let with = |state: &str| Span { trace_state: state.into(), ..span(1) };
+    let state = |span: &Span| {
+        let state = TraceState::parse(span.trace_state.as_bytes()).unwrap();
+        (state.threshold().map(Threshold::adjusted_count), state.randomness().map(|randomness| randomness.bits()))
+    };
+    let stated = 0xf0_0000_0000_0000;
+    for caches in ["", "decision_cache: {sampled_cache_size: 100}"] {
+        let setup = Setup::new(&format!("decision_wait: 1s\n{caches}\npolicies: [{TENTH}]"));
+        setup.send(vec![with("ot=rv:f0000000000000"), span(1)]).await;
+        setup.pass(2000).await;
+        let states: Vec<_> = setup.backend.spans().iter().map(state).collect();
+        assert_eq!(states, [(Some(10.0), Some(stated)); 2]);
+        setup.backend.forget();
+        setup.send(vec![span(1), with("ot=rv:f1000000000000"), with("ot=rv:00000000000001")]).await;
+        setup.pass(100).await;
+        let [late, agrees, contradicts] = &setup.backend.spans()[..] else { panic!("all of them are kept") };
+        let least = if caches.is_empty() { stated } else { threshold(late).unwrap().rejected() };
+        assert_eq!(state(late), (Some(10.0), Some(least)), "what is known, or the least that is true");
+        assert_eq!(state(agrees), (Some(10.0), Some(0xf1_0000_0000_0000)));
+        assert_eq!(contradicts.trace_state, "ot=rv:00000000000001", "whoever is next would drop it");
+        assert_eq!(setup.stats.unreadable_trace_states.load(Ordering::Relaxed), 1);
+    }
 }

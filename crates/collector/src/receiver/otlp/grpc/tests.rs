@@ -18,9 +18,12 @@ use kubewake_otlp::Signal;
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::*;
-use crate::core::{
-    Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall,
-    Transport, testing::part,
+use crate::{
+    core::{
+        Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry,
+        Shortfall, Transport, testing::part,
+    },
+    receiver::intake::Payload,
 };
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -191,6 +194,22 @@ async fn a_sender_is_told_what_was_not_taken() {
     assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
     // `partial_success`, of which the first field is how many and the second is why.
     assert_eq!(body.to_bytes(), framed(&[0x0a, 7, 0x08, 1, 0x12, 3, b'o', b'd', b'd']));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_taken_is_counted_alike_whether_the_sender_can_be_told_or_not() {
+    let f = fixture(ServerKeepalive::default(), Target::TakesAllButOne);
+    let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
+    let taker = Taker::new(f.intake.clone(), stats.clone());
+    let bytes = part(0..3, Charge::free()).bytes;
+    let payload = || Payload { held: bytes.len(), bytes: bytes.clone() };
+    let admission = || taker.admit(Signal::Traces, bytes.len()).unwrap();
+    let counted = || (stats.accepted().get(Signal::Traces), stats.refused().get(Signal::Traces));
+    let told = taker.take(Signal::Traces, payload(), admission(), Arc::default()).await.unwrap();
+    assert_eq!((told.unwrap().items, counted()), (1, (2, 1)));
+    let mut never = std::future::pending::<()>();
+    taker.take_in_the_end(Signal::Traces, payload(), admission(), Arc::default(), &mut never).await.unwrap();
+    assert_eq!(counted(), (4, 2));
 }
 
 #[tokio::test(start_paused = true)]
