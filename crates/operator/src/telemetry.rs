@@ -110,7 +110,8 @@ struct Layer {
 /// A condition without its times.
 type Said = (bool, Reason, String);
 
-/// The status. Without pipelines there are no collectors, and nowhere to send to. An address is told once there are collectors behind it, and from then on as long as it is there.
+/// The status. Without pipelines there are no collectors, and nowhere to send to. While collectors are needed and have not been made,
+/// no address is told that was not told before.
 fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Timestamp) -> TelemetryStatus {
     let accepted = accepted(problems);
     let (configured, ready) = (configured(accepted.0, layer), ready(layer));

@@ -2,11 +2,12 @@
 //
 // A browser opens six connections to a host, for all its tabs together, and a stream holds one for as long as it is open. So only a page
 // that is seen has one, and of several windows side by side no more than FEW; the others look again and again, until one of these is done.
-// What came meanwhile is not told: `state(true)` says that a stream begins, or that it is time to look, and whoever follows asks anew then.
+// What came meanwhile is not told: `state(true)` says that a stream begins, or that it is time to look, and whoever follows asks anew then. Who looks
+// is waited for: `state` may give a promise.
 
 /** Two connections are left for what is asked. */
 const FEW = 4;
-/** How often a window without a stream looks: seldom enough that many of them fit through these two. */
+/** How long a window without a stream waits until it looks again: long enough that many of them fit through these two. */
 const EVERY = 3000;
 
 /** Follows a stream of events while the page is seen; gives what ends it. The browser connects again by itself when it breaks. */
@@ -20,10 +21,14 @@ export function follow(path, listeners, state = () => {}) {
     stay = new AbortController();
     const { signal } = stay;
     const said = (open) => !signal.aborted && state(open);
-    let timer = 0;
-    const look = () => (said(true), (timer = setTimeout(look, EVERY)));
-    signal.addEventListener('abort', () => clearTimeout(timer));
-    place(signal, () => (clearTimeout(timer), listen(path, listeners, said, signal)), look);
+    let [timer, waits] = [0, true];
+    const done = () => ((waits = false), clearTimeout(timer));
+    const look = async () => {
+      await said(true);
+      if (waits) timer = setTimeout(look, EVERY);
+    };
+    signal.addEventListener('abort', done);
+    place(signal, () => (done(), listen(path, listeners, said, signal)), look);
   }
 
   function go() {

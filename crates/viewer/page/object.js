@@ -56,7 +56,7 @@ function head({ object, parents }) {
 /** The changes of the object, to choose the one that is looked at. */
 function strip(changes, trace, choose) {
   const chip = (each) => h('button', {
-    type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(each.traceId === trace), disabled: !each.traceId, data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
+    type: 'button', class: `change ${STATES[each.state]?.[0] ?? 'none'}`, 'aria-pressed': String(trace !== null && each.traceId === trace), disabled: !each.traceId, data: { key: `${each.uid}-${each.generation}` }, title: dateTime(each.start), on: { click: () => choose(each.traceId) },
   }, h('strong', { text: `Generation ${each.generation}` }), h('span', { text: took(each) ?? STATES[each.state]?.[1] ?? '' }), h('span', { class: 'dim' }, since(each.start)));
   const all = h('button', { type: 'button', class: 'change none', 'aria-pressed': String(trace === null), data: { key: 'all' }, on: { click: () => choose('all') } }, h('strong', { text: 'All' }), h('span', { class: 'dim', text: plural(changes.length, 'change') }));
   return h('div', { class: 'changes', role: 'group', 'aria-label': 'Changes' }, changes.slice(0, 50).map(chip), changes.length > 1 && all);

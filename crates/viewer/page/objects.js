@@ -10,6 +10,8 @@ import { command, failed, loading } from './states.js';
 import { took } from './timeline.js';
 
 const FIELDS = ['kind', 'namespace', 'name'];
+/** Milliseconds for which whoever types has to pause until it is asked for. */
+const PAUSE = 250;
 
 export const STATES = {
   converged: ['good', 'Converged'],
@@ -40,7 +42,7 @@ export function objects(element, route) {
   const change = () => {
     inputs.forEach((input) => (input.value.trim() ? params.set(input.name, input.value.trim()) : params.delete(input.name)));
     remember(params.size ? `/objects?${params}` : '/objects');
-    asked.now();
+    asked.soon(PAUSE);
   };
   const form = h('form', { class: 'object-filter', role: 'search', on: { input: change, submit: (event) => event.preventDefault() } }, inputs, total);
   fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Each object that a trace tells of, with what belongs to it and how long its last change took to converge. Open one to see all of its changes, on one axis of time.' }), form, list));

@@ -2,25 +2,33 @@
 
 /**
  * Calls `ask(signal)` now and then each `every` milliseconds, but not while the page is hidden. `show` gets an answer that is another
- * than the last, `fail` an error. Gives what ends it, and `now()`.
+ * than the last, `fail` an error. A question ends the one before, so that no older answer comes after a newer one. Gives what ends it,
+ * `now()`, and `soon(after)` for what is not decided yet.
  */
 export function poll(every, ask, show, fail) {
-  const stop = new AbortController();
-  let [last, timer] = [null, 0];
+  let [last, timer, question] = [null, 0, new AbortController()];
+
+  function stop() {
+    clearTimeout(timer);
+    question.abort();
+  }
 
   async function once() {
-    clearTimeout(timer);
+    stop();
+    question = new AbortController();
+    const { signal } = question;
     try {
-      const said = await ask(stop.signal);
+      const said = await ask(signal);
+      if (signal.aborted) return;
       const text = JSON.stringify(said);
-      if (text !== last && !stop.signal.aborted) show(said);
+      if (text !== last) show(said);
       last = text;
     } catch (error) {
-      if (stop.signal.aborted || error.name === 'AbortError') return;
+      if (signal.aborted) return;
       // What was shown stays: only somebody who sees nothing yet is told.
       if (last === null) fail(error);
     }
-    if (!stop.signal.aborted && !document.hidden) timer = setTimeout(once, every);
+    if (!document.hidden) timer = setTimeout(once, every);
   }
 
   const wake = () => !document.hidden && once();
@@ -28,9 +36,12 @@ export function poll(every, ask, show, fail) {
   once();
   return {
     now: once,
+    soon(after) {
+      stop();
+      timer = setTimeout(once, after);
+    },
     close() {
-      stop.abort();
-      clearTimeout(timer);
+      stop();
       document.removeEventListener('visibilitychange', wake);
     },
   };

@@ -38,30 +38,35 @@ export function search(element, route) {
   function load() {
     asking?.abort();
     leave?.();
-    asking = new AbortController();
     plotted = false;
     state.waiting.clear();
     state.missed = false;
     if (!state.traces.length) fill(list, loading('Searching…'));
     const params = toServer(state.params);
-    const signal = asking.signal;
     // A search that ends in the past has no news.
     if (params.has('end')) {
       leave = null;
-      ask(params, signal);
+      ask(params);
     } else {
-      leave = listen(params, () => ask(params, signal));
+      leave = listen(params, () => ask(params));
     }
   }
 
-  async function ask(params, signal) {
+  /** Asks the store. A question ends the one before, so that no older answer comes after a newer one. */
+  async function ask(params) {
+    asking?.abort();
+    asking = new AbortController();
+    const { signal } = asking;
     try {
       const said = await api.search(params, signal);
+      if (signal.aborted) return;
       Object.assign(state, { traces: said.traces, matched: said.matched, store: said.store, failure: null });
+      // The bar has it from here where there is no stream.
+      tellStore(said.store);
       form.problems(said.problems ?? []);
       state.traces.forEach((trace) => trace.services.forEach((service) => colorOf(service.name)));
     } catch (error) {
-      if (error.name === 'AbortError') return;
+      if (signal.aborted) return;
       form.problems(error.problems ?? []);
       // What cannot be asked cannot be followed either.
       if (error.status === 400) {
@@ -83,16 +88,18 @@ export function search(element, route) {
       const isNews = String(losses(said)) !== String(losses(state.store));
       state.store = said;
       if (isNews) drawHead();
-      dispatchEvent(new CustomEvent('kubewake:store', { detail: said }));
+      tellStore(said);
     };
     let asked = false;
     return api.live(params, { trace, store }, (connected) => {
       state.connected = connected;
+      let answered = null;
       // Who has paused looks at something: what came while nobody listened is fetched when they go on.
       if (connected && asked && state.paused) state.missed = true;
-      else if (connected || !asked) ready();
+      else if (connected || !asked) answered = ready();
       asked = true;
       drawHead();
+      return answered;
     });
   }
 
@@ -208,6 +215,8 @@ export function search(element, route) {
     ],
   };
 }
+
+const tellStore = (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store }));
 
 function dropped(store) {
   const title = `The store holds ${bytes(store?.limit ?? 0)}, of one trace at most a quarter of that.`;

@@ -41,7 +41,8 @@ export function took({ duration: length, source }) {
 
 /**
  * On which side of each bar its label stands: `behind`, `before` or `on` it, or null where there is no room that no other bar or label has.
- * Bars are stretches of a track that goes from 0 to 1, and `widths` are what their labels take of it.
+ * Bars are stretches of a track that goes from 0 to 1, and `widths` are what their labels take of it. Each is compared with all others: the
+ * server gives a hundred generations of an object at most.
  */
 export function sides(bars, widths) {
   const taken = [];
@@ -49,8 +50,8 @@ export function sides(bars, widths) {
     const width = widths[at];
     const places = [['behind', right, right + width], ['before', left - width, left], right - left >= width && ['on', right - width, right]].filter(Boolean);
     const apart = (from, to) => ([begin, end]) => end <= from || begin >= to;
-    const others = bars.filter((_, other) => other !== at);
-    const free = places.find(([, from, to]) => from >= 0 && to <= 1 && taken.every(apart(from, to)) && others.every(apart(from, to)));
+    const isFree = (from, to) => taken.every(apart(from, to)) && bars.every((bar, other) => other === at || apart(from, to)(bar));
+    const free = places.find(([, from, to]) => from >= 0 && to <= 1 && isFree(from, to));
     if (free) taken.push(free.slice(1));
     return free?.[0] ?? null;
   });
@@ -62,10 +63,9 @@ export function sides(bars, widths) {
  */
 export function within(changes, traceId) {
   if (!traceId) return () => true;
-  const at = changes.findIndex((each) => each.traceId === traceId);
-  const [from, to] = [changes[at], changes[at - 1]].map((each) => each && BigInt(each.start));
-  const after = (start) => from !== undefined && start >= from && (to === undefined || start < to);
-  return (each) => each.traceId === traceId || (each.source === 'cluster' && after(BigInt(each.start)));
+  const starts = changes.map((each) => BigInt(each.start));
+  const changeAt = (start) => changes[starts.findIndex((began) => began <= start)];
+  return (each) => each.traceId === traceId || (each.source === 'cluster' && changeAt(BigInt(each.start))?.traceId === traceId);
 }
 
 /** The time to look at, of all traces or of one: `{from, to, zero}`, with a margin around it. `zero` is where the first begins. */

@@ -46,8 +46,9 @@ export function trace(element, route) {
     trace: (summary) => summary.traceId === id && summary.spans !== loaded && again(),
     store: (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store })),
   }, (connected) => {
-    if (connected || !asked) again();
+    const isFirst = !asked;
     asked = true;
+    return connected || isFirst ? again() : null;
   });
   return {
     update: (next) => next.parts.id.toLowerCase().padStart(32, '0') === id && Boolean(shown?.follow(next.params)),

@@ -50,8 +50,10 @@ async function take(files) {
       toast(`Cannot import ${file.name}: ${error.message}`, true);
     }
   }
-  const without = refused.length ? `, without ${refused.join('; ')}` : '';
-  if (traces.length || without) toast(`${plural(spans, 'span')} in ${plural(traces.length, 'trace')} imported${without}`, Boolean(without));
+  const lost = refused.join('; ');
+  if (spans) toast(`${plural(spans, 'span')} in ${plural(traces.length, 'trace')} imported${lost && `, without ${lost}`}`, Boolean(lost));
+  else if (lost) toast(`Nothing was imported: ${lost}`, true);
+  else if (traces.length) toast('All of it was here already');
   if (!traces.length) return;
   navigate(traces.length === 1 ? traceUrl(traces[0]) : '/search');
 }

@@ -12,6 +12,7 @@ mod ask;
 mod names;
 mod owners;
 mod pipelines;
+mod recent;
 mod series;
 mod stamp;
 
@@ -29,7 +30,11 @@ use kube::{
 };
 
 pub(crate) use self::pipelines::PipelineView;
-use self::pipelines::Pipelines;
+use self::{
+    owners::{Answer, Question},
+    pipelines::Pipelines,
+    recent::Recent,
+};
 
 /// Who asks.
 const AGENT: &str = concat!("kubewake-viewer/", env!("CARGO_PKG_VERSION"));
@@ -55,6 +60,17 @@ pub(crate) enum Error {
     NoKinds,
 }
 
+impl Error {
+    /// Whether nobody answers at all.
+    fn is_silence(&self) -> bool {
+        match self {
+            Self::Kubeconfig(..) | Self::Client(..) | Self::Late => true,
+            Self::Ask(error) => !matches!(error, kube::Error::Api(_) | kube::Error::Discovery(_)),
+            Self::Refused(_) | Self::Unreadable | Self::NoKinds => false,
+        }
+    }
+}
+
 /// A cluster, as far as it can be reached.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -67,6 +83,7 @@ struct Shared {
     client: Mutex<Option<Client>>,
     /// What kinds are served as, and whether they have namespaces.
     kinds: Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>,
+    lists: Recent<Question, Answer>,
     pipelines: Pipelines,
 }
 

@@ -69,7 +69,7 @@ pub struct Figures {
     pub dropped_traces: u64,
     /// Their spans.
     pub dropped_spans: u64,
-    /// Traces of which nothing fits, as often as they came.
+    /// Traces of which nothing fits; one that comes again is counted again only after hundreds of others.
     pub refused_traces: u64,
     /// Their spans, and those that other traces had too many.
     pub refused_spans: u64,

@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct Imported {
+    /// Those of the file that are in the store now.
     traces: Vec<TraceId>,
     spans: usize,
     /// Spans that the store does not take, and why.
@@ -60,6 +61,8 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
             }
             all.traces.sort_unstable();
             all.traces.dedup();
+            // Of some nothing fits, or they had to make room for others of the file.
+            all.traces.retain(|id| state.store.trace(*id).is_some());
             let rejected = Some(all.rejected).filter(|it| it.spans() > 0);
             let rejected = rejected.map(|it| RejectedJson { spans: it.spans(), message: it.to_string() });
             json(StatusCode::OK, &Imported { traces: all.traces, spans: all.spans, rejected })

@@ -12,7 +12,7 @@ use crate::{
     json::{Nanos, SpanId},
     query::{
         ObjectFilter,
-        objects::{Generation, Key, Known, Live, LiveObject, Node, Objects, State as Progress, forest, tree},
+        objects::{Generation, Key, Known, Live, Node, Objects, State as Progress, forest, tree},
     },
     serve::State,
     store::TraceId,
@@ -169,13 +169,10 @@ pub(crate) async fn objects(
         return bad_parameters(&params.problems);
     }
     let Some(mut objects) = told(&state).await else { return failed() };
-    let mut live = Live::default();
-    if let Some(cluster) = &state.cluster {
-        live = cluster.objects(wanted.namespace.as_deref(), objects.kinds_of_all()).await;
-        live.keep_traces(|id| state.store.trace(id).is_some());
-        objects.add_live(&live, LiveObject::names_trace);
-    }
+    let mut live = live(&state, wanted.namespace.as_deref(), objects.kinds_of_all(&wanted)).await;
     aside(move || {
+        live.keep_traces(|id| state.store.trace(id).is_some());
+        objects.add_live(&live, |object| object.is_listed(&wanted));
         let all = forest(&objects, &wanted);
         let listed = all.iter().take(limit);
         let objects = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect();
@@ -189,6 +186,14 @@ async fn told(state: &State) -> Option<Objects> {
     let store = state.store.clone();
     let read = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await;
     read.inspect_err(|error| tracing::error!(%error, "a query failed")).ok()
+}
+
+/// What the cluster has of these kinds, if there is one.
+async fn live(state: &State, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Live {
+    match &state.cluster {
+        Some(cluster) => cluster.objects(namespace, kinds).await,
+        None => Live::default(),
+    }
 }
 
 fn failed() -> Response {
@@ -211,13 +216,15 @@ pub(crate) async fn object(
     let namespace = if namespace == "-" { String::new() } else { namespace };
     let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
     let Some(mut objects) = told(&state).await else { return failed() };
-    let mut live = Live::default();
-    if let Some(cluster) = &state.cluster {
-        live = cluster.objects(Some(&namespace), objects.kinds_to_ask(&wanted)).await;
+    // What belongs to an object without a namespace may be in any.
+    let within = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let mut live = live(&state, within, objects.kinds_to_ask(&wanted)).await;
+    aside(move || {
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, |object| wanted.matches_key(&object.key));
-    }
-    aside(move || show(&objects, &wanted, &live.unasked)).await
+        show(&objects, &wanted, &live.unasked)
+    })
+    .await
 }
 
 fn show(objects: &Objects, wanted: &ObjectFilter, unasked: &[String]) -> Response {

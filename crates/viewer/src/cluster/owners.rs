@@ -1,6 +1,6 @@
 //! Who owns which object, and which trace it names, as it is in the cluster now.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use http::Request;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Cluster, Error, lock, names, stamp};
-use crate::query::objects::{Key, Live, LiveObject};
+use crate::query::objects::{Key, Live, LiveObject, Seen};
 
 /// Objects of one kind that are looked at.
 const MOST: u32 = 500;
@@ -25,8 +25,30 @@ const MOST: u32 = 500;
 const LONGEST: usize = 32 << 20;
 /// Kinds that are looked at.
 const KINDS: usize = 20;
-/// How long all of it may take.
+/// How long each of them may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A kind that a cluster is asked for, in a namespace or wherever it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+}
+
+/// What a cluster says of a kind.
+#[derive(Clone)]
+pub(super) enum Answer {
+    List {
+        objects: Arc<[LiveObject]>,
+        /// Where these are all.
+        seen: Option<Seen>,
+    },
+    /// It has no such kind, or may not be asked for it.
+    Nothing,
+    /// Nobody answers.
+    Silence,
+}
 
 impl Cluster {
     /// All objects of these kinds, by `apiVersion` and kind, in a namespace (an empty one: in none), or wherever they are. What cannot be a name is in no cluster, and of
@@ -38,56 +60,60 @@ impl Cluster {
         // The annotations of a Secret can hold all that is in it.
         kinds.retain(|(version, kind)| names::is_kind(version, kind) && kind != "Secret");
         let unasked = kinds.drain(kinds.len().min(KINDS)..).map(|(_, kind)| kind).collect();
-        match timeout(PATIENCE, self.list(namespace, kinds)).await.unwrap_or(Err(Error::Late)) {
-            Ok(live) => Live { unasked, ..live },
-            Err(error) => {
-                tracing::debug!(%error, "the cluster does not say which objects there are");
-                self.forget_client();
-                Live::default()
-            }
+        let Some(client) = self.client_for_lists().await else { return Live::default() };
+        let question = |(api_version, kind)| Question { api_version, kind, namespace: namespace.map(str::to_owned) };
+        let questions: Vec<_> = kinds.into_iter().map(question).collect();
+        let answers = questions.iter().map(|it| self.shared.lists.get(it.clone(), || self.list(&client, it)));
+        let answers = join_all(answers).await;
+        if !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Answer::Silence)) {
+            self.forget_client();
         }
+        let mut live = Live { unasked, ..Live::default() };
+        for answer in answers {
+            let Answer::List { objects, seen } = answer else { continue };
+            live.objects.extend_from_slice(&objects);
+            live.seen.extend(seen);
+        }
+        live
     }
 
-    async fn list(&self, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Result<Live, Error> {
-        let client = self.client().await?;
-        let lists = kinds.iter().map(|(version, kind)| self.list_kind(&client, namespace, version, kind));
-        let mut live = Live::default();
-        for (kind, objects, is_whole) in join_all(lists).await.into_iter().flatten() {
-            if is_whole {
-                live.kinds.insert(kind);
-            }
-            live.objects.extend(objects);
-        }
-        Ok(live)
+    async fn client_for_lists(&self) -> Option<Client> {
+        let client = timeout(PATIENCE, self.client()).await.unwrap_or(Err(Error::Late));
+        client.inspect_err(|error| tracing::debug!(%error, "the cluster cannot be asked which objects there are")).ok()
     }
 
-    /// The objects of a kind, and whether these are all. A kind that is gone has none, and nothing is known of one that may not be asked for.
-    async fn list_kind(
-        &self,
-        client: &Client,
-        namespace: Option<&str>,
-        api_version: &str,
-        kind: &str,
-    ) -> Option<(String, Vec<LiveObject>, bool)> {
-        let (resource, namespaced) = self.resource(client, api_version, kind).await.ok()?;
-        let namespace = match (namespaced, namespace) {
-            (true, Some("")) => return None,
+    /// The objects of a kind. One that is slow, as a custom resource whose webhook hangs, holds up no other.
+    async fn list(&self, client: &Client, question: &Question) -> Answer {
+        let answer = timeout(PATIENCE, self.list_kind(client, question)).await.unwrap_or(Err(Error::Late));
+        answer.unwrap_or_else(|error| {
+            tracing::debug!(%error, ?question, "the cluster does not say which objects there are");
+            if error.is_silence() { Answer::Silence } else { Answer::Nothing }
+        })
+    }
+
+    async fn list_kind(&self, client: &Client, question: &Question) -> Result<Answer, Error> {
+        let Question { api_version, kind, namespace } = question;
+        let (resource, namespaced) = self.resource(client, api_version, kind).await?;
+        let namespace = match (namespaced, namespace.as_deref()) {
+            (true, Some("")) => return Ok(Answer::Nothing),
             (true, namespace) => namespace,
             (false, _) => None,
         };
         let request = kube::core::Request::new(DynamicObject::url_path(&resource, namespace));
         let params = ListParams::default().limit(MOST);
         let has_status = stamp::has_status(api_version, kind);
-        let question = match has_status {
+        let request = match has_status {
             true => request.list(&params),
             false => request.list_metadata(&params),
         };
-        let list = read(client, question.ok()?).await.ok()?;
+        let list = read(client, request.map_err(kube::Error::BuildRequest)?).await?;
         let is_whole = list.metadata.continue_.unwrap_or_default().is_empty();
         let items = list.items.into_iter().flatten();
         let items = items.map(|item| Item { status: item.status.filter(|_| has_status), ..item });
         let objects = items.map(|item| live_object(api_version, kind, item)).collect();
-        Some((kind.to_owned(), objects, is_whole))
+        let namespace = namespace.map(str::to_owned);
+        let seen = Seen { api_version: api_version.clone(), kind: kind.clone(), namespace };
+        Ok(Answer::List { objects, seen: is_whole.then_some(seen) })
     }
 
     async fn resource(&self, client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, bool), Error> {
@@ -119,9 +145,9 @@ struct Item {
     status: Option<Value>,
 }
 
-/// The answer to a question, if it is a list and no longer than may be.
-async fn read(client: &Client, question: Request<Vec<u8>>) -> Result<List, Error> {
-    let answer = client.send(question.map(Body::from)).await?;
+/// The answer to a request, if it is a list and no longer than may be.
+async fn read(client: &Client, request: Request<Vec<u8>>) -> Result<List, Error> {
+    let answer = client.send(request.map(Body::from)).await?;
     if !answer.status().is_success() {
         return Err(Error::Refused(answer.status()));
     }

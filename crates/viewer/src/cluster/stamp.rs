@@ -3,7 +3,7 @@
 //! *Assumed.* The annotations are those that the trail library and the webhook write unless they are told otherwise. *Not done.* Times of the cluster are whole seconds, so
 //! what is measured between them is no more exact.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ const GENERATION: &str = "trail.kubewake.io/generation";
 const CHANGED: &str = "trail.kubewake.io/changed";
 /// Kinds whose status says when they were ready. Of all others only the metadata is read.
 const TELLING: [(&str, &str); 2] = [("v1", "Pod"), ("apps/v1", "Deployment")];
+
+/// How long after its start a pod becomes ready, at most: as long as a Deployment waits for one unless it is told otherwise.
+const SLOWEST: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn has_status(api_version: &str, kind: &str) -> bool {
     TELLING.contains(&(api_version, kind))
@@ -32,16 +35,15 @@ pub(super) fn stamp(kind: &str, meta: &ObjectMeta, status: Option<&Value>) -> Op
     let start: Timestamp = changed.or_else(|| meta.creation_timestamp.as_ref().map(|time| time.0))?;
     // A status that is about another change says nothing of this one.
     let status = status.filter(|_| meta.generation.is_none_or(|now| now == generation));
-    let ready =
-        status.and_then(|status| ready(kind, generation, status)).filter(|end| end.as_second() >= start.as_second());
-    let state = match (ready, status) {
-        (Some(_), _) => State::Converged,
-        (None, Some(status)) if kind == "Deployment" && is_rolled_out(generation, status) => State::Converged,
-        (None, Some(_)) => State::Converging,
-        (None, None) => State::Unknown,
+    let (state, end) = match status {
+        Some(status) if kind == "Deployment" => deployment(generation, start, status),
+        Some(status) => pod(start, status),
+        None => (State::Unknown, None),
     };
-    let duration = ready.map(|end| nanos(end).saturating_sub(nanos(start)));
-    Some(Stamp { generation, start: nanos(start), duration, state, trace: Some(trace), span: Some(span) })
+    let end = end.filter(|end| end.as_second() >= start.as_second());
+    let begin = nanos(start)?;
+    let duration = end.and_then(nanos).map(|end| end.saturating_sub(begin));
+    Some(Stamp { generation, start: begin, duration, state, trace: Some(trace), span: Some(span) })
 }
 
 /// The ids of a `traceparent` of any version.
@@ -54,17 +56,45 @@ fn context(text: &str) -> Option<(TraceId, u64)> {
     (trace != TraceId([0; 16]) && span != 0).then_some((trace, span))
 }
 
-/// When it became what it should be.
-fn ready(kind: &str, generation: i64, status: &Value) -> Option<Timestamp> {
-    let condition = |name: &str| status["conditions"].as_array()?.iter().find(|condition| condition["type"] == name);
-    let time = |condition: &Value, key: &str| condition[key].as_str()?.parse().ok();
-    if kind == "Deployment" {
-        // It is available all the while it is rolled out; this one is renewed when that has ended.
-        let is_done = |it: &&Value| is_seen(generation, status) && it["reason"] == "NewReplicaSetAvailable";
-        let done = condition("Progressing").filter(is_done)?;
-        return time(done, "lastUpdateTime");
+/// How far a Deployment is, and when it came there.
+fn deployment(generation: i64, start: Timestamp, status: &Value) -> (State, Option<Timestamp>) {
+    // It is available all the while it is rolled out; this one is renewed when that has ended.
+    let is_done = |it: &&Value| is_seen(generation, status) && it["reason"] == "NewReplicaSetAvailable";
+    let done = condition(status, "Progressing").filter(is_done).and_then(|done| time(&done["lastUpdateTime"]));
+    match done.filter(|end| end.as_second() >= start.as_second()) {
+        None if is_rolled_out(generation, status) => (State::Converged, None),
+        None => (State::Converging, None),
+        end => (State::Converged, end),
     }
-    time(condition("Ready").filter(|ready| ready["status"] == "True")?, "lastTransitionTime")
+}
+
+/// How far a pod is, and when it came there.
+fn pod(start: Timestamp, status: &Value) -> (State, Option<Timestamp>) {
+    let containers = || status["containerStatuses"].as_array().into_iter().flatten();
+    match status["phase"].as_str() {
+        Some("Succeeded") => {
+            let ends = containers().filter_map(|it| time(it.pointer("/state/terminated/finishedAt")?));
+            return (State::Converged, ends.max());
+        }
+        Some("Failed") => return (State::Failed, None),
+        _ => {}
+    }
+    let Some(ready) = condition(status, "Ready").filter(|ready| ready["status"] == "True") else {
+        return (State::Converging, None);
+    };
+    // What is said is when it became ready for the last time: that is the first one only if nothing has happened since.
+    let started = containers().filter_map(|it| time(it.pointer("/state/running/startedAt")?)).max().unwrap_or(start);
+    let is_first = |end: &Timestamp| end.duration_since(started) <= SLOWEST;
+    let restarted = containers().any(|it| it["restartCount"].as_i64().is_some_and(|count| count > 0));
+    (State::Converged, time(&ready["lastTransitionTime"]).filter(|end| !restarted && is_first(end)))
+}
+
+fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == name)
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
 }
 
 fn is_seen(generation: i64, status: &Value) -> bool {
@@ -80,8 +110,9 @@ fn is_rolled_out(generation: i64, status: &Value) -> bool {
         && count("availableReplicas") == count("replicas")
 }
 
-fn nanos(time: Timestamp) -> u64 {
-    u64::try_from(time.as_nanosecond()).unwrap_or_default()
+/// Nanoseconds since 1970, up to the year 2554. What is said to be before or after is no time that could be shown beside others.
+fn nanos(time: Timestamp) -> Option<u64> {
+    u64::try_from(time.as_nanosecond()).ok()
 }
 
 #[cfg(test)]

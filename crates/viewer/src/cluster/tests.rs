@@ -1,7 +1,5 @@
 //! Against an API server that says what it is told to.
 
-use std::collections::BTreeSet;
-
 use axum::{
     Json, Router,
     extract::Request,
@@ -12,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::query::objects::Key;
+use crate::query::objects::{Key, Live};
 
 /// A kubeconfig of a server that answers with these documents, and what keeps it there.
 async fn cluster(answers: Vec<(&'static str, Value)>) -> (Cluster, tempfile::TempDir) {
@@ -58,6 +56,11 @@ fn resources(version: &str, all: &[(&str, &str)]) -> Value {
     let resource = |(name, kind): &(&str, &str)| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list"]});
     let all: Vec<_> = all.iter().map(resource).collect();
     json!({"kind": "APIResourceList", "groupVersion": version, "resources": all})
+}
+
+/// Of what all was seen, and where.
+fn seen(live: &Live) -> Vec<(&str, Option<&str>)> {
+    live.seen.iter().map(|seen| (seen.kind.as_str(), seen.namespace.as_deref())).collect()
 }
 
 fn kinds(all: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -149,7 +152,7 @@ async fn objects_of_the_cluster_name_their_controllers() {
     .await;
     let kinds = kinds(&[("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")]);
     let live = cluster.objects(Some("default"), kinds).await;
-    assert_eq!(live.kinds, BTreeSet::from(["Pod".to_owned(), "ReplicaSet".to_owned()]));
+    assert_eq!(seen(&live), [("Pod", Some("default")), ("ReplicaSet", Some("default"))]);
     let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
     assert!(live.objects.iter().any(|object| object.key.name == "p" && object.owner == Some(owner.clone())));
     let durations: Vec<_> = live.objects.iter().map(|object| object.stamp.as_ref().unwrap().duration).collect();
@@ -163,7 +166,7 @@ async fn what_is_no_name_is_not_asked_for() {
     let kinds = |version, kind| kinds(&[(version, kind)]);
     for namespace in ["kube-system/secrets?x=", "shop/services/web:80/proxy/reset?x=", "..", "a#b", "a%2fb"] {
         let live = cluster.objects(Some(namespace), kinds("v1", "Pod")).await;
-        assert!(live.objects.is_empty() && live.kinds.is_empty(), "{namespace}");
+        assert!(live.objects.is_empty() && live.seen.is_empty(), "{namespace}");
     }
     for version in ["v1/namespaces/x/deployments?y", "apps/v1/namespaces", "../v1", "apps/v1?x=", "v1#"] {
         cluster.objects(None, kinds(version, "Deployment")).await;
@@ -182,7 +185,7 @@ async fn secrets_are_not_even_listed() {
         .route("/api/v1/configmaps", get(async move || Json(empty)));
     let (cluster, _folder, asked) = noted(routes).await;
     let live = cluster.objects(None, kinds(&[("v1", "Secret"), ("v1", "ConfigMap")])).await;
-    assert_eq!(live.kinds, BTreeSet::from(["ConfigMap".to_owned()]));
+    assert_eq!(seen(&live), [("ConfigMap", None)]);
     assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/configmaps?&limit=500"]);
 }
 
@@ -198,7 +201,7 @@ async fn of_a_list_that_is_too_long_nothing_is_known() {
     let (cluster, _folder) = serve(routes).await;
     let live = cluster.objects(None, kinds(&[("v1", "Pod"), ("v1", "ConfigMap")])).await;
     assert_eq!(live.objects.iter().map(|it| it.key.kind.as_str()).collect::<Vec<_>>(), ["ConfigMap"]);
-    assert_eq!(live.kinds, BTreeSet::from(["ConfigMap".to_owned()]));
+    assert_eq!(seen(&live), [("ConfigMap", None)]);
 }
 
 #[tokio::test]
@@ -207,4 +210,39 @@ async fn what_is_too_much_to_ask_for_is_said() {
     let all: Vec<_> = (1..=22).map(|number| (format!("group{number}/v1"), format!("Kind{number}"))).collect();
     assert_eq!(cluster.objects(None, all).await.unasked, ["Kind21", "Kind22"]);
     assert_eq!(lock(&asked).len(), 20);
+}
+
+#[tokio::test]
+async fn a_kind_that_hangs_costs_nothing_of_the_others() {
+    let served = resources("v1", &[("pods", "Pod"), ("configmaps", "ConfigMap")]);
+    let short = list("List", json!([{"metadata": {"name": "c"}}]));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/pods", get(std::future::pending::<()>))
+        .route("/api/v1/configmaps", get(async move || Json(short)));
+    let (cluster, _folder, asked) = noted(routes).await;
+    let all = || kinds(&[("v1", "Pod"), ("v1", "ConfigMap")]);
+    assert_eq!(cluster.objects(None, all()).await.objects.len(), 1);
+    assert!(lock(&cluster.shared.client).is_some(), "it is there, and not to be looked for anew");
+    assert!(lock(&asked).iter().any(|path| path.starts_with("/api/v1/pods")));
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_silent_may_be_elsewhere_by_now() {
+    let (cluster, _folder) = serve(Router::new().route("/api/v1", get(std::future::pending::<()>))).await;
+    assert!(cluster.objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
+    assert!(lock(&cluster.shared.client).is_none());
+}
+
+#[tokio::test]
+async fn several_who_ask_cost_a_cluster_as_much_as_one() {
+    let (served, pods) = (resources("v1", &[("pods", "Pod")]), list("PodList", json!([{"metadata": {"name": "p"}}])));
+    let routes = Router::new()
+        .route("/api/v1", get(async move || Json(served)))
+        .route("/api/v1/pods", get(async move || Json(pods)));
+    let (cluster, _folder, asked) = noted(routes).await;
+    let ask = || cluster.objects(None, kinds(&[("v1", "Pod")]));
+    let (one, other) = tokio::join!(ask(), ask());
+    assert_eq!((one.objects.len(), other.objects.len()), (1, 1));
+    assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/pods?&limit=500"]);
 }

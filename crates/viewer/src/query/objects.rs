@@ -16,7 +16,7 @@ use std::{
 use self::read::Reading;
 pub use self::{
     forest::{Placed, forest},
-    live::{Live, LiveObject, Stamp},
+    live::{Live, LiveObject, Seen, Stamp},
     tree::{Node, tree},
 };
 use super::ObjectFilter;

@@ -1,7 +1,7 @@
 //! What is behind the lock of a store.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -17,6 +17,8 @@ use super::{
 
 /// One trace takes at most this share of the memory.
 const TRACE_SHARE: usize = 4;
+/// Traces that were refused are counted once, and so many of them are remembered: one that is too large comes in many requests.
+const REFUSED: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -32,6 +34,8 @@ pub(super) struct Inner {
     version: u64,
     /// Spans that were kept since the start.
     kept: u64,
+    /// The last traces of which nothing fit.
+    refused: VecDeque<TraceId>,
     figures: Figures,
 }
 
@@ -54,6 +58,7 @@ impl Inner {
             bytes: 0,
             version: 0,
             kept: 0,
+            refused: VecDeque::with_capacity(REFUSED),
             figures: Figures::default(),
         }
     }
@@ -85,7 +90,7 @@ impl Inner {
     fn grow(&mut self, id: TraceId, draft: Draft, surplus: u64, now: u64) -> Option<Arc<Chunk>> {
         self.figures.refused_spans += surplus;
         if draft.entries.is_empty() && !self.traces.contains_key(&id) {
-            self.figures.refused_traces += 1;
+            self.note_refused(id);
             return None;
         }
         self.touch(id, now);
@@ -104,6 +109,15 @@ impl Inner {
         self.bytes += cost.own;
         self.figures.spans += chunk.entries.len();
         Some(chunk)
+    }
+
+    fn note_refused(&mut self, id: TraceId) {
+        if self.refused.contains(&id) {
+            return;
+        }
+        self.refused.truncate(REFUSED - 1);
+        self.refused.push_front(id);
+        self.figures.refused_traces += 1;
     }
 
     /// Senders repeat what they are not sure of.

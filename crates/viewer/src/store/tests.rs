@@ -153,6 +153,21 @@ fn what_is_larger_than_the_store_is_counted_and_not_kept() {
 }
 
 #[test]
+fn a_trace_that_is_too_large_is_one_however_many_requests_it_comes_in() {
+    let store = Store::new(limits(10_000));
+    let large = |trace, number| span(trace, number).text("k", &"x".repeat(100_000));
+    for number in 1..=100 {
+        add(&store, vec![large(1, number), large(2, number)]);
+    }
+    let figures = store.figures();
+    assert_eq!((figures.refused_traces, figures.refused_spans), (2, 200));
+    for trace in 3..1000 {
+        add(&store, vec![large(trace, 1)]);
+    }
+    assert_eq!(store.figures().refused_traces, 999);
+}
+
+#[test]
 fn of_a_larger_request_never_fewer_spans_are_kept() {
     let kept = |sent: u64| {
         let store = Store::new(limits(1 << 20));

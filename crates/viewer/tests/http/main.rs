@@ -114,6 +114,22 @@ async fn all_paths_of_the_page_are_the_page_and_it_may_do_little() {
 }
 
 #[tokio::test]
+async fn an_import_names_the_traces_that_are_there() {
+    let viewer = Viewer::start(Options { memory: 1 << 20, ..options() }).await.unwrap();
+    let client = Client::new(viewer.addresses());
+    let span = |trace: u8, value: &str| {
+        let attribute = json!({ "key": "k", "value": { "stringValue": value } });
+        json!({ "traceId": format!("{trace:032x}"), "spanId": "b7ad6b7169203331", "attributes": [attribute] })
+    };
+    let spans = [span(1, &"x".repeat(300_000)), span(2, "small")];
+    let export = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string();
+    let (_, answer) = client.post("/api/v1/import", &[("Content-Type", "application/json")], &export).await;
+    assert_eq!((&answer["traces"], &answer["spans"]), (&json!([format!("{:032x}", 2)]), &json!(1)), "{answer}");
+    assert_eq!(answer["rejected"]["spans"], 1);
+    viewer.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_exported_can_be_imported_elsewhere() {
     let other = Viewer::start(options()).await.unwrap();
     let elsewhere = Client::new(other.addresses());

@@ -32,3 +32,20 @@ export function operator() {
 
 /** Times of stretches in milliseconds. */
 export const millis = (stretches) => stretches.map(([from, to]) => [from / 1e6, to / 1e6]);
+
+/** A clock that goes when it is told to, by `tick(milliseconds)`, until it is put back. */
+export function clock() {
+  const { setTimeout, clearTimeout } = globalThis;
+  const waiting = new Map();
+  let [now, last] = [0, 0];
+  globalThis.setTimeout = (call, after) => (waiting.set((last += 1), { call, at: now + after }), last);
+  globalThis.clearTimeout = (id) => waiting.delete(id);
+  const tick = (millis) => {
+    now += millis;
+    [...waiting].filter(([, { at }]) => at <= now).forEach(([id, { call }]) => waiting.delete(id) && call());
+  };
+  return { tick, putBack: () => Object.assign(globalThis, { setTimeout, clearTimeout }) };
+}
+
+/** Whatever waits for an answer that is there has gone on. */
+export const settled = () => new Promise((done) => setImmediate(done));

@@ -76,6 +76,9 @@ test('what the cluster alone knows belongs to the change after which it began', 
   assert.deepEqual(['50', '100', '499', '500'].map((start) => within(changes, 'a')(pod(start))), [false, true, true, false]);
   assert.ok(within(changes, 'b')(pod('900')) && within(changes, null)(pod('1')));
   assert.ok(!within(changes, 'b')({ traceId: 'a', start: '900' }), 'spans say where they belong');
+  // One trace may change the object more than once, also after another did.
+  const often = [{ traceId: 'a', start: '700' }, { traceId: 'b', start: '500' }, { traceId: 'a', start: '300' }, { traceId: 'a', start: '100' }];
+  assert.deepEqual(['50', '200', '400', '600', '800'].map((start) => within(often, 'a')(pod(start))), [false, true, true, false, true]);
 });
 
 test('labels stand where nothing else does, or not at all', () => {

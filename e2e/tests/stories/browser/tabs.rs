@@ -78,6 +78,7 @@ fn windows_side_by_side_all_work_and_all_follow() {
     later.span("shop", "refund", None, 0.0, 5.0);
     viewer.take(&later);
     browser.await_text(".result .title", "refund");
+    browser.await_text(".store", "2 traces");
     browser.close_others();
     let mut last = Told::new(3);
     last.span("shop", "return", None, 0.0, 5.0);

@@ -134,6 +134,18 @@ fn every_diagnosis_is_a_verdict() {
     }
 }
 
+/// This crate does not depend on the collector, whose `TlsFault` has these names.
+#[test]
+fn every_fault_of_tls_has_words_of_its_own() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../collector/src/core/code.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    let names = source.split("impl TlsFault {").nth(1).unwrap().split("\n}").next().unwrap();
+    let names: BTreeSet<&str> = names.split('"').skip(1).step_by(2).collect();
+    assert!(names.contains("perhaps_wanted") && names.contains("other"), "{names:?}");
+    let words = |name: &&str| said(&[failing("BackendUnreachable", "connection", Some(&format!("tls:{name}")))]).1;
+    assert_eq!(names.iter().map(words).collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
 #[test]
 fn what_is_filtered_whole_is_not_delivered() {
     let with = |state: &str| json!({"diagnosis": "Delivering", "exporters": {"a": {"state": state}}});

@@ -25,6 +25,34 @@ fn a_pod_took_from_its_making_until_it_was_ready() {
 }
 
 #[test]
+fn a_pod_that_has_ended_is_not_on_its_way() {
+    let ended = |phase: &str| {
+        let container = |end: &str| json!({"restartCount": 0, "state": {"terminated": {"finishedAt": end}}});
+        json!({"phase": phase, "containerStatuses": [container("2026-11-16T12:00:07Z"), container("2026-11-16T12:00:05Z")],
+            "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": "2026-11-16T12:00:08Z"}]})
+    };
+    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
+    let told = |phase| stamp("Pod", &pod, Some(&ended(phase))).map(|it| (it.state, it.duration)).unwrap();
+    assert_eq!(told("Succeeded"), (State::Converged, Some(7_000_000_000)));
+    assert_eq!(told("Failed"), (State::Failed, None));
+}
+
+#[test]
+fn when_a_pod_became_ready_again_is_not_how_long_it_took() {
+    let ready = |at: &str, started: &str, restarts: u32| {
+        let container = json!({"restartCount": restarts, "state": {"running": {"startedAt": started}}});
+        let condition = json!({"type": "Ready", "status": "True", "lastTransitionTime": at});
+        json!({"phase": "Running", "containerStatuses": [container], "conditions": [condition]})
+    };
+    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
+    let told = |status: Value| stamp("Pod", &pod, Some(&status)).map(|it| (it.state, it.duration)).unwrap();
+    let soon = "2026-11-16T12:30:05Z";
+    assert_eq!(told(ready(soon, "2026-11-16T12:30:00Z", 0)), (State::Converged, Some(1_805_000_000_000)), "it waited");
+    assert_eq!(told(ready(soon, "2026-11-16T12:30:00Z", 1)), (State::Converged, None), "it was restarted");
+    assert_eq!(told(ready("2026-11-19T12:00:00Z", "2026-11-16T12:00:01Z", 0)), (State::Converged, None), "days after");
+}
+
+#[test]
 fn a_deployment_took_from_its_change_until_it_was_rolled_out() {
     let status = |seen: i64| {
         json!({"observedGeneration": seen, "conditions": [
@@ -62,4 +90,11 @@ fn what_is_no_context_names_no_trace() {
         assert_eq!(stamp("Pod", &meta(json!({ TRACEPARENT: bad })), None), None, "{bad}");
     }
     assert_eq!(stamp("Pod", &meta(json!({})), None), None);
+}
+
+#[test]
+fn a_time_that_no_clock_shows_is_none() {
+    for changed in ["2600-01-01T00:00:00Z", "9999-12-30T00:00:00Z", "1969-12-31T00:00:00Z"] {
+        assert_eq!(stamp("Head", &meta(json!({ TRACEPARENT: CONTEXT, CHANGED: changed })), None), None, "{changed}");
+    }
 }

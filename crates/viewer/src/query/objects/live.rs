@@ -1,6 +1,6 @@
 //! What the cluster adds to what traces tell.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Generation, Key, Known, ObjectFilter, Objects, State, tree};
 use crate::{query::filter::is_kind, store::TraceId};
@@ -8,12 +8,42 @@ use crate::{query::filter::is_kind, store::TraceId};
 /// What is in a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// The kinds of which all objects were seen.
-    pub kinds: BTreeSet<String>,
+    /// Where all objects were seen.
+    pub seen: Vec<Seen>,
     /// The objects.
     pub objects: Vec<LiveObject>,
     /// Kinds that it was not asked for, as there were too many.
     pub unasked: Vec<String>,
+}
+
+/// Where all objects of a kind were seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The `apiVersion` of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// In which namespace, or wherever they are.
+    pub namespace: Option<String>,
+}
+
+impl Seen {
+    /// Whether an object would have been seen if it were there. Without its `apiVersion` that is not known: several groups may have its kind.
+    fn covers(&self, key: &Key, known: &Known) -> bool {
+        self.kind == key.kind
+            && !known.api_version.is_empty()
+            && is_same_group(&self.api_version, &known.api_version)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+    }
+}
+
+/// Whether these can be of the same kind, if it has the same name. Objects are served in several versions.
+fn is_same_group(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || group(one) == group(other)
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// An object that is in a cluster.
@@ -49,9 +79,10 @@ pub struct Stamp {
 }
 
 impl LiveObject {
-    /// Whether it names a trace. What only lies between others is passed over.
-    pub fn names_trace(&self) -> bool {
-        self.key.kind != PASSED_OVER && self.stamp.as_ref().is_some_and(|stamp| stamp.trace.is_some())
+    /// Whether it belongs into a list because it names a trace. What only lies between others is passed over unless its kind is asked for.
+    pub fn is_listed(&self, wanted: &ObjectFilter) -> bool {
+        let is_meant = || wanted.kind.as_deref().is_some_and(|wanted| is_kind(PASSED_OVER, wanted));
+        self.stamp.as_ref().is_some_and(|stamp| stamp.trace.is_some()) && (self.key.kind != PASSED_OVER || is_meant())
     }
 }
 
@@ -94,9 +125,38 @@ impl Objects {
         ordered(found.flat_map(|it| std::iter::once(it).chain(parts(it.1)).chain(between(it.1))))
     }
 
-    /// The kinds that the cluster is to be asked for about all objects: workloads with what belongs to them, and those that traces tell of.
-    pub fn kinds_of_all(&self) -> Vec<(String, String)> {
-        ordered(workloads().chain(self.told()))
+    /// The kinds that the cluster is to be asked for about all objects that are wanted: workloads with what belongs to them, and those that traces tell of; of these the
+    /// ones that can be meant, and those of their owners, by which some are found.
+    pub fn kinds_of_all(&self, wanted: &ObjectFilter) -> Vec<(String, String)> {
+        let all = workloads().chain(self.told());
+        let Some(wanted) = &wanted.kind else { return ordered(all) };
+        let owners = self.owner_kinds();
+        let mut kinds: Vec<_> = all.filter(|(_, kind)| is_kind(kind, wanted)).collect();
+        let (mut seen, mut at) = (HashSet::new(), 0);
+        while let Some((_, kind)) = kinds.get(at).copied() {
+            if seen.insert(kind) {
+                kinds.extend(owners.get(kind).into_iter().flatten());
+            }
+            at += 1;
+        }
+        ordered(kinds)
+    }
+
+    /// What owns objects of a kind, as far as that is known.
+    fn owner_kinds(&self) -> HashMap<&str, BTreeSet<(&str, &str)>> {
+        let mut owners: HashMap<&str, BTreeSet<_>> = HashMap::new();
+        for (workload, parts) in WORKLOADS {
+            for (_, part) in parts {
+                owners.entry(part).or_default().insert(workload);
+            }
+        }
+        for (key, known) in &self.known {
+            for parent in &known.parents {
+                let version = self.known.get(parent).map_or("", |parent| parent.api_version.as_str());
+                owners.entry(&key.kind).or_default().insert((version, &parent.kind));
+            }
+        }
+        owners
     }
 
     /// The kinds that traces tell of, the last dealt with first.
@@ -118,39 +178,42 @@ impl Objects {
 
     /// Adds what is in the cluster: which of the objects are there, what belongs to them, and those that are wanted even if no span tells of them.
     pub fn add_live(&mut self, live: &Live, is_wanted: impl Fn(&LiveObject) -> bool) {
-        let by_key: BTreeMap<&Key, &LiveObject> = live.objects.iter().map(|object| (&object.key, object)).collect();
-        for (key, known) in self.known.iter_mut().filter(|(key, _)| live.kinds.contains(&key.kind)) {
-            known.live = Some(by_key.contains_key(key));
+        for (key, known) in &mut self.known {
+            if live.seen.iter().any(|seen| seen.covers(key, known)) {
+                known.live = Some(false);
+            }
         }
-        for object in live.objects.iter().filter(|object| is_wanted(object)) {
+        let (passed_over, mut waiting): (Vec<_>, Vec<_>) =
+            live.objects.iter().partition(|object| object.key.kind == PASSED_OVER && !is_wanted(object));
+        let passed_over: HashMap<_, _> = passed_over.into_iter().map(|object| (&object.key, object)).collect();
+        for object in waiting.iter().filter(|object| is_wanted(object)) {
             self.entry(object.key.clone());
         }
         // Owners first: what they own is only shown below them.
-        let mut waiting: Vec<_> = live.objects.iter().filter(|object| object.key.kind != PASSED_OVER).collect();
         loop {
             let before = waiting.len();
-            waiting.retain(|object| !self.add_owned(object, &by_key));
+            waiting.retain(|object| !self.add_owned(object, &passed_over));
             if waiting.len() == before {
                 break;
             }
         }
         for object in &live.objects {
-            if let Some(known) = self.known.get_mut(&object.key) {
+            let known = self.known.get_mut(&object.key);
+            if let Some(known) = known.filter(|known| is_same_group(&known.api_version, &object.api_version)) {
                 known.note_live(object);
             }
         }
     }
 
     /// Adds an object if its owner is known.
-    fn add_owned(&mut self, object: &LiveObject, all: &BTreeMap<&Key, &LiveObject>) -> bool {
+    fn add_owned(&mut self, object: &LiveObject, passed_over: &HashMap<&Key, &LiveObject>) -> bool {
         let Some(owner) = &object.owner else { return false };
-        let owner = match all.get(owner).filter(|between| between.key.kind == PASSED_OVER) {
-            Some(between) => between.owner.as_ref().unwrap_or(owner),
-            None => owner,
-        };
-        if !self.known.contains_key(owner) {
+        let owner = passed_over.get(owner).and_then(|between| between.owner.as_ref()).unwrap_or(owner);
+        // Its namespace is the object's, if it has one: a reference does not say.
+        let cluster_wide = Key { namespace: String::new(), ..owner.clone() };
+        let Some(owner) = [owner, &cluster_wide].into_iter().find(|owner| self.known.contains_key(owner)) else {
             return false;
-        }
+        };
         self.relate(owner, &object.key);
         true
     }

@@ -114,6 +114,41 @@ fn an_object_that_cannot_be_written_has_failed() {
     assert_eq!(find(&objects, "ChildA").1.state(), State::Failed);
 }
 
+/// Of Kubernetes' own kinds.
+fn version(kind: &str) -> &str {
+    if kind == "Pod" { "v1" } else { "apps/v1" }
+}
+
+fn seen(version: &str, kind: &str, namespace: Option<&str>) -> Seen {
+    Seen { api_version: version.to_owned(), kind: kind.to_owned(), namespace: namespace.map(str::to_owned) }
+}
+
+#[test]
+fn only_what_would_have_been_seen_is_gone() {
+    let backup = |id, name: &str, version: &str| {
+        about(id, "reconcile Backup", ("Backup", name), 1).text("k8s.object.api_version", version).at(id, id + 1)
+    };
+    let elsewhere = SpanBuilder::new(1, 9, "reconcile Backup").text("k8s.namespace.name", "elsewhere");
+    let elsewhere = elsewhere.text("k8s.object.kind", "Backup").text("k8s.object.name", "there");
+    let mut objects = store(vec![
+        backup(1, "gone", "one.io/v1"),
+        backup(2, "of another group", "two.io/v1"),
+        backup(3, "both", "two.io/v1"),
+        backup(4, "of no group", ""),
+        elsewhere.text("k8s.object.api_version", "one.io/v1").at(5, 6),
+    ]);
+    let key = Key { kind: "Backup".into(), namespace: "default".into(), name: "both".into() };
+    let live = LiveObject { key, api_version: "one.io/v2".into(), uid: "u".into(), owner: None, stamp: None };
+    let seen = vec![seen("one.io/v2", "Backup", Some("default"))];
+    objects.add_live(&Live { seen, objects: vec![live], ..Live::default() }, |_| false);
+    let all = objects.matching(&ObjectFilter::default());
+    let mut told: Vec<_> = all.iter().map(|(key, known)| (key.name.as_str(), known.live)).collect();
+    told.sort_unstable();
+    let expected =
+        [("both", None), ("gone", Some(false)), ("of another group", None), ("of no group", None), ("there", None)];
+    assert_eq!(told, expected);
+}
+
 #[test]
 fn the_cluster_adds_pods_and_who_is_still_there() {
     let mut objects = store(vec![
@@ -122,22 +157,25 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
             .text("k8s.object.api_version", "apps/v1")
             .below(1)
             .at(11, 12),
-        about(3, "apply Deployment", ("Deployment", "gone"), 1).below(1).at(11, 12),
+        about(3, "apply Deployment", ("Deployment", "gone"), 1)
+            .text("k8s.object.api_version", "apps/v1")
+            .below(1)
+            .at(11, 12),
     ]);
     let wanted = ObjectFilter { kind: Some("childas".into()), ..ObjectFilter::default() };
     let kinds: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, ["ReplicaSet", "Pod", "Deployment", "ChildA"]);
+    assert_eq!(kinds, ["Deployment", "ReplicaSet", "Pod", "ChildA"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>| LiveObject {
         key: key(kind, name),
-        api_version: "v1".into(),
+        api_version: version(kind).into(),
         uid: name.into(),
         owner,
         stamp: None,
     };
     objects.add_live(
         &Live {
-            kinds: ["Deployment", "Pod"].map(str::to_owned).into(),
+            seen: vec![seen("apps/v1", "Deployment", Some("default")), seen("v1", "Pod", Some("default"))],
             objects: vec![
                 live("Pod", "p", Some(key("ReplicaSet", "r"))),
                 live("Pod", "stranger", Some(key("ReplicaSet", "other"))),
@@ -155,6 +193,62 @@ fn the_cluster_adds_pods_and_who_is_still_there() {
     assert_eq!((deployment.known.live, deployment.children[0].key.name.as_str()), (Some(true), "p"));
     assert_eq!(tree.children.iter().find(|child| child.key.name == "gone").unwrap().known.live, Some(false));
     assert!(objects.get(&Key { kind: "Pod".into(), namespace: "default".into(), name: "stranger".into() }).is_none());
+}
+
+#[test]
+fn a_replica_set_that_is_asked_for_has_its_pods() {
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Key| {
+        let (start, trace) = (1, Some(TraceId([1; 16])));
+        let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
+        let (api_version, uid) = (version(kind).into(), name.into());
+        LiveObject { key: key(kind, name), api_version, uid, owner: Some(owner), stamp: Some(stamp) }
+    };
+    let cluster = Live {
+        objects: vec![
+            live("Pod", "p", key("ReplicaSet", "r")),
+            live("ReplicaSet", "r", key("Deployment", "d")),
+            live("ReplicaSet", "other", key("Deployment", "d")),
+        ],
+        ..Live::default()
+    };
+    let told = || store(vec![about(1, "apply Deployment", ("Deployment", "d"), 1).at(11, 12)]);
+    let wanted =
+        ObjectFilter { kind: Some("replicasets".into()), namespace: Some("default".into()), name: Some("r".into()) };
+    let mut objects = told();
+    objects.add_live(&cluster, |object| wanted.matches_key(&object.key));
+    let (found, known) = objects.find(&wanted).unwrap();
+    assert_eq!(tree(&objects, found, known).children[0].key, &key("Pod", "p"));
+    assert_eq!(known.parents, BTreeSet::from([key("Deployment", "d")]));
+    let mut objects = told();
+    objects.add_live(&cluster, |object| object.is_listed(&wanted));
+    assert_eq!(lines(&objects, &wanted), ["ReplicaSet/r"]);
+    let mut objects = told();
+    let all = ObjectFilter::default();
+    objects.add_live(&cluster, |object| object.is_listed(&all));
+    assert_eq!(lines(&objects, &all), ["Deployment/d", "  Pod/p"], "else it is passed over");
+}
+
+#[test]
+fn what_belongs_to_an_object_without_a_namespace_is_below_it() {
+    let pipeline = SpanBuilder::new(1, 1, "reconcile TracePipeline").text("k8s.object.kind", "TracePipeline");
+    let mut objects = store(vec![pipeline.text("k8s.object.name", "default").at(1, 2)]);
+    let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "system".into(), name: name.into() };
+    let live = |kind: &str, name: &str, owner: Key| LiveObject {
+        key: key(kind, name),
+        api_version: version(kind).into(),
+        uid: name.into(),
+        owner: Some(owner),
+        stamp: None,
+    };
+    let owned = live("Deployment", "gateway", key("TracePipeline", "default"));
+    let other = live("Deployment", "other", key("TracePipeline", "other"));
+    let pod = live("Pod", "gateway-1", key("Deployment", "gateway"));
+    objects.add_live(&Live { objects: vec![pod, owned, other], ..Live::default() }, |_| false);
+    assert_eq!(
+        lines(&objects, &ObjectFilter::default()),
+        ["TracePipeline/default", "  Deployment/gateway", "    Pod/gateway-1"]
+    );
 }
 
 #[test]
@@ -183,7 +277,7 @@ fn a_pod_that_no_span_names_has_the_trace_of_its_annotation() {
     let asked: Vec<_> = objects.kinds_to_ask(&wanted).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(asked, ["Pod", "ReplicaSet"]);
     let mut cluster = Live {
-        kinds: BTreeSet::from(["Pod".to_owned()]),
+        seen: vec![seen("v1", "Pod", Some("default"))],
         objects: vec![
             live(key("Pod", "p"), key("ReplicaSet", "r"), 1),
             live(key("Pod", "old"), key("ReplicaSet", "r"), 9),
@@ -224,26 +318,33 @@ fn lines(objects: &Objects, wanted: &ObjectFilter) -> Vec<String> {
 
 #[test]
 fn the_list_shows_each_object_below_what_it_belongs_to() {
-    let version = |span: SpanBuilder, version: &str| span.text("k8s.object.api_version", version);
+    let of = |span: SpanBuilder, version: &str| span.text("k8s.object.api_version", version);
     let mut objects = store(vec![
-        version(about(1, "reconcile Head", HEAD, 1), "demo/v1").at(10, 20),
+        of(about(1, "reconcile Head", HEAD, 1), "demo/v1").at(10, 20),
         about(2, "apply ChildA", CHILD, 1).below(1).at(11, 12),
         about(3, "reconcile ChildA", CHILD, 1).below(2).at(13, 14),
-        version(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
+        of(about(4, "apply Deployment", ("Deployment", "d"), 1), "apps/v1").below(3).at(13, 14),
         about(5, "reconcile Head", ("Head", "later"), 1).at(15, 16),
     ]);
-    let kinds: Vec<_> = objects.kinds_of_all().into_iter().map(|(_, kind)| kind).collect();
+    let kinds: Vec<_> = objects.kinds_of_all(&ObjectFilter::default()).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "Head"]);
+    let kinds = |kind: &str| {
+        let wanted = ObjectFilter { kind: Some(kind.into()), ..ObjectFilter::default() };
+        objects.kinds_of_all(&wanted).into_iter().map(|(_, kind)| kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("deployments"), ["Deployment", "Head"], "with its owners, as far as they can be asked for");
+    assert_eq!(kinds("po"), [""; 0]);
+    assert_eq!(kinds("job"), ["Job"]);
+    assert_eq!(kinds("Pod"), ["Pod", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "Head"]);
     let key = |kind: &str, name: &str| Key { kind: kind.into(), namespace: "default".into(), name: name.into() };
     let live = |kind: &str, name: &str, owner: Option<Key>, trace: Option<u8>| {
         let trace = trace.map(|trace| TraceId([trace; 16]));
         let start = if kind == "Pod" { 21 } else { 20 };
         let stamp = Stamp { generation: 1, start, duration: None, state: State::Unknown, trace, span: None };
-        let (api_version, uid) = ("v1".into(), name.into());
+        let (api_version, uid) = (version(kind).into(), name.into());
         LiveObject { key: key(kind, name), api_version, uid, owner, stamp: Some(stamp) }
     };
     let mut cluster = Live {
-        kinds: BTreeSet::new(),
         objects: vec![
             live("Pod", "p", Some(key("ReplicaSet", "r")), Some(1)),
             live("ReplicaSet", "r", Some(key("Deployment", "d")), Some(1)),
@@ -254,7 +355,7 @@ fn the_list_shows_each_object_below_what_it_belongs_to() {
         ..Live::default()
     };
     cluster.keep_traces(|id| id == TraceId([1; 16]));
-    objects.add_live(&cluster, LiveObject::names_trace);
+    objects.add_live(&cluster, |object| object.is_listed(&ObjectFilter::default()));
     // The pod makes its family the last that was dealt with.
     let all = ["Head/h", "  ChildA/c", "    Deployment/d", "      Pod/p", "Deployment/traced", "Head/later"];
     assert_eq!(lines(&objects, &ObjectFilter::default()), all);
@@ -285,7 +386,7 @@ fn however_many_kinds_there_are_workloads_and_pods_are_asked_for_first() {
     spans.extend([about(99, "reconcile Head", HEAD, 1).at(1, 99), deployment]);
     let objects = store(spans);
     let names = |kinds: Vec<(String, String)>| kinds.into_iter().map(|(_, kind)| kind).collect::<Vec<_>>();
-    let all = names(objects.kinds_of_all());
+    let all = names(objects.kinds_of_all(&ObjectFilter::default()));
     assert_eq!(all.len(), 36);
     assert_eq!(all[..6], ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod"]);
     assert_eq!(all[6..8], ["Kind30", "Kind29"], "what was told of last comes next");
