@@ -9,7 +9,7 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use kubewake_api::{
-    Document, Found, Layer, Pipeline, Reference, Settings, Valid, render,
+    Document, Found, Layer, Pipeline, Reference, Resolved, Settings, Valid, render,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
     validate,
 };
@@ -164,4 +164,17 @@ fn a_key_of_the_secret_names_what_is_in_it() {
     for (one, other) in [(&first, &edited), (&edited, &another), (&first, &another)] {
         assert!(keys(one).iter().all(|key| !other.secrets.contains_key(key)));
     }
+}
+
+#[test]
+fn a_dollar_in_a_path_is_a_dollar() {
+    let spec = serde_json::json!({"output": {"otlp": {
+        "protocol": "http", "endpoint": {"value": "http://backend:4318"}, "path": "/$tenant/${env:POD_IP}",
+    }}});
+    let pipeline = Pipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()));
+    let valid = validate(&pipeline, &Resolved::new(), Timestamp::now()).unwrap();
+    let layer = render(&[valid], &Settings::new("kubewake-system"));
+    let document = layer.gateway.as_ref().unwrap();
+    load(&document.yaml, &layer.sources()).unwrap();
+    assert!(document.yaml.contains("http://backend:4318/$$tenant/$${env:POD_IP}"), "{}", document.yaml);
 }

@@ -64,6 +64,14 @@ impl Kind {
         Self::HorizontalPodAutoscaler,
     ];
 
+    /// Whether it says who collectors are and what they may do.
+    pub fn is_right(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceAccount | Self::Role | Self::RoleBinding | Self::ClusterRole | Self::ClusterRoleBinding
+        )
+    }
+
     /// How the API server knows it.
     pub fn resource(self) -> ApiResource {
         match self {

@@ -4,8 +4,8 @@
 //! whoever asks meanwhile by the same. It begins when every pipeline that was there at the start has been looked at: a restart drops nothing from a document.
 //!
 //! *Guaranteed*: a document holds only pipelines that hold a slot, and is written only if nobody wrote it since the locks were read; an operator that was paused overwrites nothing. It is
-//! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values are there
-//! before the document that names them, and stay until all collectors go by another, or for [`STAY`]. What a document does not need any more goes when the collectors that receive have read it.
+//! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values and rights are there
+//! before the document that asks for them; values stay until all collectors go by another, or for [`STAY`]. What a document does not need any more goes when the collectors that receive have read it.
 //! The address that senders know stays as long as there is a pipeline that holds a slot or is about to take one.
 
 use std::{
@@ -26,12 +26,13 @@ use kubewake_api::{Layer, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    apply::{self, Applier},
+    apply::{self, Applier, Desired},
     build::{self, Surroundings},
     cause::Cause,
     context::World,
     delivery::judge::Tier,
     desk::{Entry, Id},
+    find::find,
     kind::Kind,
     leftovers,
     lock::{self, Lock},
@@ -184,15 +185,12 @@ impl Runs {
             settings: self.world.settings(),
             image: self.world.options.image.clone(),
         };
-        let mut wanted = self.texts(&around, layer, &read, written).await?;
+        // Collectors make use of their rights as soon as they have read the document that asks for it.
+        let (rights, others) = build::objects(&around, layer).into_iter().partition(|it| it.kind.is_right());
+        let mut wanted = self.apply(rights).await?;
+        wanted.extend(self.texts(&around, layer, &read, written).await?);
         wanted.insert((Kind::ConfigMap, names::LAYER.to_owned()));
-        for desired in build::objects(&around, layer) {
-            // Not of a kind that the cluster lacks, or that has not been listed yet; what there is of it stays.
-            if self.world.live.shows(desired.kind) {
-                self.made(desired.kind, self.applier.apply(&desired).await)?;
-            }
-            wanted.insert((desired.kind, desired.name));
-        }
+        wanted.extend(self.apply(others).await?);
         let given_up = written.is_some_and(|written| written.elapsed() >= STAY);
         // Who goes by the document before still needs what that one is about: rights, and the collectors behind.
         if layer.gateway.is_none() || self.world.verdicts.is_read(Tier::Gateway, layer.gateway.as_ref(), given_up) {
@@ -223,14 +221,14 @@ impl Runs {
         let api = Api::<ConfigMap>::namespaced(self.world.client.clone(), &self.world.options.namespace);
         let mut documents = BTreeMap::new();
         for name in [names::GATEWAY, names::STICKY] {
-            let document = api.get_opt(name).await.map_err(|error| Error::Read(Box::new(error)))?;
+            let document = find(&api, name).await.map_err(|error| Error::Read(Box::new(error)))?;
             documents.extend(document.map(|document| (name, document)));
         }
         let mut locks = Vec::new();
         for signal in [Signal::Traces, Signal::Logs, Signal::Metrics] {
             locks.extend(Lock::new(api.clone(), signal).read().await?);
         }
-        let anchor = api.get_opt(names::LAYER).await.map_err(|error| Error::Read(Box::new(error)))?;
+        let anchor = find(&api, names::LAYER).await.map_err(|error| Error::Read(Box::new(error)))?;
         Ok(Read { documents, locks, has_anchor: anchor.is_some() })
     }
 
@@ -246,6 +244,19 @@ impl Runs {
         let live = live.get(Kind::ConfigMap, names::LAYER).ok_or(Error::Adrift)?;
         let live = serde_json::from_value::<ConfigMap>((*live).clone()).map_err(|_| Error::Adrift)?;
         live.owner_ref(&()).ok_or(Error::Adrift)
+    }
+
+    /// Makes objects what they should be, and says which these are.
+    async fn apply(&self, objects: Vec<Desired>) -> Result<BTreeSet<(Kind, String)>, Error> {
+        let mut applied = BTreeSet::new();
+        for desired in objects {
+            // Not of a kind that the cluster lacks, or that has not been listed yet; what there is of it stays.
+            if self.world.live.shows(desired.kind) {
+                self.made(desired.kind, self.applier.apply(&desired).await)?;
+            }
+            applied.insert((desired.kind, desired.name));
+        }
+        Ok(applied)
     }
 
     /// Writes values and the documents that name them, if there are any.

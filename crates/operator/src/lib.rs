@@ -6,10 +6,10 @@
 //! ```
 //!
 //! - [`operator`]: the whole of it; [`leader`]: which of several works; [`health`] and [`metrics`]: what it says of itself, and [`cause`] of what failed;
-//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, with
+//! - [`mod@reconcile`]: one pipeline; [`secrets`]: what it names; [`lock`]: slots; [`desk`]: what was found, and [`kept`] what that was before; [`status`]: what is said of it, and by [`news`], with
 //!   [`ready`] and [`verdicts`] from the collectors, which [`delivery`] asks;
 //! - [`admission`]: what a pipeline's writer is told before it is stored;
-//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is, and [`monitors`] of a kind that comes and goes; [`leftovers`]: what is left of pipelines that are gone; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
+//! - [`layer`]: all pipelines together; [`telemetry`]: what is said of how they run; [`build`]: objects, pure; [`apply`]: writes them; [`live`]: what there is, [`monitors`]: of a kind that comes and goes, and [`find`]: what there may be; [`leftovers`]: what is left of pipelines that are gone; [`written`]: statuses under way; [`mod@words`]: what may be said of refusals;
 //! - [`context`]: what all of them have at hand; [`bell`]: says that something happened; [`kind`] and [`names`].
 //!
 //! # Guarantees
@@ -30,6 +30,7 @@ mod closed;
 pub mod context;
 pub mod delivery;
 pub mod desk;
+pub mod find;
 pub mod health;
 pub mod kept;
 pub mod kind;

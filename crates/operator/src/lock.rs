@@ -21,7 +21,10 @@ use kube::{
 
 use kubewake_api::Signal;
 
-use crate::names::{self, Part};
+use crate::{
+    find::find,
+    names::{self, Part},
+};
 
 #[cfg(test)]
 mod tests;
@@ -81,7 +84,7 @@ impl Lock {
     /// # Errors
     /// What the API server says.
     pub async fn read(&self) -> Result<Option<ConfigMap>, Error> {
-        self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))
+        find(&self.api, &self.name).await.map_err(|error| self.failed(error))
     }
 
     /// Takes a slot, if the pipeline has none and one is free.

@@ -1,6 +1,9 @@
 //! Whether the collectors run.
+//!
+//! What pods wait for in the ordinary course of a rollout is no trouble: that they are made, and that a node has room when a pod that is ending has gone. Trouble
+//! is what the scheduler or a node says of a pod, and what the Deployment says when it has waited for too long.
 
-use std::fmt;
+use std::{cmp::Reverse, fmt};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt as _, runtime::reflector::Store};
@@ -13,6 +16,8 @@ mod tests;
 
 /// What a container waits for in the ordinary course of things.
 const USUAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+/// What the scheduler says of a pod that no node has room for. There are other reasons for which it has none yet, and these pass.
+const NO_ROOM: &str = "Unschedulable";
 /// What is said of an image that is not there, by turns.
 const NO_IMAGE: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"];
 
@@ -35,7 +40,7 @@ struct Tier {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Trouble {
     words: String,
-    /// Whether it will not pass by itself. That there is no node for a pod may well: there are clusters that grow.
+    /// Whether it is to be said of the whole. It may pass all the same: there are clusters that grow.
     is_stuck: bool,
 }
 
@@ -50,15 +55,21 @@ impl Collectors {
     /// The same, with what their pods say: a new one that does not start is no news to anybody else for ten minutes, as those before it go on.
     pub fn with(mut self, pods: &Store<Pod>) -> Self {
         let pods = pods.state();
+        let some_end = pods.iter().any(|pod| pod.metadata.deletion_timestamp.is_some());
         for tier in &mut self.tiers {
             let of_tier = |pod: &&Pod| pod.labels().get(names::NAME).is_some_and(|name| name == tier.name);
-            let found = pods.iter().map(|pod| &**pod).filter(of_tier).filter_map(trouble).max_by_key(|it| it.is_stuck);
-            tier.trouble = found.or_else(|| tier.trouble.take());
+            let found = pods.iter().map(|pod| &**pod).filter(of_tier).filter_map(|pod| trouble(pod, some_end));
+            // Of several always the same one, as it would be news otherwise.
+            let found = found.min_by_key(|it| (Reverse(it.is_stuck), it.words.clone()));
+            tier.trouble = match (found, tier.trouble.take()) {
+                (Some(found), Some(whole)) if whole.is_stuck && !found.is_stuck => Some(whole),
+                (found, whole) => found.or(whole),
+            };
         }
         self
     }
 
-    /// Whether some do not start, and will not by themselves.
+    /// Whether some do not start, and none that end will make room for them.
     pub fn are_stuck(&self) -> bool {
         self.tiers.iter().any(|tier| tier.trouble.as_ref().is_some_and(|trouble| trouble.is_stuck))
     }
@@ -132,8 +143,8 @@ impl Tier {
     }
 }
 
-/// Why a pod does not start, if it does not.
-fn trouble(pod: &Pod) -> Option<Trouble> {
+/// Why a pod does not start, if it does not. Those that end will make room.
+fn trouble(pod: &Pod, some_end: bool) -> Option<Trouble> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -142,7 +153,8 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
         status.conditions.iter().flatten().find(|it| it.type_ == "PodScheduled" && it.status == "False");
     if let Some(condition) = unschedulable {
         let why = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("nobody says why");
-        return Some(Trouble { words: format!("the pod {} has no node: {why}", pod.name_any()), is_stuck: false });
+        let is_stuck = condition.reason.as_deref() == Some(NO_ROOM) && !some_end;
+        return Some(Trouble { words: format!("the pod {} has no node: {why}", pod.name_any()), is_stuck });
     }
     let containers = status.container_statuses.iter().flatten();
     let waits = containers.filter_map(|it| Some((it, it.state.as_ref()?.waiting.as_ref()?.reason.as_deref()?)));

@@ -34,7 +34,8 @@ use crate::{
     layer::{Failure, Runs},
     lock::{self, Lock, Slot},
     metrics::Step,
-    names, news,
+    names,
+    news::News,
     ready::Collectors,
     status::{self, Facts},
     written::{self, Written},
@@ -126,7 +127,7 @@ pub struct Context {
 impl Context {
     /// In this world.
     pub fn new(world: Arc<World>, trail: Trail) -> Self {
-        let events = trail.events(world.client.clone(), names::MANAGER);
+        let events = trail.events(world.client.clone(), names::MANAGER).by_note();
         let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
         let runs = Runs::new(Arc::clone(&world), applier.clone());
         Self {
@@ -220,7 +221,7 @@ impl Context {
         }
     }
 
-    /// Writes a status that is not there yet, and tells of a new state.
+    /// Writes a status that is not there yet, and tells of what is new in it.
     async fn write<K: PipelineKind>(
         &self,
         object: &K,
@@ -240,11 +241,7 @@ impl Context {
             answer => answer.map_err(|error| Error::Status(Box::new(error)))?,
         };
         self.written.note(&answer, status.clone());
-        let said = |status: &PipelineStatus| (status.state, status.reason.clone());
-        if before.map(said) != Some(said(&status)) {
-            let (reason, conditions) = (status.reason.as_deref(), &status.conditions);
-            Box::pin(news::tell(&self.events, object, status.state, reason, conditions)).await;
-        }
+        Box::pin(News::from(&status).tell(before.map(News::from), &self.events, object)).await;
         Ok(())
     }
 

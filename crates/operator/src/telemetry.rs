@@ -22,7 +22,8 @@ use crate::{
     context::World,
     kind::Kind,
     metrics::Step,
-    names, news,
+    names,
+    news::News,
     ready::Collectors,
     status::MAX_MESSAGE,
     words::{Discretion, words},
@@ -54,7 +55,7 @@ pub async fn follow(world: &World, events: &Events) {
     }
 }
 
-/// Writes the status if it says something new, and tells of another state.
+/// Writes the status if it says something new, and tells of what is.
 async fn report(world: &World, events: &Events) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
@@ -81,10 +82,7 @@ async fn report(world: &World, events: &Events) {
     match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::MANAGER), &patch).await {
         Ok(answer) => {
             world.written.note(&answer, status.clone());
-            let said = |status: &TelemetryStatus| (status.state, status.reason.clone());
-            if telemetry.status.as_ref().map(said) != Some(said(&status)) {
-                news::tell(events, &telemetry, status.state, status.reason.as_deref(), &status.conditions).await;
-            }
+            News::from(&status).tell(telemetry.status.as_ref().map(News::from), events, &telemetry).await;
         }
         Err(error) => {
             world.metrics.failed(Step::Status, Cause::from(&error));

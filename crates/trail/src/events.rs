@@ -1,6 +1,7 @@
 //! Kubernetes Events that carry the context of the span in which they are published, so that an event leads to its trace.
 //!
-//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context.
+//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context, also where its note is
+//! another: an API server lets nobody change that. Whose notes tell something new publishes [by note](Events::by_note).
 //! Publishing an event is no change: a run that does nothing else is dropped.
 
 use std::{
@@ -32,6 +33,8 @@ use crate::{carrier::Annotations, context, trail::Trail};
 pub const TRACE_ID: &str = "trail.kubewake.io/trace-id";
 /// As long as kube's and client-go's recorders join events.
 const JOINED: Duration = Duration::from_secs(360);
+/// As many events that differ in their notes alone as client-go's recorder publishes.
+const MAX_NOTES: usize = 10;
 /// Different events in that time; the oldest are not joined any more.
 const MAX_KNOWN: usize = 4096;
 /// The API server takes no more.
@@ -43,12 +46,15 @@ pub struct Events {
     trail: Trail,
     client: Client,
     reporter: Reporter,
+    by_note: bool,
     known: Arc<Mutex<HashMap<u64, Known>>>,
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     name: String,
+    /// Those that it differs from by its note have the same.
+    kind: u64,
     count: i32,
     last: Timestamp,
 }
@@ -56,11 +62,17 @@ struct Known {
 impl Trail {
     /// Publishes events in the name of a controller.
     pub fn events(&self, client: Client, reporter: impl Into<Reporter>) -> Events {
-        Events { trail: self.clone(), client, reporter: reporter.into(), known: Arc::default() }
+        Events { trail: self.clone(), client, reporter: reporter.into(), by_note: false, known: Arc::default() }
     }
 }
 
 impl Events {
+    /// The same, but events that differ in their notes alone are events of their own, up to ten in the time in which they are joined; more of them count up the last one.
+    #[must_use]
+    pub fn by_note(self) -> Self {
+        Self { by_note: true, ..self }
+    }
+
     /// Publishes an event about an object.
     ///
     /// # Errors
@@ -69,7 +81,8 @@ impl Events {
         let now = self.now();
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let events = Api::<Published>::namespaced(self.client.clone(), namespace);
-        let key = self.key(event, about);
+        let kind = self.kind(event, about);
+        let key = self.key(kind, event.note.as_deref(), now);
         let annotations = self.annotations();
         let known = match self.again(key, now) {
             Some(known) => {
@@ -88,7 +101,7 @@ impl Events {
                 let new = self.new_event(event, about, namespace, annotations, now);
                 let name = new.metadata.name.clone().unwrap_or_default();
                 events.create(&PostParams::default(), &new).await?;
-                Known { name, count: 1, last: now }
+                Known { name, kind, count: 1, last: now }
             }
         };
         self.remember(key, known);
@@ -137,8 +150,7 @@ impl Events {
     }
 
     fn again(&self, key: u64, now: Timestamp) -> Option<Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&key).map(|known| Known { count: known.count.saturating_add(1), last: now, ..known.clone() })
     }
 
@@ -152,7 +164,20 @@ impl Events {
         known.insert(key, new);
     }
 
-    fn key(&self, event: &Event, about: &ObjectReference) -> u64 {
+    /// What an event with this note counts up: those that are the same, or the last of its kind where there are too many of that.
+    fn key(&self, kind: u64, note: Option<&str>, now: Timestamp) -> u64 {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
+        let own = if self.by_note { xxh3_64(format!("{kind} {note:?}").as_bytes()) } else { kind };
+        let alike = || known.iter().filter(|(_, known)| known.kind == kind);
+        if known.contains_key(&own) || alike().count() < MAX_NOTES {
+            return own;
+        }
+        alike().max_by_key(|(_, known)| known.last).map_or(own, |(key, _)| *key)
+    }
+
+    /// Events of one kind differ in their notes.
+    fn kind(&self, event: &Event, about: &ObjectReference) -> u64 {
         let related = event.secondary.as_ref().and_then(|related| related.uid.as_deref());
         let parts =
             (about.uid.as_deref(), about.name.as_deref(), type_of(event), &event.reason, &event.action, related);

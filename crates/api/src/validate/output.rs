@@ -105,8 +105,22 @@ fn request_path(check: &mut Check<'_>, otlp: &Otlp) {
     if otlp.protocol != Protocol::Http {
         check.refuse(&place, Reason::EndpointInvalid, "has a meaning only with `protocol: http`");
     }
-    if path.is_empty() || path.chars().any(|c| !c.is_ascii_graphic() || matches!(c, '?' | '#' | '$')) {
-        check.refuse(place, Reason::EndpointInvalid, "must be a path such as /v1/traces, without a query");
+    if path.is_empty() {
+        check.refuse(&place, Reason::EndpointInvalid, "is empty; write a path such as /v1/traces");
+    }
+    let is_of_path = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '<' | '>' | '`');
+    if let Some((index, c)) = path.chars().enumerate().find(|(_, c)| !is_of_path(*c)) {
+        let encoded: String = c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let message = match c {
+            '?' => format!("has a query, from character {} on (`?`): write the query behind the endpoint", index + 1),
+            '#' => format!("has a fragment, from character {} on (`#`), which is never sent", index + 1),
+            c => format!(
+                "has `{}` as character {}, which a path cannot have: write {encoded}",
+                c.escape_debug(),
+                index + 1
+            ),
+        };
+        check.refuse(place, Reason::EndpointInvalid, message);
     }
 }
 

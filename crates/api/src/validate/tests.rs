@@ -56,6 +56,7 @@ fn at(key: &str) -> Reference {
 fn endpoints_are_refused_for_what_is_wrong_with_them() {
     let grpc = |text: &str| otlp(json!({"endpoint": {"value": text}}));
     let http = |text: &str| otlp(json!({"protocol": "http", "endpoint": {"value": text}}));
+    let http_path = |path: &str| otlp(json!({"protocol": "http", "endpoint": {"value": "http://b"}, "path": path}));
     for (pipeline, words) in [
         (grpc("backend"), "EndpointInvalid spec.output.otlp.endpoint: has no port; write it as host:port"),
         (grpc("backend:0"), "has a port that is no number from 1 to 65535"),
@@ -81,9 +82,15 @@ fn endpoints_are_refused_for_what_is_wrong_with_them() {
             "EndpointInvalid spec.output.otlp.path: has a meaning only with `protocol: http`",
         ),
         (
-            otlp(json!({"protocol": "http", "endpoint": {"value": "http://b"}, "path": "/a b"})),
-            "spec.output.otlp.path: must be a path",
+            http_path("/a b"),
+            "EndpointInvalid spec.output.otlp.path: has ` ` as character 3, which a path cannot have: write %20",
         ),
+        (http_path("/ü\n"), "path: has `ü` as character 2, which a path cannot have: write %C3%BC"),
+        (http_path("/\n"), "path: has `\\n` as character 2, which a path cannot have: write %0A"),
+        (http_path("/a`b"), "path: has ``` as character 3, which a path cannot have: write %60"),
+        (http_path("/a?key=b#c"), "path: has a query, from character 3 on (`?`): write the query behind the endpoint"),
+        (http_path("/a#b"), "path: has a fragment, from character 3 on (`#`), which is never sent"),
+        (http_path(""), "path: is empty"),
     ] {
         is_refused(&pipeline, words);
     }

@@ -137,10 +137,14 @@ pub enum TlsFault {
     WrongName,
     /// It cannot be used for another reason.
     InvalidCertificate,
-    /// The other end does not want to go on, such as for want of a certificate of ours.
+    /// The other end does not want to go on.
     Refused,
+    /// The other end wants a certificate of ours, and there is none.
+    CertificateWanted,
     /// The other end does not speak TLS.
     NoTls,
+    /// The other end hangs up when TLS begins, as one that does not speak it does, and others do.
+    PerhapsNoTls,
     /// The other end speaks TLS, and this one does not.
     Wanted,
     /// The other end hangs up before it has said anything, as one that expects TLS does, and others do.
@@ -158,7 +162,9 @@ impl TlsFault {
             Self::WrongName => "wrong_name",
             Self::InvalidCertificate => "invalid_certificate",
             Self::Refused => "refused",
+            Self::CertificateWanted => "certificate_wanted",
             Self::NoTls => "no_tls",
+            Self::PerhapsNoTls => "perhaps_no_tls",
             Self::Wanted => "wanted",
             Self::PerhapsWanted => "perhaps_wanted",
             Self::Other => "other",

@@ -144,23 +144,25 @@ impl OtlpHttp {
         *request.headers_mut() = self.headers.clone();
         request::prove(request.headers_mut(), proof);
         let sent = self.client.request(request).await;
-        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault()))?;
-        // It has answered, so that nothing that breaks from here on is for want of TLS.
+        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault(&error)))?;
+        // It has answered, so that nothing that breaks from here on is for want of TLS or of a certificate.
         self.first_word.forget();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, None))?;
+        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, connect::fault(&error)))?;
         answer::settle(&head, &answer).map_err(|mut error| {
-            if !self.url.secure() && answer::wants_tls(&head, &answer) {
-                error.said = Some(Said::Tls(TlsFault::Wanted));
-            }
+            error.said = match self.url.secure() {
+                true if answer.wants_certificate() => Some(Said::Tls(TlsFault::CertificateWanted)),
+                false if answer::wants_tls(&head, &answer) => Some(Said::Tls(TlsFault::Wanted)),
+                _ => error.said,
+            };
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.url, error.message), sent).into();
             error
         })
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static), suspected: Option<TlsFault>) -> SendError {
-        let said = connect::fault(error).or(suspected).map(Said::Tls);
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
+        let said = fault.map(Said::Tls);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }

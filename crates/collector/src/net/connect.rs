@@ -75,6 +75,9 @@ pub(crate) enum ConnectError {
     /// The two ends do not agree on TLS, or one does not trust the other.
     #[error("TLS handshake failed")]
     Tls(#[source] std::io::Error),
+    /// The other end hung up on the first word of TLS, without one of its own.
+    #[error("TLS handshake failed")]
+    Wordless(#[source] std::io::Error),
 }
 
 /// Dials one destination.
@@ -96,8 +99,9 @@ impl Connector {
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         #[cfg(target_os = "linux")]
         tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
-        let tls = tls.map(|(config, name)| (TlsConnector::from(config), name));
-        Self { tcp, dial: endpoint.dial(), tls, first: FirstWord::default() }
+        let first = FirstWord::default();
+        let tls = tls.map(|(config, name)| (TlsConnector::from(first.witness(config)), name));
+        Self { tcp, dial: endpoint.dial(), tls, first }
     }
 
     /// A connector for a URL: its scheme decides whether there is TLS, and the settings how.
@@ -112,7 +116,7 @@ impl Connector {
         Ok(Self::new(endpoint, config.map(|config| (config, proves))))
     }
 
-    /// What the destination has to say to somebody without TLS.
+    /// What the destination lets us know about TLS.
     pub(crate) fn first_word(&self) -> FirstWord {
         self.first.clone()
     }
@@ -121,8 +125,8 @@ impl Connector {
         self.first.forget();
         let tcp = self.tcp.call(self.dial).await.map_err(|error| ConnectError::Tcp(Box::new(error)))?;
         let Some((connector, name)) = self.tls else { return Ok(Stream::plain(tcp, self.first)) };
-        let tls = connector.connect(name, tcp.into_inner()).await.map_err(ConnectError::Tls)?;
-        Ok(Stream::tls(tls))
+        let tls = first::handshake(connector.connect(name, tcp.into_inner())).await?;
+        Ok(Stream::tls(tls, self.first))
     }
 }
 

@@ -136,6 +136,16 @@ impl Answer {
         }
         Ok(answer)
     }
+
+    /// Whether these words are in it.
+    pub(crate) fn says(&self, words: &[u8]) -> bool {
+        self.bytes.windows(words.len()).any(|said| said == words)
+    }
+
+    /// Whether it is what nginx has to say to somebody without a certificate, when the handshake is over.
+    pub(crate) fn wants_certificate(&self) -> bool {
+        self.says(b"No required SSL certificate was sent")
+    }
 }
 
 impl fmt::Debug for Credentials {

@@ -218,22 +218,30 @@ fn refuses(exporter: Option<&ExporterReport>) -> String {
 fn distrust(exporter: &ExporterReport) -> Option<&'static str> {
     let words = match exporter.last_error_code.as_deref()?.strip_prefix("tls:")? {
         "unknown_authority" => {
-            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate"
+            "the backend's certificate is of an authority that is not known: set `spec.output.otlp.tls.ca` to that authority's certificate"
         }
         "expired" => "the backend's certificate has expired, or is not valid yet: it must be renewed there",
         "wrong_name" => {
-            "the backend's certificate is for another name: use that name in the endpoint, or set `tls.serverNameOverride` to it"
+            "the backend's certificate is for another name: use that name in the endpoint, or set `spec.output.otlp.tls.serverNameOverride` to it"
         }
         "invalid_certificate" => "the backend's certificate cannot be used",
-        "refused" => "the backend ends the TLS handshake: check `tls.cert` and `tls.key`, and whether it wants them",
+        "refused" => {
+            "the backend ends the TLS handshake: check `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`, and whether it wants them"
+        }
+        "certificate_wanted" => {
+            "the backend asks for a client certificate: set `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`"
+        }
         "no_tls" => {
-            "what answers does not speak TLS: check the port, or use http:// or `tls.insecure` if that is meant"
+            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port where it does"
+        }
+        "perhaps_no_tls" => {
+            "the backend ends connections when TLS begins, as one does that does not speak it: if so, use http:// or `spec.output.otlp.tls.insecure`; if not, look what is in between"
         }
         "wanted" => {
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`"
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`"
         }
         "perhaps_wanted" => {
-            "the backend ends connections without a word, as one does that expects TLS: if it does, use https:// instead of http://, and no `tls.insecure`; if not, look what is in between"
+            "the backend ends connections without a word, as one does that expects TLS: if it does, use https:// instead of http://, and no `spec.output.otlp.tls.insecure`; if not, look what is in between"
         }
         _ => "no connection to the backend: the TLS handshake fails",
     };

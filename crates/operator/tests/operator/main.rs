@@ -7,6 +7,7 @@ mod leader;
 mod many;
 mod monitors;
 mod orphan;
+mod rollout;
 mod slots;
 mod telemetry;
 mod world;

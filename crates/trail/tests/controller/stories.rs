@@ -368,7 +368,7 @@ async fn events_lead_to_their_trace() {
     let head = cluster.create("one", Some(&text)).await;
     let events = process.trail.events(process.work.client.clone(), "head-operator");
     let span = process.trail.follow(&head, Work::Asked, SpanBuilder::from_name("work"));
-    let event = Event {
+    let mut event = Event {
         type_: EventType::Normal,
         reason: "Worked".to_owned(),
         note: Some("on it".to_owned()),
@@ -378,7 +378,6 @@ async fn events_lead_to_their_trace() {
     for _ in 0..2 {
         events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();
     }
-    span.span().end();
     let api = Api::<Published>::namespaced(cluster.client.clone(), NAMESPACE);
     let published = api.list(&ListParams::default()).await.unwrap().items;
     assert_eq!(published.len(), 1, "the second counts up the first");
@@ -387,6 +386,19 @@ async fn events_lead_to_their_trace() {
     let parent =
         kubewake_trail::context::parse(&published[0].annotations()["tracing.k8s.io/traceparent"], None).unwrap();
     assert_eq!(parent.span_id(), span.span().span_context().span_id());
+    let by_note = events.clone().by_note();
+    for (events, note) in std::iter::once((&events, 0)).chain((0..12).map(|note| (&by_note, note))) {
+        event.note = Some(format!("at number {note}"));
+        events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();
+    }
+    span.span().end();
+    let published = api.list(&ListParams::default()).await.unwrap().items;
+    let count = |note: &str| {
+        let of_note = published.iter().find(|event| event.note.as_deref() == Some(note))?;
+        Some(of_note.series.as_ref().map_or(1, |series| series.count))
+    };
+    assert_eq!(published.len(), 10, "those with another note are others where that is asked for, in bounds");
+    assert_eq!((count("on it"), count("at number 0"), count("at number 8")), (Some(3), Some(1), Some(4)));
 }
 
 #[tokio::test]

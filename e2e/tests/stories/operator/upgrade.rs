@@ -44,4 +44,14 @@ fn collectors_that_cannot_start_are_told_of_while_the_others_go_on() {
     operated.until_delivered(&sink, &["--requests", "10"]);
     operated.apply(&telemetry("{}"));
     operated.until_state("tracepipeline/backend", "Ready");
+
+    operated.apply(&telemetry("{resources: {requests: {cpu: '1000'}}}"));
+    let status = operated.until_state("tracepipeline/backend", "Degraded");
+    let ready = Operated::condition(&status, "CollectorReady");
+    assert_eq!((&ready["status"], &ready["reason"]), (&"False".into(), &"CollectorNotReady".into()), "{status}");
+    assert!(ready["message"].as_str().unwrap().contains("Insufficient cpu"), "{status}");
+    operated.until_state("telemetry/default", "Degraded");
+    operated.until_delivered(&sink, &["--requests", "10"]);
+    operated.apply(&telemetry("{}"));
+    operated.until_state("tracepipeline/backend", "Ready");
 }

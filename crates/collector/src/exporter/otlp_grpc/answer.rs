@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode, response::Parts};
 
 use super::PREFIX;
 use crate::{
-    core::{Code, Delivered, ErrorClass, Said, SendError},
+    core::{Code, Delivered, ErrorClass, Said, SendError, TlsFault},
     net::{
         request::Answer,
         status::{self, Status},
@@ -70,10 +70,14 @@ fn no_grpc(status: StatusCode, answer: &Answer) -> SendError {
         _ => Code::Unknown,
     };
     let why = if answer.complete { "no gRPC status" } else { "a message that is too large" };
+    let said = match answer.wants_certificate() {
+        true => Said::Tls(TlsFault::CertificateWanted),
+        false => Said::Http(status),
+    };
     SendError {
         code,
         class: if code == Code::Unknown { ErrorClass::Protocol } else { ErrorClass::from(code) },
-        said: Some(Said::Http(status)),
+        said: Some(said),
         message: format!("HTTP {} with {why}", status.as_u16()).into(),
         retry_after: None,
         retryable: code.is_retryable(false),

@@ -4,7 +4,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::StatusCode;
 use kubewake_config::{
     Secret,
-    model::{BearerTokenAuth, ClientTls, Compression},
+    model::{BearerTokenAuth, ClientTls, Compression, ServerTls},
 };
 use kubewake_otlp::wire;
 use tokio::{
@@ -14,7 +14,6 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::TlsFault,
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
@@ -404,19 +403,68 @@ async fn a_port_that_expects_tls_is_recognised() {
 }
 
 #[tokio::test]
+async fn a_port_that_does_not_speak_tls_is_told_from_one_that_refuses_it() {
+    for (word, expected) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NoTls),
+        // SETTINGS of HTTP/2
+        (b"\0\0\0\x04\0\0\0\0\0", TlsFault::NoTls),
+        // handshake_failure
+        (b"\x15\x03\x03\0\x02\x02\x28", TlsFault::Refused),
+        (b"", TlsFault::PerhapsNoTls),
+    ] {
+        let address = somebody(word).await;
+        let tls = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
+        let error = send(&settings, &[b"x"]).await.unwrap_err();
+        assert_eq!(error.said, Some(Said::Tls(expected)), "{error:?}");
+        assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_wants_a_certificate_is_recognised() {
+    let (ours, theirs) = (Ca::new(), Ca::new());
+    let server = ServerTls { client_ca: Some(ours.root()), ..ours.server("127.0.0.1") };
+    let server = tls::server_config(&server, &[connect::H2]).unwrap();
+    let backend = Backend::start(Speaks::Http2, Some(server), |_, _| ok()).await;
+    let with = |identity| OtlpGrpcExporter {
+        tls: ClientTls { ca: Some(ours.root()), identity, ..ClientTls::default() },
+        ..settings(&backend)
+    };
+    let wanted = Some(Said::Tls(TlsFault::CertificateWanted));
+    let error = send(&with(None), &[b"x"]).await.unwrap_err();
+    assert_eq!((error.said, error.class, error.retryable), (wanted, ErrorClass::Connection, true), "{error:?}");
+    let error = send(&with(Some(theirs.issue("client.test"))), &[b"x"]).await.unwrap_err();
+    assert_ne!(error.said, wanted, "it has one: {error:?}");
+    send(&with(Some(ours.issue("client.test"))), &[b"x"]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_that_wants_a_certificate_may_say_so_in_http() {
+    let page = "<html><head><title>400 No required SSL certificate was sent</title></head></html>";
+    let error = answer(Reply::http(400, &[("content-type", "text/html")], page)).await.unwrap_err();
+    assert_eq!(error.said, Some(Said::Tls(TlsFault::CertificateWanted)));
+}
+
+/// Somebody who answers the first bytes with these, and stays there unless they are none.
+async fn somebody(word: &'static [u8]) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        stream.write_all(word).await.unwrap();
+        if !word.is_empty() {
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
 async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
     for (word, expected) in [(&b"\x15\x03\x03\0\x02\x02F"[..], TlsFault::Wanted), (b"", TlsFault::PerhapsWanted)] {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let _ = stream.read(&mut [0; 4096]).await;
-            stream.write_all(word).await.unwrap();
-            if !word.is_empty() {
-                // It stays there and says no more.
-                let _ = stream.read_to_end(&mut Vec::new()).await;
-            }
-        });
+        let address = somebody(word).await;
         let backend = backend(ok()).await;
         let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();

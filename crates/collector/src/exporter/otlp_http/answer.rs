@@ -24,8 +24,7 @@ pub(super) fn settle(head: &Parts, answer: &Answer) -> Result<Delivered, SendErr
 /// Whether it is the answer of a port that expects TLS to somebody without. Go, nginx and Apache have their own words for it.
 pub(super) fn wants_tls(head: &Parts, answer: &Answer) -> bool {
     const WORDS: [&[u8]; 3] = [b"HTTP request to an HTTPS server", b"sent to HTTPS port", b"SSL-enabled server port"];
-    let says = |words: &&[u8]| answer.bytes.windows(words.len()).any(|said| said == *words);
-    head.status == StatusCode::BAD_REQUEST && WORDS.iter().any(says)
+    head.status == StatusCode::BAD_REQUEST && WORDS.iter().any(|words| answer.says(words))
 }
 
 fn delivered(head: &Parts, answer: &Answer) -> Result<Delivered, SendError> {

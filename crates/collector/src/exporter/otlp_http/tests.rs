@@ -3,7 +3,7 @@ use std::{io::Read, time::Duration};
 use http::Version;
 use kubewake_config::{
     Secret,
-    model::{ClientTls, Compression},
+    model::{ClientTls, Compression, ServerTls},
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -292,6 +292,29 @@ async fn tls_agrees_on_http2_where_the_server_has_it() {
         send(&settings, &[b"x"]).await.unwrap();
         assert_eq!(backend.only().version, version);
     }
+}
+
+#[tokio::test]
+async fn a_backend_that_wants_a_certificate_is_recognised() {
+    let ca = Ca::new();
+    let wanted = Some(Said::Tls(TlsFault::CertificateWanted));
+    for alpn in [connect::H2, b"http/1.1"] {
+        let server = ServerTls { client_ca: Some(ca.root()), ..ca.server("127.0.0.1") };
+        let server = crate::net::tls::server_config(&server, &[alpn]).unwrap();
+        let backend = Backend::start(Speaks::Http1, Some(server), |_, _| ok()).await;
+        let mut settings = settings(format!("https://{}/v1/traces", backend.address));
+        settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
+        let error = send(&settings, &[b"x"]).await.unwrap_err();
+        assert_eq!((error.said, error.class), (wanted, ErrorClass::Connection), "{error:?}");
+        settings.tls.identity = Some(ca.issue("client.test"));
+        send(&settings, &[b"x"]).await.unwrap();
+    }
+    let server = crate::net::tls::server_config(&ca.server("127.0.0.1"), &[b"http/1.1"]).unwrap();
+    let page = "<html><head><title>400 No required SSL certificate was sent</title></head></html>";
+    let backend = Backend::start(Speaks::Http1, Some(server), move |_, _| Reply::http(400, &[], page)).await;
+    let mut settings = settings(format!("https://{}/v1/traces", backend.address));
+    settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
+    assert_eq!(send(&settings, &[b"x"]).await.unwrap_err().said, wanted, "as nginx says it");
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::{error::Error as StdError, io};
 
-use rustls::{CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error};
 
 use super::ConnectError;
 use crate::core::TlsFault;
 
-/// What is wrong with TLS, if that is why an attempt failed.
+/// What is wrong with TLS, if an error says that this is why an attempt failed.
 pub(crate) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {
     let (mut next, mut known) = (Some(error), None);
     while let Some(cause) = next {
@@ -16,10 +16,12 @@ pub(crate) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {
         if let Some(error) = inner.and_then(|inner| inner.downcast_ref()).or_else(|| cause.downcast_ref()) {
             return Some(of(error));
         }
-        // Who hangs up in the middle of a handshake does not say why.
-        if matches!(cause.downcast_ref(), Some(ConnectError::Tls(_))) {
-            known = Some(TlsFault::Refused);
-        }
+        known = match cause.downcast_ref() {
+            // Who hangs up in the middle of a handshake does not say why.
+            Some(ConnectError::Tls(_)) => Some(TlsFault::Refused),
+            Some(ConnectError::Wordless(_)) => Some(TlsFault::PerhapsNoTls),
+            _ => known,
+        };
         next = cause.source();
     }
     known
@@ -28,6 +30,7 @@ pub(crate) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {
 fn of(error: &Error) -> TlsFault {
     match error {
         Error::InvalidCertificate(why) => of_certificate(why),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => TlsFault::CertificateWanted,
         Error::AlertReceived(_) | Error::PeerIncompatible(_) => TlsFault::Refused,
         Error::InvalidMessage(_) => TlsFault::NoTls,
         _ => TlsFault::Other,

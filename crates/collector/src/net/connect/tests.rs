@@ -63,11 +63,46 @@ fn a_fault_of_tls_says_who_can_mend_it() {
     assert_eq!(certificate(CertificateError::Expired), Some(TlsFault::Expired));
     assert_eq!(certificate(CertificateError::NotValidForName), Some(TlsFault::WrongName));
     assert_eq!(certificate(CertificateError::Revoked), Some(TlsFault::InvalidCertificate));
-    assert_eq!(of(Error::AlertReceived(AlertDescription::CertificateRequired)), Some(TlsFault::Refused));
+    assert_eq!(of(Error::AlertReceived(AlertDescription::CertificateRequired)), Some(TlsFault::CertificateWanted));
+    assert_eq!(of(Error::AlertReceived(AlertDescription::HandshakeFailure)), Some(TlsFault::Refused));
     assert_eq!(of(Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(TlsFault::NoTls));
-    let hung_up = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-    assert_eq!(fault(&ConnectError::Tls(hung_up)), Some(TlsFault::Refused));
+    let hung_up = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    assert_eq!(fault(&ConnectError::Tls(hung_up())), Some(TlsFault::Refused));
+    assert_eq!(fault(&ConnectError::Wordless(hung_up())), Some(TlsFault::PerhapsNoTls));
     assert_eq!(fault(&ConnectError::Tcp(Box::new(std::io::Error::other("no route")))), None);
+}
+
+#[test]
+fn who_asked_for_a_certificate_and_goes_away_wants_one() {
+    use rustls::{AlertDescription, Error};
+
+    use crate::core::TlsFault;
+
+    let trusting = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
+    let config = tls::client_config(&trusting, &[]).unwrap().unwrap();
+    let refusal = || {
+        let alert = Error::AlertReceived(AlertDescription::HandshakeFailure);
+        std::io::Error::new(std::io::ErrorKind::InvalidData, alert)
+    };
+    let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    let lost = std::io::Error::other("HTTP has lost the cause");
+    let (word, wanted) = (FirstWord::default(), Some(TlsFault::CertificateWanted));
+    let asked = word.witness(config);
+    assert_eq!(word.fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused));
+    word.broke_off(&reset());
+    assert_eq!(word.fault(&lost), None, "there are many reasons");
+
+    assert!(asked.client_auth_cert_resolver.resolve(&[], &[]).is_none());
+    assert_eq!(word.fault(&ConnectError::Tls(refusal())), wanted, "in the handshake");
+    for error in [refusal(), reset()] {
+        word.broke_off(&error);
+        assert_eq!(word.fault(&lost), wanted, "behind it");
+    }
+    word.forget();
+    assert_eq!(word.fault(&lost), None, "that was another connection");
+    asked.client_auth_cert_resolver.resolve(&[], &[]);
+    word.forget();
+    assert_eq!(word.fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused), "it went on without");
 }
 
 #[tokio::test]
@@ -83,6 +118,6 @@ async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
         server.write_all(words).await.unwrap();
         drop(server);
         std::future::poll_fn(|cx| first.poll_hear(&client, cx)).await.unwrap();
-        assert_eq!(first.fault(), suspected);
+        assert_eq!(first.fault(&std::io::Error::other("HTTP has lost the cause")), suspected);
     }
 }

@@ -79,17 +79,27 @@ fn every_diagnosis_is_a_verdict() {
         (
             failing("BackendUnreachable", "connection", Some("tls:unknown_authority")),
             BackendUnreachable,
-            "the backend's certificate is of an authority that is not known: set `tls.ca` to that authority's certificate",
+            "the backend's certificate is of an authority that is not known: set `spec.output.otlp.tls.ca` to that authority's certificate",
         ),
         (
             failing("BackendUnreachable", "connection", Some("tls:wanted")),
             BackendUnreachable,
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`",
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`",
         ),
         (
             failing("BackendRefuses", "refused", Some("tls:wanted")),
             BackendRefuses,
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `tls.insecure`",
+            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`",
+        ),
+        (
+            failing("BackendUnreachable", "connection", Some("tls:no_tls")),
+            BackendUnreachable,
+            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port where it does",
+        ),
+        (
+            failing("BackendUnreachable", "connection", Some("tls:certificate_wanted")),
+            BackendUnreachable,
+            "the backend asks for a client certificate: set `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`",
         ),
         (
             failing("BackendUnreachable", "connection", Some("tls:hunter2")),

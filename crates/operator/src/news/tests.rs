@@ -1,0 +1,52 @@
+use serde_json::json;
+
+use super::*;
+
+fn news(state: State, reason: Reason, words: &str) -> News<'_> {
+    News { state: Some(state), reason: Some(reason.as_str()), words: Some(words) }
+}
+
+/// Whether it is told of a condition that it says this now, and said that before.
+fn is_told(state: State, reason: Reason, before: &str, now: &str) -> bool {
+    !news(state, reason, now).is_known(news(state, reason, before))
+}
+
+#[test]
+fn another_reason_for_the_same_trouble_is_told() {
+    let [before, now] = ["http:401", "http:403"].map(|code| format!("the backend refuses the credentials ({code})"));
+    assert!(is_told(State::Degraded, Reason::BackendRefuses, &before, &now));
+    assert!(!is_told(State::Degraded, Reason::BackendRefuses, &now, &now));
+    let [before, now] = ["n/token", "n/password"].map(|name| format!("the Secret {name} is not there"));
+    assert!(is_told(State::Invalid, Reason::SecretMissing, &before, &now));
+    let [before, now] = ["Insufficient cpu", "Insufficient memory"].map(|why| format!("1 of 2 are ready ({why})"));
+    assert!(is_told(State::Degraded, Reason::CollectorNotReady, &before, &now));
+}
+
+#[test]
+fn figures_and_what_is_well_are_not() {
+    let [before, now] =
+        ["1 of 2 are ready (0/3 nodes)", "2 of 2 are ready (0/4 nodes)"].map(|words| format!("{words}, 80 % full"));
+    assert!(!is_told(State::Degraded, Reason::CollectorNotReady, &before, &now));
+    assert!(!is_told(State::Ready, Reason::CollectorReady, "all is well", "all is very well"));
+}
+
+#[test]
+fn another_state_or_reason_is_told_in_whatever_words() {
+    let ready = news(State::Ready, Reason::NoData, "the same");
+    assert!(!news(State::Ready, Reason::Delivering, "the same").is_known(ready));
+    assert!(!news(State::Pending, Reason::NoData, "the same").is_known(ready));
+    assert!(ready.is_known(ready));
+}
+
+#[test]
+fn the_condition_that_decides_has_the_words() {
+    let conditions = [("Valid", "all right"), ("BackendSlow", "too slow")].map(|(reason, message)| {
+        let (type_, time) = ("Any", "2026-01-01T00:00:00Z");
+        let value =
+            json!({"type": type_, "status": "False", "reason": reason, "message": message, "lastTransitionTime": time});
+        serde_json::from_value(value).unwrap()
+    });
+    let event = News::new(Some(State::Degraded), Some("BackendSlow"), &conditions).event();
+    assert_eq!((event.reason.as_str(), event.note.as_deref()), ("BackendSlow", Some("too slow")));
+    assert!(matches!(event.type_, EventType::Warning));
+}
