@@ -345,6 +345,7 @@ where
 mod tests {
     use futures_util::StreamExt as _;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::ObjectMeta;
 
     use super::*;
 
@@ -360,9 +361,13 @@ mod tests {
                 *watching.departures.borrow() - before
             }
         };
-        assert_eq!(departures(Event::Apply(ConfigMap::default())).await, 0);
-        assert_eq!(departures(Event::Delete(ConfigMap::default())).await, 1);
-        assert_eq!(departures(Event::Init).await + departures(Event::InitApply(ConfigMap::default())).await, 0);
+        let object = || ConfigMap {
+            metadata: ObjectMeta { name: Some("one".to_owned()), ..ObjectMeta::default() },
+            ..ConfigMap::default()
+        };
+        assert_eq!(departures(Event::Apply(object())).await, 0);
+        assert_eq!(departures(Event::Delete(object())).await, 1);
+        assert_eq!(departures(Event::Init).await + departures(Event::InitApply(object())).await, 0);
         assert_eq!(departures(Event::InitDone).await, 1, "what is not listed any more is gone");
     }
 }
