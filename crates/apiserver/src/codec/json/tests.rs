@@ -144,6 +144,8 @@ proptest! {
 
     #[test]
     fn texts_agree_with_serde_json_on_whether_they_are_json(text in r#"[\[\]{}",:0-9eE+\-.truefalsn\\ ]{0,24}"#) {
+        // A zero with a sign is a float there, and the integer that it is here, as in Kubernetes.
+        prop_assume!(!text.contains("-0"));
         let theirs = serde_json::from_str::<Value>(&text);
         match (decode(text.as_bytes()), theirs) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(encode(&ours.value), encode(&theirs)),
