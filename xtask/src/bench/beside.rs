@@ -153,6 +153,12 @@ fn measure(plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<[Round; 2]>
     Ok([round(relay)?, round(collector)?])
 }
 
+/// A relay on a free port.
+pub(crate) fn relay_arguments(backend: &str, gzip: bool) -> impl Iterator<Item = &str> {
+    let always = ["--listen", "127.0.0.1:0", "--upstream", backend, "--join", JOIN];
+    always.into_iter().chain(gzip.then_some("--gzip"))
+}
+
 /// Lets the last batch leave, so that its cost is counted where it belongs.
 fn settle() {
     sleep(Duration::from_millis(500));
@@ -162,8 +168,7 @@ impl Subject {
     fn relay(gzip: bool) -> anyhow::Result<Self> {
         let sink = Sink::start("relay-sink")?;
         let mut command = Command::new(program("kubewake-relay"));
-        command.args(["--listen", "127.0.0.1:0", "--upstream", &sink.address, "--join", JOIN]);
-        let process = Process::start("relay", command.args(gzip.then_some("--gzip")))?;
+        let process = Process::start("relay", command.args(relay_arguments(&sink.address, gzip)))?;
         let address = process.address()?;
         Ok(Self { name: "relay".to_owned(), process, address, sink, keeps_all: true })
     }

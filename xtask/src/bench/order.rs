@@ -1,23 +1,25 @@
-//! `cargo xtask order`: makes `crates/kubewake/collector.order`, the functions that every request to a collector runs, hottest first.
+//! `cargo xtask order`: lists the functions that every request to a program runs, hottest first, for the linker (`crates/link-order`): those of the collector, and those of the relay beside
+//! which it is measured.
 //!
-//! The collector built alone runs under callgrind, which counts how often each instruction is executed, in the configurations whose CPU time is promised. It is for whoever
-//! changes the hot path or the compiler; a build only reads the list. Needs `valgrind`, and `nm` of binutils.
+//! The program runs under callgrind, which counts how often each instruction is executed, in the configurations whose CPU time is promised. It is for whoever
+//! changes the hot path or the compiler; a build only reads the lists. Needs `valgrind`, and `nm` of binutils.
 
 mod names;
 mod profile;
 
-use std::{collections::HashMap, fs, path::PathBuf, process::Command};
+use std::{collections::HashMap, ffi::OsString, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, ensure};
 
 use self::names::{Symbols, pattern};
 use super::{
+    beside::relay_arguments,
     collector,
     config::{Config, Parts, forward},
     directory,
     load::Load,
     process::Process,
-    sampling,
+    program, sampling,
     sink::Sink,
 };
 use crate::root;
@@ -29,64 +31,121 @@ const ONE_IN: u64 = 3;
 /// Generic code that has the same name in more forms than this comes last, lest forms that nobody runs stand between what everybody runs.
 const MANY_FORMS: usize = 10;
 
-/// Makes the list again.
+/// A program whose functions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Built alone, as its image has it.
+    Collector,
+    /// What it is measured beside, linked in the same way.
+    Relay,
+}
+
+/// What a program does while it is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Plain,
+    Gzip,
+    Sampling,
+}
+
+/// Makes the lists again.
 pub(crate) fn run() -> anyhow::Result<()> {
     super::build(&["collector"])?;
     fs::create_dir_all(directory())?;
-    let symbols = Symbols::of(&collector())?;
-    let mut runs: HashMap<&str, u64> = HashMap::new();
-    for (name, parts) in configurations() {
-        for (address, count) in profile(name, parts)? {
-            if let Some(function) = symbols.at(address) {
-                let most = runs.entry(function).or_default();
-                *most = count.max(*most);
-            }
-        }
+    for program in Program::ALL {
+        let listed = program.functions()?;
+        ensure!(!listed.is_empty(), "no function of {program:?} ran in one of {ONE_IN} requests");
+        fs::write(program.list(), listed.join("\n") + "\n")?;
+        println!("{} names are in {}; build again to use them", listed.len(), program.list().display());
     }
-    let listed = list(runs, &symbols);
-    ensure!(!listed.is_empty(), "no function ran in one of {ONE_IN} requests");
-    fs::write(file(), listed.join("\n") + "\n")?;
-    println!("{} names are in {}; build again to use them", listed.len(), file().display());
     Ok(())
 }
 
-/// How many of the names that the list has are in the collector that is measured, and how many there are.
-pub(crate) fn found() -> anyhow::Result<(usize, usize)> {
-    let list = fs::read_to_string(file()).context("cannot read the list of functions")?;
-    let symbols = Symbols::of(&collector())?;
-    Ok((list.lines().filter(|pattern| symbols.forms(pattern) > 0).count(), list.lines().count()))
+impl Program {
+    pub(crate) const ALL: [Self; 2] = [Self::Collector, Self::Relay];
+
+    /// How many of the names that its list has are in the program that is measured, and how many there are.
+    pub(crate) fn found(self) -> anyhow::Result<(usize, usize)> {
+        let list = fs::read_to_string(self.list()).context("cannot read the list of functions")?;
+        let symbols = Symbols::of(&self.path())?;
+        Ok((list.lines().filter(|pattern| symbols.forms(pattern) > 0).count(), list.lines().count()))
+    }
+
+    fn path(self) -> PathBuf {
+        match self {
+            Self::Collector => collector(),
+            Self::Relay => program("kubewake-relay"),
+        }
+    }
+
+    fn list(self) -> PathBuf {
+        root().join(match self {
+            Self::Collector => "crates/kubewake/collector.order",
+            Self::Relay => "benches/relay/relay.order",
+        })
+    }
+
+    fn works(self) -> &'static [Work] {
+        match self {
+            Self::Collector => &[Work::Plain, Work::Gzip, Work::Sampling],
+            Self::Relay => &[Work::Plain, Work::Gzip],
+        }
+    }
+
+    /// The patterns of its functions that run often enough, hottest first.
+    fn functions(self) -> anyhow::Result<Vec<String>> {
+        let symbols = Symbols::of(&self.path())?;
+        let mut runs: HashMap<&str, u64> = HashMap::new();
+        for work in self.works() {
+            for (address, count) in self.profile(*work)? {
+                if let Some(function) = symbols.at(address) {
+                    let most = runs.entry(function).or_default();
+                    *most = count.max(*most);
+                }
+            }
+        }
+        Ok(list(runs, &symbols))
+    }
+
+    /// How often each of its instructions is executed, by its address in the file.
+    fn profile(self, work: Work) -> anyhow::Result<HashMap<u64, u64>> {
+        let name = format!("order-{self:?}-{work:?}").to_lowercase();
+        let sink = Sink::start("order-sink")?;
+        let counts = directory().join(format!("{name}.callgrind"));
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--dump-instr=yes"]);
+        command.arg(format!("--callgrind-out-file={}", counts.display())).arg(self.path());
+        let (process, address) = match self {
+            Self::Collector => {
+                let config = Config::new(&name)?;
+                config.write(&work.parts(&sink.address))?;
+                let arguments: [OsString; 3] = ["collector".into(), "--config".into(), config.path.into()];
+                (Process::start(&name, command.args(arguments))?, config.grpc)
+            }
+            Self::Relay => {
+                let process = Process::start(&name, command.args(relay_arguments(&sink.address, work == Work::Gzip)))?;
+                let address = process.address()?;
+                (process, address)
+            }
+        };
+        let load = Load::new(&name, &address).args(&["--requests", &REQUESTS.to_string(), "--timeout", "60"]);
+        let sent = load.rate(20_000).gzip(work == Work::Gzip).run()?;
+        ensure!(sent.acknowledged() > 0, "{self:?} under valgrind took nothing: {}", sent.codes());
+        process.stop()?;
+        let path = self.path();
+        let object = path.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
+        profile::parse(&fs::read_to_string(counts)?, object)
+    }
 }
 
-fn file() -> PathBuf {
-    root().join("crates/kubewake/collector.order")
-}
-
-type MakeParts = fn(&str) -> Parts;
-
-fn configurations() -> [(&'static str, MakeParts); 3] {
-    [
-        ("order-plain", |backend| forward(backend, false)),
-        ("order-gzip", |backend| forward(backend, true)),
-        ("order-sampling", |backend| sampling::parts(backend, "hash_seed")),
-    ]
-}
-
-/// How often each instruction of the collector is executed, by its address in the file.
-fn profile(name: &str, parts: MakeParts) -> anyhow::Result<HashMap<u64, u64>> {
-    let sink = Sink::start("order-sink")?;
-    let config = Config::new(name)?;
-    config.write(&parts(&sink.address))?;
-    let counts = directory().join(format!("{name}.callgrind"));
-    let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--dump-instr=yes"]).arg(format!("--callgrind-out-file={}", counts.display()));
-    command.arg(collector()).arg("collector").arg("--config").arg(&config.path);
-    let process = Process::start(name, &mut command)?;
-    let gzip = name == "order-gzip";
-    let load = Load::new(name, &config.grpc).args(&["--requests", &REQUESTS.to_string(), "--timeout", "60"]);
-    let sent = load.rate(20_000).gzip(gzip).run()?;
-    ensure!(sent.acknowledged() > 0, "the collector under valgrind took nothing: {}", sent.codes());
-    process.stop()?;
-    profile::parse(&fs::read_to_string(counts)?, "kubewake")
+impl Work {
+    fn parts(self, backend: &str) -> Parts {
+        match self {
+            Self::Plain => forward(backend, false),
+            Self::Gzip => forward(backend, true),
+            Self::Sampling => sampling::parts(backend, "hash_seed"),
+        }
+    }
 }
 
 /// The patterns of functions that run often enough, hottest first.

@@ -5,7 +5,7 @@ use super::{
     beside::{COLUMNS, Contender, JOIN, Rounds},
     check::{Section, mib},
     config::forward,
-    order,
+    order::Program,
 };
 
 /// At most this much CPU beside the relay.
@@ -31,9 +31,12 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     for gzip in [false, true] {
         compare(plan, gzip, &mut section)?;
     }
-    let (found, all) = order::found()?;
-    let enough = found as f64 >= MIN_FOUND * all as f64;
-    section.check("functions that the linker puts side by side are there", format!("{found} of {all}"), enough);
+    for program in Program::ALL {
+        let (found, all) = program.found()?;
+        let enough = found as f64 >= MIN_FOUND * all as f64;
+        let what = format!("functions of the {program:?} that the linker puts side by side are there").to_lowercase();
+        section.check(what, format!("{found} of {all}"), enough);
+    }
     Ok(section)
 }
 
