@@ -134,7 +134,7 @@ impl Plan {
 /// Measures, prints, writes, and fails if a promise does not hold.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.no_build {
-        build(&["collector", "operator"])?;
+        build(&[Part::Relay, Part::Collector, Part::Operator])?;
     }
     let mut steps = Steps::default();
     std::fs::create_dir_all(directory())?;
@@ -155,16 +155,45 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The programs that measure, and these parts alone.
-fn build(parts: &[&str]) -> anyhow::Result<()> {
+/// What is measured, built alone and as images are: nothing of the rest of the workspace is in it, and all of it is optimised together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Beside which collectors are measured.
+    Relay,
+    Collector,
+    Operator,
+}
+
+impl Part {
+    /// Where it is built.
+    fn folder(self) -> PathBuf {
+        target().join(format!("{self:?}-alone").to_lowercase())
+    }
+
+    fn program(self) -> PathBuf {
+        let name = if self == Self::Relay { "kubewake-relay" } else { "kubewake" };
+        self.folder().join("image").join(name)
+    }
+
+    fn build(self) -> anyhow::Result<()> {
+        let package: &[&str] = match self {
+            Self::Relay => &["-p", "kubewake-relay"],
+            Self::Collector => &["-p", "kubewake", "--no-default-features", "--features", "collector"],
+            Self::Operator => &["-p", "kubewake", "--no-default-features", "--features", "operator"],
+        };
+        let mut command = cargo();
+        command.args(["build", "--profile", "image", "--locked"]).args(package);
+        run_command(command.arg("--target-dir").arg(self.folder()))
+    }
+}
+
+/// The programs that measure, and these parts.
+fn build(parts: &[Part]) -> anyhow::Result<()> {
     let mut steps = Steps::default();
-    let all = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-relay", "-p", "kubewake-apiclient"];
+    let all = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-apiclient"];
     steps.step("build", || run_command(cargo().args(all)))?;
     for part in parts {
-        let alone = ["build", "--release", "--locked", "-p", "kubewake", "--no-default-features", "--features", part];
-        steps.step(&format!("build the {part} alone"), || {
-            run_command(cargo().args(alone).arg("--target-dir").arg(folder(part)))
-        })?;
+        steps.step(&format!("build the {part:?} alone").to_lowercase(), || part.build())?;
     }
     Ok(())
 }
@@ -194,21 +223,6 @@ impl Scenario {
 /// Where configurations, logs and lists of ids go.
 fn directory() -> PathBuf {
     target().join("bench")
-}
-
-/// Where a part is built as its image has it, without API server and cluster: their pages are in nobody's memory there.
-fn folder(part: &str) -> PathBuf {
-    target().join(format!("{part}-alone"))
-}
-
-/// The collector that is measured.
-fn collector() -> PathBuf {
-    folder("collector").join("release/kubewake")
-}
-
-/// The operator that is measured.
-fn operator_alone() -> PathBuf {
-    folder("operator").join("release/kubewake")
 }
 
 /// A program that was built for the bench.

@@ -112,13 +112,11 @@ fn build(features: &str, dev: bool) -> anyhow::Result<PathBuf> {
     command.args(["build", "--locked", "--package", "kubewake", "--no-default-features", "--features", features]);
     command.args(["--target", &triple]).env("RUSTFLAGS", "-C target-feature=+crt-static");
     // A panic still names its function; lines are for who builds it himself.
-    command.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo").env("CARGO_PROFILE_DEV_DEBUG", "0");
-    let profile = if dev { "debug" } else { "release" };
-    if !dev {
-        command.arg("--release");
-    }
+    command.env("CARGO_PROFILE_IMAGE_STRIP", "debuginfo").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    let (profile, folder) = if dev { ("dev", "debug") } else { ("image", "image") };
+    command.args(["--profile", profile]);
     run_command(&mut command)?;
-    let program = target().join(triple).join(profile).join("kubewake");
+    let program = target().join(triple).join(folder).join("kubewake");
     let is_static = !fs::read(&program).map(|bytes| needs_loader(&bytes)).context("there is no program")?;
     ensure!(is_static, "{} is not linked statically: is there a libc.a on this machine?", program.display());
     Ok(program)

@@ -56,7 +56,8 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace head/demo -o name                         the id of the trace
 
 Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace it is looked for in all of them.
-Where the viewer's cluster, or the one that is named, has a newer generation, its first spans are waited for: --follow does so until they come.
+Where the viewer's cluster, or the one that is named, has a newer generation, its first spans are waited for: --follow does so until they come. So are those of an object that
+the viewer does not know, as it may be new.
 Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
 pub(crate) struct Args {
@@ -164,6 +165,10 @@ fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
 /// A change that was made a moment ago may not have come to the viewer: its first spans are waited for, and if they do not come that is said.
 async fn catch_up(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) {
     let began = Instant::now();
+    // Where there is a cluster it may have been made there a moment ago.
+    while live.is_some() && began.elapsed() < SOON && find::is_unknown(web, url, object).await {
+        tokio::time::sleep(BRIEF).await;
+    }
     while let Some(newer) = missing(web, url, object, live).await {
         if began.elapsed() > SOON {
             let advice = if args.follow { "" } else { "; --follow waits for it" };

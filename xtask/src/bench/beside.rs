@@ -8,12 +8,11 @@ use std::{process::Command, thread::sleep, time::Duration};
 use anyhow::Context;
 
 use super::{
-    Plan,
+    Part, Plan,
     check::{Section, median, mib},
     config::{Config, Parts},
     load::{Load, Outcome, Running},
     process::Process,
-    program,
     sink::Sink,
 };
 
@@ -167,7 +166,7 @@ fn settle() {
 impl Subject {
     fn relay(gzip: bool) -> anyhow::Result<Self> {
         let sink = Sink::start("relay-sink")?;
-        let mut command = Command::new(program("kubewake-relay"));
+        let mut command = Command::new(Part::Relay.program());
         let process = Process::start("relay", command.args(relay_arguments(&sink.address, gzip)))?;
         let address = process.address()?;
         Ok(Self { name: "relay".to_owned(), process, address, sink, keeps_all: true })

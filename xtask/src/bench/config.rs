@@ -5,7 +5,7 @@ use std::{fs, net::TcpListener, path::PathBuf, process::Command};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::{collector, directory, http, process::Process};
+use super::{Part, directory, http, process::Process};
 
 /// A collector's configuration file, and where it listens.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Config {
 
     /// Starts a collector with it.
     pub(crate) fn start(&self) -> anyhow::Result<Process> {
-        let mut command = Command::new(collector());
+        let mut command = Command::new(Part::Collector.program());
         Process::start(&self.name, command.arg("collector").arg("--config").arg(&self.path))
     }
 }

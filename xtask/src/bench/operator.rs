@@ -14,7 +14,7 @@ use super::{
     Plan,
     apiserver::client::Client,
     check::{Section, mib},
-    directory, http, operator_alone,
+    directory, http, Part,
     process::Process,
     program,
 };
@@ -46,7 +46,7 @@ pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
     command.args(["apiserver", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
     let server = Process::start("operator-server", &mut command)?;
     populate(&kubeconfig)?;
-    let mut command = Command::new(operator_alone());
+    let mut command = Command::new(Part::Operator.program());
     // As its manifests have it.
     command.env("MIMALLOC_PURGE_DELAY", "0");
     command.args(["operator", "--listen", "127.0.0.1:0", "--resync-seconds", &RESYNC.as_secs().to_string()]);

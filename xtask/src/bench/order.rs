@@ -7,19 +7,19 @@
 mod names;
 mod profile;
 
-use std::{collections::HashMap, ffi::OsString, fs, path::PathBuf, process::Command};
+use std::{collections::HashMap, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, ensure};
 
 use self::names::{Symbols, pattern};
 use super::{
+    Part,
     beside::relay_arguments,
-    collector,
     config::{Config, Parts, forward},
     directory,
     load::Load,
     process::Process,
-    program, sampling,
+    sampling,
     sink::Sink,
 };
 use crate::root;
@@ -31,14 +31,8 @@ const ONE_IN: u64 = 3;
 /// Generic code that has the same name in more forms than this comes last, lest forms that nobody runs stand between what everybody runs.
 const MANY_FORMS: usize = 10;
 
-/// A program whose functions are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// Built alone, as its image has it.
-    Collector,
-    /// What it is measured beside, linked in the same way.
-    Relay,
-}
+/// Those whose functions are listed.
+pub(crate) const LISTED: [Part; 2] = [Part::Collector, Part::Relay];
 
 /// What a program does while it is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,95 +44,79 @@ enum Work {
 
 /// Makes the lists again.
 pub(crate) fn run() -> anyhow::Result<()> {
-    super::build(&["collector"])?;
+    super::build(&LISTED)?;
     fs::create_dir_all(directory())?;
-    for program in Program::ALL {
-        let listed = program.functions()?;
-        ensure!(!listed.is_empty(), "no function of {program:?} ran in one of {ONE_IN} requests");
-        fs::write(program.list(), listed.join("\n") + "\n")?;
-        println!("{} names are in {}; build again to use them", listed.len(), program.list().display());
+    for part in LISTED {
+        let listed = functions(part)?;
+        ensure!(!listed.is_empty(), "no function of {part:?} ran in one of {ONE_IN} requests");
+        let file = file(part);
+        fs::write(&file, listed.join("\n") + "\n")?;
+        println!("{} names are in {}; build again to use them", listed.len(), file.display());
     }
     Ok(())
 }
 
-impl Program {
-    pub(crate) const ALL: [Self; 2] = [Self::Collector, Self::Relay];
+/// How many of the names that the list of a part has are in the program that is measured, and how many there are.
+pub(crate) fn found(part: Part) -> anyhow::Result<(usize, usize)> {
+    let list = fs::read_to_string(file(part)).context("cannot read the list of functions")?;
+    let symbols = Symbols::of(&part.program())?;
+    Ok((list.lines().filter(|pattern| symbols.forms(pattern) > 0).count(), list.lines().count()))
+}
 
-    /// How many of the names that its list has are in the program that is measured, and how many there are.
-    pub(crate) fn found(self) -> anyhow::Result<(usize, usize)> {
-        let list = fs::read_to_string(self.list()).context("cannot read the list of functions")?;
-        let symbols = Symbols::of(&self.path())?;
-        Ok((list.lines().filter(|pattern| symbols.forms(pattern) > 0).count(), list.lines().count()))
-    }
+/// The list of a part.
+fn file(part: Part) -> PathBuf {
+    root().join(if part == Part::Relay { "benches/relay/relay.order" } else { "crates/kubewake/collector.order" })
+}
 
-    fn path(self) -> PathBuf {
-        match self {
-            Self::Collector => collector(),
-            Self::Relay => program("kubewake-relay"),
-        }
-    }
-
-    fn list(self) -> PathBuf {
-        root().join(match self {
-            Self::Collector => "crates/kubewake/collector.order",
-            Self::Relay => "benches/relay/relay.order",
-        })
-    }
-
-    fn works(self) -> &'static [Work] {
-        match self {
-            Self::Collector => &[Work::Plain, Work::Gzip, Work::Sampling],
-            Self::Relay => &[Work::Plain, Work::Gzip],
-        }
-    }
-
-    /// The patterns of its functions that run often enough, hottest first.
-    fn functions(self) -> anyhow::Result<Vec<String>> {
-        let symbols = Symbols::of(&self.path())?;
-        let mut runs: HashMap<&str, u64> = HashMap::new();
-        for work in self.works() {
-            for (address, count) in self.profile(*work)? {
-                if let Some(function) = symbols.at(address) {
-                    let most = runs.entry(function).or_default();
-                    *most = count.max(*most);
-                }
+/// The patterns of the functions of a part that run often enough, hottest first.
+fn functions(part: Part) -> anyhow::Result<Vec<String>> {
+    let symbols = Symbols::of(&part.program())?;
+    let mut runs: HashMap<&str, u64> = HashMap::new();
+    for work in Work::of(part) {
+        for (address, count) in profile(part, *work)? {
+            if let Some(function) = symbols.at(address) {
+                let most = runs.entry(function).or_default();
+                *most = count.max(*most);
             }
         }
-        Ok(list(runs, &symbols))
     }
+    Ok(list(runs, &symbols))
+}
 
-    /// How often each of its instructions is executed, by its address in the file.
-    fn profile(self, work: Work) -> anyhow::Result<HashMap<u64, u64>> {
-        let name = format!("order-{self:?}-{work:?}").to_lowercase();
-        let sink = Sink::start("order-sink")?;
-        let counts = directory().join(format!("{name}.callgrind"));
-        let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--dump-instr=yes"]);
-        command.arg(format!("--callgrind-out-file={}", counts.display())).arg(self.path());
-        let (process, address) = match self {
-            Self::Collector => {
-                let config = Config::new(&name)?;
-                config.write(&work.parts(&sink.address))?;
-                let arguments: [OsString; 3] = ["collector".into(), "--config".into(), config.path.into()];
-                (Process::start(&name, command.args(arguments))?, config.grpc)
-            }
-            Self::Relay => {
-                let process = Process::start(&name, command.args(relay_arguments(&sink.address, work == Work::Gzip)))?;
-                let address = process.address()?;
-                (process, address)
-            }
-        };
-        let load = Load::new(&name, &address).args(&["--requests", &REQUESTS.to_string(), "--timeout", "60"]);
-        let sent = load.rate(20_000).gzip(work == Work::Gzip).run()?;
-        ensure!(sent.acknowledged() > 0, "{self:?} under valgrind took nothing: {}", sent.codes());
-        process.stop()?;
-        let path = self.path();
-        let object = path.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
-        profile::parse(&fs::read_to_string(counts)?, object)
-    }
+/// How often each instruction of a part is executed, by its address in the file.
+fn profile(part: Part, work: Work) -> anyhow::Result<HashMap<u64, u64>> {
+    let name = format!("order-{part:?}-{work:?}").to_lowercase();
+    let program = part.program();
+    let counts = directory().join(format!("{name}.callgrind"));
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--dump-instr=yes"]);
+    command.arg(format!("--callgrind-out-file={}", counts.display())).arg(&program);
+    let sink = Sink::start("order-sink")?;
+    let (process, address) = if part == Part::Relay {
+        let process = Process::start(&name, command.args(relay_arguments(&sink.address, work == Work::Gzip)))?;
+        let address = process.address()?;
+        (process, address)
+    } else {
+        let config = Config::new(&name)?;
+        config.write(&work.parts(&sink.address))?;
+        (Process::start(&name, command.args(["collector", "--config"]).arg(&config.path))?, config.grpc)
+    };
+    let load = Load::new(&name, &address).args(&["--requests", &REQUESTS.to_string(), "--timeout", "60"]);
+    let sent = load.rate(20_000).gzip(work == Work::Gzip).run()?;
+    ensure!(sent.acknowledged() > 0, "{part:?} under valgrind took nothing: {}", sent.codes());
+    process.stop()?;
+    let object = program.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
+    profile::parse(&fs::read_to_string(counts)?, object)
 }
 
 impl Work {
+    fn of(part: Part) -> &'static [Self] {
+        match part {
+            Part::Relay => &[Self::Plain, Self::Gzip],
+            _ => &[Self::Plain, Self::Gzip, Self::Sampling],
+        }
+    }
+
     fn parts(self, backend: &str) -> Parts {
         match self {
             Self::Plain => forward(backend, false),

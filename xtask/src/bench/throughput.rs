@@ -5,7 +5,7 @@ use super::{
     beside::{COLUMNS, Contender, JOIN, Rounds},
     check::{Section, mib},
     config::forward,
-    order::Program,
+    order,
 };
 
 /// At most this much CPU beside the relay.
@@ -31,10 +31,10 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     for gzip in [false, true] {
         compare(plan, gzip, &mut section)?;
     }
-    for program in Program::ALL {
-        let (found, all) = program.found()?;
+    for part in order::LISTED {
+        let (found, all) = order::found(part)?;
         let enough = found as f64 >= MIN_FOUND * all as f64;
-        let what = format!("functions of the {program:?} that the linker puts side by side are there").to_lowercase();
+        let what = format!("functions of the {part:?} that the linker puts side by side are there").to_lowercase();
         section.check(what, format!("{found} of {all}"), enough);
     }
     Ok(section)

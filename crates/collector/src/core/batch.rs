@@ -122,6 +122,13 @@ impl Batch {
         self.parts.push(part);
     }
 
+    /// Changes the requests in it, and leaves out those that `keep` says no to.
+    pub fn retain_mut(&mut self, keep: impl FnMut(&mut Part) -> bool) {
+        self.parts.retain_mut(keep);
+        self.items = self.parts.iter().map(|part| part.items).sum();
+        self.bytes = self.parts.iter().map(|part| part.bytes.len()).sum();
+    }
+
     /// Adds another batch of the same signal.
     pub fn append(&mut self, other: Batch) {
         debug_assert_eq!(self.signal, other.signal);

@@ -21,7 +21,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use kubewake_otlp::{Retained, Signal};
+use kubewake_otlp::{Retained, Signal, Traits};
 
 use crate::core::{
     Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal,
@@ -79,18 +79,21 @@ impl Mapping {
         &self.stats
     }
 
-    fn map(&self, batch: Batch, pressure: Pressure) -> Result<Batch, Refusal> {
+    fn map(&self, batch: &mut Batch, pressure: Pressure) -> Result<(), Refusal> {
         let mapper = self.mapper.load();
-        let mut out = Batch::empty(self.signal);
-        for part in batch.into_parts() {
-            let mapped = mapper.map(self.signal, &part);
+        let mut refused = None;
+        batch.retain_mut(|part| {
+            let mapped = mapper.map(self.signal, part);
             if is_same(&part.bytes, &mapped.bytes) {
-                out.push(part);
-            } else if mapped.items > 0 {
-                out.push(replace(part, mapped, pressure)?);
+                return true;
             }
-        }
-        Ok(out)
+            let is_left = mapped.items > 0;
+            if is_left && let Err(refusal) = replace(part, mapped, pressure) {
+                refused = Some(refusal);
+            }
+            is_left
+        });
+        refused.map_or(Ok(()), Err)
     }
 
     /// Counts what was taken. What the sender was told to keep did not come in.
@@ -102,28 +105,25 @@ impl Mapping {
 }
 
 impl Consumer for Mapping {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, mut batch: Batch, pressure: Pressure) -> Answer {
         let incoming = batch.items();
-        let mapped = match self.map(batch, pressure) {
-            Ok(mapped) => mapped,
-            Err(refusal) => {
-                self.stats.refused.fetch_add(incoming as u64, Ordering::Relaxed);
-                return Answer::Now(Err(refusal));
-            }
-        };
-        let outgoing = mapped.items();
-        if mapped.is_empty() {
+        if let Err(refusal) = self.map(&mut batch, pressure) {
+            self.stats.refused.fetch_add(incoming as u64, Ordering::Relaxed);
+            return Answer::Now(Err(refusal));
+        }
+        let outgoing = batch.items();
+        if batch.is_empty() {
             self.count(incoming, outgoing);
             return Answer::Now(Ok(()));
         }
         if pressure == Pressure::Wait {
             self.count(incoming, outgoing);
             return Answer::later(async move {
-                self.next.deliver(mapped).await;
+                self.next.deliver(batch).await;
                 Ok(())
             });
         }
-        let answer = self.next.offer(mapped);
+        let answer = self.next.offer(batch);
         answer.when_taken(move || self.count(incoming, outgoing))
     }
 
@@ -149,22 +149,20 @@ fn is_same(old: &Bytes, new: &Bytes) -> bool {
     old.as_ptr() == new.as_ptr() && old.len() == new.len()
 }
 
-/// The same request with other bytes.
-fn replace(part: Part, mapped: Mapped, pressure: Pressure) -> Result<Part, Refusal> {
-    let Part { bytes: old, origin, mut charge, .. } = part;
+/// Gives a request other bytes, of which nothing more is known.
+fn replace(part: &mut Part, mapped: Mapped, pressure: Pressure) -> Result<(), Refusal> {
     let Mapped { mut bytes, items } = mapped;
-    if is_within(&old, &bytes) {
-        // It holds on to all of the old request. That is fine for most of one, and a waste for a little.
-        if bytes.len() >= old.len() / 2 {
-            return Ok(Part::new(bytes, items, origin, charge));
-        }
+    let within = is_within(&part.bytes, &bytes);
+    // It would hold on to all of the old request. That is fine for most of one, and a waste for a little.
+    let stays = within && bytes.len() >= part.bytes.len() / 2;
+    if within && !stays {
         bytes = Bytes::copy_from_slice(&bytes);
     }
-    let taken = recharge(&mut charge, old.len(), bytes.len());
-    if !taken && pressure == Pressure::Refuse {
+    if !stays && !recharge(&mut part.charge, part.bytes.len(), bytes.len()) && pressure == Pressure::Refuse {
         return Err(Refusal::memory());
     }
-    Ok(Part::new(bytes, items, origin, charge))
+    (part.bytes, part.items, part.traits) = (bytes, items, Traits::default());
+    Ok(())
 }
 
 fn is_within(old: &Bytes, new: &Bytes) -> bool {

@@ -118,6 +118,11 @@ pub(super) async fn latest(web: &Web, url: &str, object: &Object) -> anyhow::Res
     Ok(generations.into_iter().next().map(|latest| (one, latest)))
 }
 
+/// Whether no span has told of the object. One that cannot be asked for is not unknown: what is wrong is said when its trace is.
+pub(super) async fn is_unknown(web: &Web, url: &str, object: &Object) -> bool {
+    known(web, url, object).await.is_ok_and(|known| known.is_empty())
+}
+
 async fn known(web: &Web, url: &str, object: &Object) -> anyhow::Result<Vec<Known>> {
     let namespace = object.namespace.as_ref().map(|it| format!("&namespace={}", encode(it))).unwrap_or_default();
     let query = format!("kind={}&name={}{namespace}&limit=100", encode(&object.kind), encode(&object.name));

@@ -1,5 +1,7 @@
 //! What happened to an object, drawn in the terminal; and spans as they arrive.
 
+use std::time::{Duration, Instant};
+
 use kubewake_e2e::{Kubectl, Viewer, eventually, free_address, until, viewer::Told};
 use serde_json::{Value, json};
 
@@ -166,6 +168,25 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     }
     let nowhere = ask(&format!("{alone} --kubeconfig nowhere"));
     assert!(nowhere.code == 1 && nowhere.stderr.contains("nowhere"), "{nowhere:?}");
+}
+
+#[test]
+fn an_object_that_may_be_new_is_waited_for() {
+    let Some(kubectl) = Kubectl::start() else { return };
+    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let at = format!("--viewer {} --kubeconfig {}", viewer.url(""), kubectl.cluster().kubeconfig().display());
+    let began = Instant::now();
+    let mut asking = start(home.path(), &format!("trace deployment/web -o name {at}"));
+    let first = converged(&viewer, kubectl.namespace(), 1, "a uid");
+    // On a machine that is too slow for that it says, at the end of its patience, that there is none.
+    match asking.wait().success() {
+        true => assert_eq!(asking.stdout(), first),
+        false => assert!(began.elapsed() >= Duration::from_secs(3), "{}", asking.stderr()),
+    }
+    let began = Instant::now();
+    let nobody = run(home.path(), &format!("trace deployment/nobody {at}"));
+    assert!(nobody.code == 1 && nobody.stderr.contains("no trace of"), "{nobody:?}");
+    assert!(began.elapsed() >= Duration::from_secs(3), "it might have been new: {nobody:?}");
 }
 
 #[test]
