@@ -85,6 +85,11 @@ impl<'a> TraceState<'a> {
         Ok(())
     }
 
+    /// As it was read.
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
     /// `th`: at which threshold it was sampled.
     pub fn threshold(&self) -> Option<Threshold> {
         self.threshold

@@ -11,10 +11,10 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 
 use super::{
-    Plan,
+    Part, Plan,
     apiserver::client::Client,
     check::{Section, mib},
-    directory, http, Part,
+    directory, http,
     process::Process,
     program,
 };

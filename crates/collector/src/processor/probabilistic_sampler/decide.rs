@@ -128,8 +128,8 @@ impl Sampler {
         Verdict { kept, policy, trouble: item.trouble, mark }
     }
 
-    /// Rejects a trace of which nothing is known but its id, if that is so: most are, and need nothing more.
-    pub(super) fn reject(&self, trace_id: &TraceId) -> Option<Verdict> {
+    /// Decides on a trace of which nothing is known but its id, as nearly all are; none if that does not suffice.
+    pub(super) fn decide_plain(&self, trace_id: &TraceId) -> Option<Verdict> {
         let (randomness, policy, threshold) = match self.mode {
             Mode::Never => return None,
             Mode::Hash { seed, threshold } => (hash::randomness(seed, trace_id), Policy::TraceIdHash, threshold),
@@ -137,7 +137,10 @@ impl Sampler {
                 (Randomness::of_trace_id(trace_id)?, Policy::TraceIdW3c, threshold)
             }
         };
-        (!threshold.keeps(randomness)).then_some(Verdict { kept: false, policy, trouble: None, mark: None })
+        let kept = threshold.keeps(randomness);
+        // Nobody else could tell a hash from the id.
+        let new_randomness = (policy == Policy::TraceIdHash).then_some(randomness);
+        Some(Verdict { kept, policy, trouble: None, mark: kept.then_some(Mark { threshold, new_randomness }) })
     }
 
     /// The threshold for an item that came with another one.

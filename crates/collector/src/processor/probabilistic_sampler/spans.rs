@@ -18,6 +18,9 @@ use crate::core::Part;
 /// The attribute by which a sender asks to be kept, or dropped.
 const PRIORITY: &str = "sampling.priority";
 
+/// What is written takes so many bytes at most: `ot=rv:…;th:…,`.
+const MARK: usize = 48;
+
 /// Drops spans of a request, and marks those that it keeps.
 pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
     // One search through all bytes costs less than to look at the attributes of each span.
@@ -25,11 +28,8 @@ pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
     let mut tally = Tally::default();
     let retained = if part.traits.has_plain_ids() && !priorities {
         select_traces(&part.bytes, |id, spans| {
-            if let Some(verdict) = sampler.reject(id) {
-                tally.note(verdict, spans as u64);
-                return Fate::Drop;
-            }
-            let decision = Decision::new(sampler, id, &[], None);
+            let plain = sampler.decide_plain(id).map(|verdict| Decision::of(verdict, Some(TraceState::default())));
+            let decision = plain.unwrap_or_else(|| Decision::new(sampler, id, &[], None));
             tally.note(decision.verdict, spans as u64);
             decision.fate()
         })
@@ -56,9 +56,13 @@ impl Decision {
     fn new(sampler: &Sampler, trace_id: &[u8], trace_state: &[u8], priority: Option<Threshold>) -> Self {
         let state = TraceState::parse(trace_state);
         let item = item(sampler.mode(), trace_id, state.as_ref().ok());
-        let verdict = sampler.decide(item, priority);
-        let written = verdict.mark.zip(state.ok()).map(|(mark, state)| {
-            let mut text = Vec::with_capacity(trace_state.len() + 48);
+        Self::of(sampler.decide(item, priority), state.ok())
+    }
+
+    /// A verdict on spans with this trace state, if that can be read.
+    fn of(verdict: Verdict, state: Option<TraceState<'_>>) -> Self {
+        let written = verdict.mark.zip(state).map(|(mark, state)| {
+            let mut text = Vec::with_capacity(state.text().len() + MARK);
             state.write(Some(mark.threshold), mark.new_randomness, &mut text);
             text
         });
