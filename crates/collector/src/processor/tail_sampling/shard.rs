@@ -1,11 +1,15 @@
 //! A part of all traces, with what is known of each: whoever has its lock does only little at a time.
 
 mod decide;
+mod linger;
 mod table;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,6 +18,7 @@ use kubewake_otlp::probability::Randomness;
 use tokio::sync::Notify;
 
 pub(super) use self::decide::{Step, Work};
+use self::linger::Lingering;
 use super::{
     arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
@@ -85,8 +90,8 @@ pub(super) struct State {
     /// Decided on without waiting: kept, dropped.
     hasty: Option<(DecisionCache, DecisionCache)>,
     work: VecDeque<Work>,
-    /// Segments to be released at a tick, which hold dropped traces that a late error may bring back.
-    lingering: BTreeMap<u64, Vec<u32>>,
+    /// Dropped traces that a late error may bring back.
+    lingering: Lingering,
     /// Requests so far.
     arrivals: u32,
     /// Traces that are new with the last one.
@@ -132,7 +137,13 @@ enum Phase {
 }
 
 impl Shard {
-    pub(super) fn new(hash: IdHash, rules: &Rules, shards: usize, stats: &Arc<TailStats>) -> Self {
+    pub(super) fn new(
+        hash: IdHash,
+        rules: &Rules,
+        shards: usize,
+        stats: &Arc<TailStats>,
+        lingers: &Arc<AtomicBool>,
+    ) -> Self {
         let mut state = State {
             stats: stats.clone(),
             table: HashMap::with_hasher(hash),
@@ -145,7 +156,7 @@ impl Shard {
             dropped: None,
             hasty: None,
             work: VecDeque::new(),
-            lingering: BTreeMap::new(),
+            lingering: Lingering::new(lingers.clone()),
             arrivals: 0,
             admitted: 0,
             attended: false,

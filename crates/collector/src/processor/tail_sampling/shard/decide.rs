@@ -48,8 +48,7 @@ impl State {
         self.writing = false;
         let until = if self.flushing { u64::MAX } else { moment.tick() };
         let decided = self.decide_some(until, rules, moment);
-        let linger = if self.flushing || moment.overloaded { u64::MAX } else { moment.tick() };
-        self.stop_lingering(linger);
+        self.stop_lingering(until);
         if !self.work.is_empty() {
             return self.take_work();
         }
@@ -57,8 +56,9 @@ impl State {
         if decided >= AT_ONCE {
             return Step::Again;
         }
-        // Somebody must see when the overload is over.
-        let look = if moment.overloaded { moment.tick() + 10 } else { u64::MAX };
+        // Somebody must see when the overload is over, and when others need the memory of what lingers.
+        let looks = moment.overloaded || self.lingering.first().is_some();
+        let look = if looks { moment.tick() + 10 } else { u64::MAX };
         self.asleep_until = self.next_tick().min(look);
         if self.asleep_until < u64::MAX {
             return Step::Until(self.asleep_until);
@@ -71,7 +71,7 @@ impl State {
     /// When there will be something to do.
     fn next_tick(&self) -> u64 {
         let first = |tick: Option<&u64>| tick.copied().unwrap_or(u64::MAX);
-        first(self.wheel.keys().next()).min(first(self.lingering.keys().next()))
+        first(self.wheel.keys().next()).min(self.lingering.first().unwrap_or(u64::MAX))
     }
 
     fn decide_some(&mut self, until: u64, rules: &Rules, moment: Moment) -> usize {
@@ -96,14 +96,17 @@ impl State {
         decided
     }
 
-    fn stop_lingering(&mut self, until: u64) {
-        while let Some(slot) = self.lingering.first_entry()
-            && *slot.key() <= until
-        {
-            for segment in slot.remove() {
-                self.store.release(segment);
-            }
+    /// When the first of what lingers ends.
+    pub(in super::super) fn lingers_until(&self) -> Option<u64> {
+        self.lingering.first()
+    }
+
+    /// Lets go of what was to linger until that tick or a sooner one.
+    pub(in super::super) fn stop_lingering(&mut self, until: u64) {
+        while let Some(segments) = self.lingering.end(until) {
+            self.release(&segments);
         }
+        self.rest();
     }
 
     fn take_work(&mut self) -> Step {
@@ -184,8 +187,8 @@ impl State {
         };
         match (segments, at) {
             (None, _) => self.work.push_back(work),
-            (Some(segments), Some(tick)) => self.lingering.entry(tick).or_default().extend(segments),
-            (Some(segments), None) => self.release(&segments),
+            (Some(segments), Some(tick)) if self.lingering.lasts(tick) => self.lingering.hold(tick, segments),
+            (Some(segments), _) => self.release(&segments),
         }
     }
 
@@ -205,7 +208,7 @@ impl State {
 
     /// Whether a task must look at the shard that has not been told so: for what it holds, or to see when the overload is over.
     pub(in super::super) fn wants_attention(&mut self, moment: Moment) -> bool {
-        let holds = !self.wheel.is_empty() || !self.work.is_empty() || !self.lingering.is_empty();
+        let holds = !self.wheel.is_empty() || !self.work.is_empty() || self.lingering.first().is_some();
         let wants = !self.attended && (holds || moment.overloaded);
         self.attended |= wants;
         wants
