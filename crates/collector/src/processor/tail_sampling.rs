@@ -11,7 +11,7 @@
 //! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it: decisions take the shard's lock for a few
 //!   hundred traces at a time, and what is kept is written and handed on without it. Shards share counters and limits, and no lock.
 //! - Spans that come late follow the decision on their trace as long as it is remembered: in the table, up to `num_traces` traces, or in
-//!   the decision caches.
+//!   the decision caches. While the bytes of a dropped one linger, those of its late spans do, too, so that what a late error brings back is whole.
 //! - A trace for which there is no room is decided on early, never dropped for that reason alone; only `maximum_trace_size_bytes` does so.
 //! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and kept spans say at which
 //!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again. What lingers for late errors is given up before that.

@@ -130,9 +130,8 @@ struct Trace {
 enum Phase {
     Waiting,
     Kept(Stamp),
-    /// By no policy, so that an error may still bring it back.
-    NotSampled,
-    /// By a policy, or because it was too large.
+    /// No policy kept it. Its bytes are held until that tick, if there is memory, so that an error may still bring it back.
+    Lingers(u32),
     Dropped,
 }
 
@@ -227,7 +226,7 @@ impl State {
         match self.fate(record, run.len(), adding) {
             Fate::Waits => self.wait(adding, run),
             Fate::Kept(kept) => adding.at_once.extend((first..first + run.len()).map(|at| (at, kept))),
-            Fate::NotSampled => self.perhaps_promote(adding, run),
+            Fate::Lingers(until) => self.linger(adding, run, until),
             Fate::Dropped => {}
         }
     }
@@ -244,8 +243,8 @@ impl State {
             return match trace.phase {
                 Phase::Waiting => Fate::Waits,
                 Phase::Kept(stamp) => Fate::Kept(Kept { stamp, randomness: trace.randomness }),
-                Phase::NotSampled => Fate::NotSampled,
-                Phase::Dropped => Fate::Dropped,
+                Phase::Lingers(until) if self.lingering.lasts(until.into()) => Fate::Lingers(until.into()),
+                Phase::Lingers(_) | Phase::Dropped => Fate::Dropped,
             };
         }
         if let Some(fate) = self.remembered(first.hash, spans as u64) {
@@ -310,7 +309,8 @@ impl Drop for State {
 enum Fate {
     Waits,
     Kept(Kept),
-    NotSampled,
+    /// They are held with those of their trace, until that tick.
+    Lingers(u64),
     Dropped,
 }
 

@@ -19,6 +19,9 @@ const SPANS_OF_ONE: usize = 256;
 /// So many spans are written out at once, and so many a trace may have to be let go of under the lock.
 const SPANS_AT_ONCE: usize = 4096;
 
+/// A trace of more spans does not come back: so many are looked for while senders wait.
+pub(super) const MOST_SPANS: usize = 10_000;
+
 /// A trace whose spans are to be written, or only to be let go of.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Work {
@@ -164,36 +167,42 @@ impl State {
         self.stats.decide(verdict.outcome());
         self.waiting = self.waiting.saturating_sub(1);
         trace.due = moment.tick();
+        let late = rules.settings.late_error_wait;
         trace.phase = match verdict {
             Verdict::Kept(stamp) => Phase::Kept(stamp),
-            Verdict::NotSampled => Phase::NotSampled,
-            Verdict::Dropped => Phase::Dropped,
+            Verdict::NotSampled if !late.is_zero() && !self.flushing && trace.may_come_back(0, rules, moment) => {
+                let until = moment.tick() + ticks(late) + 1;
+                u32::try_from(until).map_or(Phase::Dropped, Phase::Lingers)
+            }
+            Verdict::NotSampled | Verdict::Dropped => Phase::Dropped,
         };
-        let work = Work { tail: trace.tail, since: trace.since, kept: trace.kept(), spans: trace.spans };
-        let lingers = trace.phase == Phase::NotSampled && !rules.settings.late_error_wait.is_zero() && !self.flushing;
-        self.let_go(work, lingers.then(|| moment.tick() + ticks(rules.settings.late_error_wait) + 1));
-        self.remember(id, verdict, lingers, moment);
+        let (work, phase) = (trace.work(), trace.phase);
+        self.let_go(work, phase);
+        self.remember(id, verdict, matches!(phase, Phase::Lingers(_)), moment);
     }
 
     /// Kept spans are written, dropped ones let go of: now, later, or without the lock if there are many.
-    fn let_go(&mut self, work: Work, at: Option<u64>) {
+    fn let_go(&mut self, work: Work, phase: Phase) {
         if work.tail == Place::NONE {
             return;
         }
-        let segments = match work.kept {
-            Some(_) => None,
-            None if work.tail.segment == work.since => Some(vec![work.since]),
-            None => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
+        let segments = match phase {
+            Phase::Kept(_) => None,
+            _ if work.tail.segment == work.since => Some(vec![work.since]),
+            Phase::Lingers(_) => self.store.segments(work.tail, work.since, MOST_SPANS + 1),
+            _ => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
         };
-        match (segments, at) {
+        match (segments, phase) {
             (None, _) => self.work.push_back(work),
-            (Some(segments), Some(tick)) if self.lingering.lasts(tick) => self.lingering.hold(tick, segments),
+            (Some(segments), Phase::Lingers(until)) if self.lingering.lasts(until.into()) => {
+                self.lingering.hold(until.into(), segments);
+            }
             (Some(segments), _) => self.release(&segments),
         }
     }
 
     /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room.
-    fn remember(&mut self, id: TraceId, verdict: Verdict, lingers: bool, moment: Moment) {
+    pub(super) fn remember(&mut self, id: TraceId, verdict: Verdict, lingers: bool, moment: Moment) {
         let hash = self.hash.of(id);
         let (cache, note) = match verdict {
             Verdict::Kept(stamp) => (&mut self.kept, stamp.note()),
@@ -234,6 +243,10 @@ impl Trace {
     /// How it was kept, if it was.
     fn kept(&self) -> Option<Kept> {
         if let Phase::Kept(stamp) = self.phase { Some(Kept { stamp, randomness: self.randomness }) } else { None }
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work { tail: self.tail, since: self.since, kept: self.kept(), spans: self.spans }
     }
 
     pub(super) fn facts(&self, id: TraceId, now: Duration) -> Facts<'_> {

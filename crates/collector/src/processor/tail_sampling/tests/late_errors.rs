@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
 
 use super::support::*;
 use crate::core::{Budget, EarlyDecision};
@@ -67,4 +67,100 @@ async fn what_lingers_makes_room_for_others_though_nobody_sends() {
     setup.pass(1100).await;
     assert_eq!(budget.used(), elsewhere.bytes(), "nothing lingers");
     assert_eq!(setup.stats.overloads.load(Ordering::Relaxed), 0);
+}
+
+/// Names of what was kept.
+fn names(setup: &Setup) -> Vec<String> {
+    let mut names: Vec<String> = setup.backend.spans().into_iter().map(|span| span.name).collect();
+    names.sort();
+    names
+}
+
+fn named(name: &str, span: Span) -> Span {
+    Span { name: name.into(), ..span }
+}
+
+/// A request of several scopes of one resource.
+fn scopes(scopes: Vec<Vec<Span>>) -> ExportTraceServiceRequest {
+    let mut all = scopes.into_iter().map(request).reduce(|mut all, mut next| {
+        all.resource_spans[0].scope_spans.append(&mut next.resource_spans[0].scope_spans);
+        all
+    });
+    all.take().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_comes_back_with_the_late_spans_before_its_error() {
+    let setup = Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 10s\n{ERRORS}"));
+    setup.send(vec![named("first", span(1)), span(2)]).await;
+    setup.pass(1000).await;
+    setup.send(vec![named("earlier request", span(1))]).await;
+    setup.pass(1000).await;
+    let other_scope = vec![named("other scope", span(1)), span(2), named("behind another trace", span(1))];
+    let late = scopes(vec![other_scope, vec![named("checkout", error(1))], vec![named("after", span(1))]]);
+    let mut other_resource = request(vec![named("other resource", span(1))]);
+    other_resource.resource_spans.extend(late.resource_spans);
+    setup.try_send(&other_resource).await.unwrap();
+    setup.pass(200).await;
+    let expected =
+        ["after", "behind another trace", "checkout", "earlier request", "first", "other resource", "other scope"];
+    assert_eq!(names(&setup), expected);
+    assert_eq!(setup.stats.promoted.load(Ordering::Relaxed), 1);
+    setup.pass(11_000).await;
+    assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), 0, "late spans linger no longer than the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_error_that_is_not_enough_is_there_when_another_one_is() {
+    let status = "{name: e, type: status_code, status_code: {status_codes: [ERROR]}}";
+    let three = "{name: n, type: span_count, span_count: {min_spans: 4}}";
+    let both = format!("policies: [{{name: both, type: and, and: {{and_sub_policy: [{status}, {three}]}}}}]");
+    let setup = Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 10s\n{both}"));
+    setup.send(vec![span(1)]).await;
+    setup.pass(1000).await;
+    setup.send(vec![error(1)]).await;
+    setup.send(vec![span(1)]).await;
+    setup.pass(200).await;
+    assert!(setup.kept().is_empty());
+    setup.send(vec![error(1)]).await;
+    setup.pass(200).await;
+    assert_eq!(setup.kept(), [(1, 4)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_whose_late_spans_are_too_many_or_too_large_does_not_come_back_in_part() {
+    let setup =
+        Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 10s\nmaximum_trace_size_bytes: 2000000\n{ERRORS}"));
+    setup.send(vec![span(1), span(2)]).await;
+    setup.pass(1000).await;
+    setup.send(vec![span(1); 10_000]).await;
+    setup.send(vec![padded(span(2), 2_000_000)]).await;
+    setup.send(vec![error(1), error(2)]).await;
+    setup.pass(200).await;
+    assert!(setup.kept().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_of_many_requests_lingers_as_long_as_a_small_one() {
+    let setup = Setup::new(&format!("decision_wait: 5s\nlate_error_wait: 10s\n{ERRORS}"));
+    for _ in 0..6 {
+        setup.send(vec![span(1); 1000]).await;
+        setup.send(vec![padded(span(2), 200_000)]).await;
+    }
+    setup.pass(12_000).await;
+    setup.send(vec![error(1), error(2)]).await;
+    setup.pass(200).await;
+    assert_eq!(setup.kept(), [(1, 6001), (2, 7)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_is_final_where_nothing_lingers() {
+    let setup = Setup::new(&format!("decision_wait: 2s\nnum_shards: 1\n{ERRORS}"));
+    setup.send(vec![span(1)]).await;
+    setup.pass(1000).await;
+    setup.send(vec![span(2)]).await;
+    setup.pass(1500).await;
+    setup.send(vec![error(1)]).await;
+    setup.pass(2000).await;
+    assert!(setup.kept().is_empty(), "though its bytes are still there for its neighbour's sake");
 }

@@ -76,7 +76,7 @@ async fn a_late_error_is_judged_by_itself_where_each_arrival_is() {
         assert_eq!(setup.kept(), [].into(), "no arrival had both");
         setup.send(vec![with(error(1))]).await;
         setup.pass(200).await;
-        assert_eq!(setup.kept(), [(1, 3)].into(), "with what was there when it was decided on");
+        assert_eq!(setup.kept(), [(1, 4)].into(), "with all that came before");
     }
 }
 
