@@ -178,7 +178,7 @@ impl State {
         };
         let (work, phase) = (trace.work(), trace.phase);
         self.let_go(work, phase);
-        self.remember(id, verdict, matches!(phase, Phase::Lingers(_)), moment);
+        self.remember(id, phase, moment);
     }
 
     /// Kept spans are written, dropped ones let go of: now, later, or without the lock if there are many.
@@ -201,17 +201,13 @@ impl State {
         }
     }
 
-    /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room.
-    pub(super) fn remember(&mut self, id: TraceId, verdict: Verdict, lingers: bool, moment: Moment) {
-        let hash = self.hash.of(id);
-        let (cache, note) = match verdict {
-            Verdict::Kept(stamp) => (&mut self.kept, stamp.note()),
-            Verdict::NotSampled | Verdict::Dropped => (&mut self.dropped, 0),
-        };
-        let cached = cache.as_mut().map(|cache| cache.insert(hash, note)).is_some();
-        match cached && !lingers {
-            true => self.forget(id, moment.tick()),
-            false => self.decided.push_back(id),
+    /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room. So it does while a trace lingers:
+    /// what is in a cache is final.
+    fn remember(&mut self, id: TraceId, phase: Phase, moment: Moment) {
+        match phase {
+            Phase::Kept(_) if self.kept.is_some() => self.forget(id, moment.tick()),
+            Phase::Dropped if self.dropped.is_some() => self.forget(id, moment.tick()),
+            _ => self.decided.push_back(id),
         }
     }
 

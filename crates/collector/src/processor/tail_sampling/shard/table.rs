@@ -62,14 +62,19 @@ impl State {
         }
     }
 
-    /// Forgets a trace that was decided on.
+    /// Lets the table forget a trace that was decided on; where a cache is wanted for such decisions, that knows it from now on.
     pub(super) fn forget(&mut self, id: TraceId, tick: u64) {
-        if self.table.get(&id).is_some_and(|trace| trace.phase != Phase::Waiting)
-            && let Some(trace) = self.table.remove(&id)
-        {
-            self.stats.traces.fetch_sub(1, Ordering::Relaxed);
-            self.stats.removal_age.record(tick.saturating_sub(trace.born) / 10);
+        let Some(trace) = self.table.get(&id).filter(|trace| trace.phase != Phase::Waiting) else { return };
+        self.stats.traces.fetch_sub(1, Ordering::Relaxed);
+        self.stats.removal_age.record(tick.saturating_sub(trace.born) / 10);
+        let (cache, note) = match trace.phase {
+            Phase::Kept(stamp) => (&mut self.kept, stamp.note()),
+            _ => (&mut self.dropped, 0),
+        };
+        if let Some(cache) = cache {
+            cache.insert(self.hash.of(id), note);
         }
+        self.table.remove(&id);
     }
 
     fn hurry_oldest(&mut self, adding: &Adding<'_>) -> bool {
@@ -194,8 +199,8 @@ impl State {
         trace.due = moment.tick();
         self.work.push_back(trace.work());
         self.stats.decide(verdict.outcome());
+        // The table knows it already, and goes on to.
         self.stats.promoted.fetch_add(1, Ordering::Relaxed);
-        self.remember(id, verdict, false, moment);
     }
 }
 

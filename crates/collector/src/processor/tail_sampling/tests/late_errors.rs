@@ -164,3 +164,38 @@ async fn a_decision_is_final_where_nothing_lingers() {
     setup.pass(2000).await;
     assert!(setup.kept().is_empty(), "though its bytes are still there for its neighbour's sake");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_came_back_stays_kept_when_the_table_forgets_it() {
+    for sampled in [0, 100] {
+        let caches = format!("{{sampled_cache_size: {sampled}, non_sampled_cache_size: 100}}");
+        let setup = Setup::new(&format!(
+            "decision_wait: 500ms\nlate_error_wait: 10s\nnum_traces: 3\ndecision_cache: {caches}\n{ERRORS}"
+        ));
+        setup.send(vec![span(1), span(2)]).await;
+        setup.pass(1000).await;
+        setup.send(vec![error(1)]).await;
+        for trace in 10..20 {
+            setup.send(vec![span(trace)]).await;
+        }
+        setup.pass(1000).await;
+        setup.send(vec![error(1), error(2)]).await;
+        setup.pass(1000).await;
+        assert_eq!(setup.kept(), [(1, 3)].into(), "and one that did not come back stays dropped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn traces_that_came_back_are_forgotten_like_others() {
+    let caches = "num_traces: 3\ndecision_cache: {sampled_cache_size: 100, non_sampled_cache_size: 100}";
+    let setup = Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 10s\n{caches}\n{ERRORS}"));
+    for trace in 1..=20 {
+        setup.send(vec![span(trace)]).await;
+        setup.pass(1000).await;
+        setup.send(vec![error(trace)]).await;
+        assert!(setup.stats.traces.load(Ordering::Relaxed) <= 3);
+    }
+    setup.send((1..=20).map(span).collect()).await;
+    setup.pass(200).await;
+    assert_eq!(setup.kept(), (1..=20).map(|trace| (trace, 3)).collect());
+}
