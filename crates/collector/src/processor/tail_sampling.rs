@@ -131,11 +131,10 @@ impl TailSampler {
     /// Puts new settings in force; what waits still waits, no longer than it is to now, and is decided on by the new policies.
     pub fn reconfigure(&self, settings: Settings) {
         let old = self.rules.load_full();
-        let sizes = |settings: &Settings| (settings.sampled_cache_size, settings.non_sampled_cache_size);
         let new = Arc::new(Rules::new(settings, self.lanes.len(), &self.sampling, Some(&old.policies)));
         self.rules.store(new.clone());
-        for lane in self.lanes.iter().filter(|_| sizes(&old.settings) != sizes(&new.settings)) {
-            lane.shard.state().make_caches(&new.settings, self.lanes.len());
+        for lane in &self.lanes {
+            lane.shard.state().resize_caches(&old.settings, &new.settings, self.lanes.len());
         }
         for lane in self.lanes.iter().filter(|_| new.settings.decision_wait < old.settings.decision_wait) {
             lane.shard.state().shorten(new.settings.decision_wait);

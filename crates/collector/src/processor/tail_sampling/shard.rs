@@ -143,7 +143,7 @@ impl Shard {
         stats: &Arc<TailStats>,
         lingers: &Arc<AtomicBool>,
     ) -> Self {
-        let mut state = State {
+        let state = State {
             stats: stats.clone(),
             table: HashMap::with_hasher(hash),
             hash,
@@ -151,8 +151,8 @@ impl Shard {
             waiting: 0,
             decided: VecDeque::new(),
             store: Store::new(stats.clone()),
-            kept: None,
-            dropped: None,
+            kept: DecisionCache::new(rules.settings.sampled_cache_size.div_ceil(shards), true),
+            dropped: DecisionCache::new(rules.settings.non_sampled_cache_size.div_ceil(shards), false),
             hasty: None,
             work: VecDeque::new(),
             lingering: Lingering::new(lingers.clone()),
@@ -163,7 +163,6 @@ impl Shard {
             asleep_until: 0,
             flushing: false,
         };
-        state.make_caches(&rules.settings, shards);
         Self { state: Mutex::new(state), news: Notify::new(), room: Notify::new() }
     }
 
@@ -173,10 +172,14 @@ impl Shard {
 }
 
 impl State {
-    /// Caches of the sizes that are wanted now, empty.
-    pub(super) fn make_caches(&mut self, settings: &TailSampling, shards: usize) {
-        self.kept = DecisionCache::new(settings.sampled_cache_size.div_ceil(shards), true);
-        self.dropped = DecisionCache::new(settings.non_sampled_cache_size.div_ceil(shards), false);
+    /// Caches of the sizes that are wanted now. Each knows most of what the one before it did and fits.
+    pub(super) fn resize_caches(&mut self, old: &TailSampling, new: &TailSampling, shards: usize) {
+        if old.sampled_cache_size != new.sampled_cache_size {
+            resize(&mut self.kept, new.sampled_cache_size.div_ceil(shards), true);
+        }
+        if old.non_sampled_cache_size != new.non_sampled_cache_size {
+            resize(&mut self.dropped, new.non_sampled_cache_size.div_ceil(shards), false);
+        }
     }
 
     /// Whether as many traces wait as may.
@@ -297,6 +300,13 @@ impl State {
             }
         }
     }
+}
+
+fn resize(cache: &mut Option<DecisionCache>, traces: usize, notes: bool) {
+    *cache = match cache.take() {
+        Some(cache) => cache.resized(traces),
+        None => DecisionCache::new(traces, notes),
+    };
 }
 
 impl Drop for State {
