@@ -164,6 +164,7 @@ fn what_is_meant_is_taken_without_a_word() {
             chance("c", 100, "x")
         )),
         policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 100, ""))),
+        with("sampling_strategy: span-ingest"),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
         assert_eq!(loaded.warnings, [], "{text}");
@@ -223,6 +224,13 @@ fn what_has_no_effect_is_said() {
         (
             policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 90, ""))),
             "do not say that they stand for more",
+        ),
+        (
+            document(
+                "tail_sampling: {sampling_strategy: span-ingest, policies: [{name: all, type: always_sample}, \
+                 {name: d, type: drop, drop: {drop_sub_policy: [{name: f, type: trace_flags}]}}]}",
+            ),
+            "nothing is ever kept: with `span-ingest`",
         ),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
