@@ -186,6 +186,7 @@ fn what_has_no_effect_is_said() {
             "`policy_order` has no effect",
         ),
         (document("tail_sampling: {decision_wait: 1s}"), "there are no policies"),
+        (with("num_traces: 0"), "`num_traces: 0` is taken for 1"),
         (policy("{name: a, type: numeric_attribute, numeric_attribute: {min_value: 1}}"), "`key` is missing"),
         (policy("{name: a, type: boolean_attribute}"), "`key` is missing"),
         (policy("{name: a, type: string_attribute, string_attribute: {key: k}}"), "there are no `values`"),

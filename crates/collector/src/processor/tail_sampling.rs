@@ -269,7 +269,7 @@ impl Lane {
 impl Rules {
     fn new(settings: Settings, shards: usize, stats: &TailStats, old: Option<&Policies>) -> Self {
         let policies = Policies::new(&settings, stats, old);
-        Self { traces: settings.num_traces.div_ceil(shards), policies, settings }
+        Self { traces: settings.num_traces.div_ceil(shards).max(1), policies, settings }
     }
 
     fn marks(&self, late: bool) -> Marks<'_> {

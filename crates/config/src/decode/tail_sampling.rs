@@ -53,6 +53,11 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
         report.warning(&place, "there are no policies", Some(help.into()));
     }
+    if settings.num_traces == 0 {
+        let help = "for no limit but memory set it higher than the traces that come within `decision_wait`";
+        let message = "`num_traces: 0` is taken for 1: each trace is decided on when the next one comes";
+        report.warning(&fields.place("num_traces"), message, Some(help.into()));
+    }
     one_salt(&fields, &settings);
     if settings.strategy == SamplingStrategy::SpanIngest {
         stateless(&fields, &settings);

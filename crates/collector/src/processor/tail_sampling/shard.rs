@@ -39,7 +39,7 @@ const HASTY: usize = 65_536;
 pub(super) struct Rules {
     pub(super) settings: TailSampling,
     pub(super) policies: Policies,
-    /// Of each shard.
+    /// Of each shard, one at least.
     pub(super) traces: usize,
 }
 

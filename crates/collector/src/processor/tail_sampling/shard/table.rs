@@ -53,7 +53,7 @@ impl State {
     /// As many traces as may be are known: forgets the oldest decision, or makes the oldest trace a decision.
     fn make_room(&mut self, adding: &Adding<'_>) {
         let rules = adding.rules;
-        while self.table.len() >= rules.traces.max(1) {
+        while self.table.len() >= rules.traces {
             if let Some(id) = self.decided.pop_front() {
                 self.forget(id, adding.moment.tick());
             } else if rules.settings.block_on_overflow || !self.hurry_oldest(adding) {
