@@ -366,6 +366,8 @@ impl Processor for TailSampler {
     fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
         self.hurry();
+        // No late error comes here any more.
+        self.give_up_lingering(0);
     }
 
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

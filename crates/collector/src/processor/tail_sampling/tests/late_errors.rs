@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
 
 use super::support::*;
-use crate::core::{Budget, EarlyDecision};
+use crate::core::{Budget, EarlyDecision, Processor};
 
 const ERRORS: &str = "policies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
 
@@ -198,4 +198,49 @@ async fn traces_that_came_back_are_forgotten_like_others() {
     setup.send((1..=20).map(span).collect()).await;
     setup.pass(200).await;
     assert_eq!(setup.kept(), (1..=20).map(|trace| (trace, 3)).collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_one_that_went_nothing_lingers() {
+    let budget = Budget::new(1 << 20, 100 << 10);
+    let setup = Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 60s\n{ERRORS}")).charged_to(budget.join());
+    setup.send(vec![span(1)]).await;
+    setup.pass(1000).await;
+    assert!(budget.used() > 0);
+    setup.sampler.retire();
+    setup.send(vec![span(2)]).await;
+    setup.pass(200).await;
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_whatever_order_spans_come_a_trace_with_an_error_is_whole_in_the_end() {
+    let setup =
+        Setup::new(&format!("decision_wait: 500ms\nlate_error_wait: 60s\nnum_traces: 30\nnum_shards: 2\n{ERRORS}"));
+    let mut seed = 7_u64;
+    let mut random = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut sent: std::collections::BTreeMap<u128, (usize, bool)> = Default::default();
+    for _ in 0..300 {
+        let mut all = ExportTraceServiceRequest::default();
+        for _ in 0..1 + random(3) {
+            let spans = (0..random(4)).map(|_| {
+                let (trace, fails) = (u128::from(1 + random(20)), random(40) == 0);
+                let (spans, failed) = sent.entry(trace).or_default();
+                (*spans, *failed) = (*spans + 1, *failed || fails);
+                padded(if fails { error(trace) } else { span(trace) }, random(20_000) as usize)
+            });
+            all.resource_spans.extend(request(spans.collect()).resource_spans);
+        }
+        setup.try_send(&all).await.unwrap();
+        setup.pass(100 * random(3)).await;
+    }
+    setup.pass(1000).await;
+    let expected = sent.into_iter().filter(|(_, (_, failed))| *failed).map(|(trace, (spans, _))| (trace, spans));
+    assert_eq!(setup.kept(), expected.collect());
+    assert!(setup.stats.promoted.load(Ordering::Relaxed) > 0);
+    setup.pass(60_000).await;
+    assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), 0);
 }
