@@ -535,3 +535,25 @@ fn a_sampler_that_drops_everything_is_warned_about() {
         assert!(loaded.warnings[0].to_string().contains(words), "{}", loaded.warnings[0]);
     }
 }
+
+#[test]
+fn a_sampler_by_a_hash_behind_another_one_is_warned_about() {
+    let warnings = |first: &str, second: &str| {
+        let text = format!(
+            "{RECEIVERS}processors:\n  probabilistic_sampler: {{sampling_percentage: 50{first}}}\n  batch:\n  \
+             probabilistic_sampler/2: {{sampling_percentage: 20, hash_seed: 7{second}}}\n{EXPORTERS}service: {{pipelines: \
+             {{traces: {{receivers: [otlp], processors: [probabilistic_sampler, batch, probabilistic_sampler/2], \
+             exporters: [nop]}}}}}}"
+        );
+        load(&text, &FixedSources::new()).unwrap().warnings
+    };
+    for (first, second) in [("", ""), (", fail_closed: false", ""), (", mode: proportional", "")] {
+        let told = warnings(first, second);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].path, "service::pipelines::traces::processors");
+        assert!(told[0].message.contains("`probabilistic_sampler/2` drops everything"), "{}", told[0]);
+    }
+    for second in [", fail_closed: false", ", mode: proportional", ", mode: equalizing"] {
+        assert_eq!(warnings("", second), [], "{second}");
+    }
+}

@@ -164,6 +164,7 @@ fn what_is_meant_is_taken_without_a_word() {
             chance("c", 100, "x")
         )),
         policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 100, ""))),
+        with("sampling_strategy: span-ingest"),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
         assert_eq!(loaded.warnings, [], "{text}");
@@ -185,6 +186,7 @@ fn what_has_no_effect_is_said() {
             "`policy_order` has no effect",
         ),
         (document("tail_sampling: {decision_wait: 1s}"), "there are no policies"),
+        (with("num_traces: 0"), "`num_traces: 0` is taken for 1"),
         (policy("{name: a, type: numeric_attribute, numeric_attribute: {min_value: 1}}"), "`key` is missing"),
         (policy("{name: a, type: boolean_attribute}"), "`key` is missing"),
         (policy("{name: a, type: string_attribute, string_attribute: {key: k}}"), "there are no `values`"),
@@ -223,6 +225,13 @@ fn what_has_no_effect_is_said() {
         (
             policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 90, ""))),
             "do not say that they stand for more",
+        ),
+        (
+            document(
+                "tail_sampling: {sampling_strategy: span-ingest, policies: [{name: all, type: always_sample}, \
+                 {name: d, type: drop, drop: {drop_sub_policy: [{name: f, type: trace_flags}]}}]}",
+            ),
+            "nothing is ever kept: with `span-ingest`",
         ),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));

@@ -88,6 +88,7 @@ impl Running {
         let pipelines = self.pipelines.iter().map(|(id, p)| telemetry::RunningPipeline {
             id: id.clone(),
             uid: p.uid.clone(),
+            processors: p.steps.iter().map(|step| step.id.clone()).collect(),
             exporters: p.outlets.iter().map(|o| (o.id.clone(), o.destination.clone())).collect(),
         });
         let listeners = self.receivers.iter().flat_map(|(id, r)| {

@@ -11,10 +11,10 @@
 //! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it: decisions take the shard's lock for a few
 //!   hundred traces at a time, and what is kept is written and handed on without it. Shards share counters and limits, and no lock.
 //! - Spans that come late follow the decision on their trace as long as it is remembered: in the table, up to `num_traces` traces, or in
-//!   the decision caches.
+//!   the decision caches. While the bytes of a dropped one linger, those of its late spans do, too, so that what a late error brings back is whole.
 //! - A trace for which there is no room is decided on early, never dropped for that reason alone; only `maximum_trace_size_bytes` does so.
 //! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and kept spans say at which
-//!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again.
+//!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again. What lingers for late errors is given up before that.
 //! - Spans of different requests leave as different requests of one batch, so that what a backend refuses can be taken apart.
 //! - New policies and a shorter wait are in force for what waits already; limits of policies that did not change keep what they have used.
 //!
@@ -29,6 +29,7 @@ mod id;
 mod outbox;
 mod output;
 mod policy;
+mod pressure;
 mod shard;
 mod store;
 #[cfg(test)]
@@ -63,9 +64,6 @@ use crate::core::{
     Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, TailStats,
 };
 
-/// New traces do not wait any more when so much of the memory for new requests is in use, in percent, and wait again at so much.
-const OVERLOAD: (u64, u64) = (85, 60);
-
 /// With fewer traces in a shard than that its share of a limit would be far from the limit.
 const TRACES_PER_SHARD: usize = 1024;
 
@@ -82,6 +80,8 @@ pub struct TailSampler {
     /// A charge for nothing, to reserve memory for what is written.
     account: ArcSwapOption<Charge>,
     overloaded: AtomicBool,
+    /// Bytes of dropped traces linger in a shard.
+    lingers: Arc<AtomicBool>,
     retired: AtomicBool,
 }
 
@@ -109,8 +109,9 @@ impl TailSampler {
     ) -> Arc<Self> {
         let shards = number_of_shards(&settings);
         let rules = Rules::new(settings, shards, &sampling, None);
-        let hash = IdHash::new();
-        let lane = |_| Lane { shard: Shard::new(hash, &rules, shards, &sampling), outbox: Arc::default() };
+        let (hash, lingers) = (IdHash::new(), Arc::default());
+        let shard = || Shard::new(hash, &rules, shards, &sampling, &lingers);
+        let lane = |_| Lane { shard: shard(), outbox: Arc::default() };
         Arc::new(Self {
             id: id.clone(),
             lanes: (0..shards).map(lane).collect(),
@@ -122,6 +123,7 @@ impl TailSampler {
             sampling,
             account: ArcSwapOption::empty(),
             overloaded: AtomicBool::new(false),
+            lingers,
             retired: AtomicBool::new(false),
         })
     }
@@ -129,11 +131,10 @@ impl TailSampler {
     /// Puts new settings in force; what waits still waits, no longer than it is to now, and is decided on by the new policies.
     pub fn reconfigure(&self, settings: Settings) {
         let old = self.rules.load_full();
-        let sizes = |settings: &Settings| (settings.sampled_cache_size, settings.non_sampled_cache_size);
         let new = Arc::new(Rules::new(settings, self.lanes.len(), &self.sampling, Some(&old.policies)));
         self.rules.store(new.clone());
-        for lane in self.lanes.iter().filter(|_| sizes(&old.settings) != sizes(&new.settings)) {
-            lane.shard.state().make_caches(&new.settings, self.lanes.len());
+        for lane in &self.lanes {
+            lane.shard.state().resize_caches(&old.settings, &new.settings, self.lanes.len());
         }
         for lane in self.lanes.iter().filter(|_| new.settings.decision_wait < old.settings.decision_wait) {
             lane.shard.state().shorten(new.settings.decision_wait);
@@ -151,17 +152,6 @@ impl TailSampler {
             Ok(Request { part, arrival, _charge })
         };
         batch.into_parts().into_iter().map(read).collect()
-    }
-
-    /// Reserves memory for all of it, or for nothing.
-    fn reserve(&self, requests: &[Request]) -> Option<Vec<Charge>> {
-        let mut charges = Vec::new();
-        for request in requests {
-            for share in (0..self.lanes.len()).filter_map(|lane| request.arrival.share(lane)) {
-                charges.push(request.part.charge.to_hold(share.cost())?);
-            }
-        }
-        Some(charges)
     }
 
     /// Whether a shard that gets some of it has as many traces as may wait.
@@ -229,43 +219,8 @@ impl TailSampler {
         }
     }
 
-    /// Where memory for what is written comes from: the account of the pipeline that requests come through.
-    fn open_account(&self, charge: &Charge) {
-        let known = self.account.load();
-        if !known.as_ref().is_some_and(|account| account.is_of_the_same(charge)) {
-            self.account.store(charge.another(0).map(Arc::new));
-        }
-    }
-
     fn retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
-    }
-
-    /// This moment, with a look at the memory.
-    fn moment(&self) -> Moment {
-        let fill = self.account.load().as_ref().and_then(|account| account.fill());
-        let (used, limit) = fill.unwrap_or((0, u64::MAX));
-        let was = self.overloaded.load(Ordering::Relaxed);
-        let percent = u128::from(used) * 100 / u128::from(limit.max(1));
-        let overloaded = percent >= u128::from(if was { OVERLOAD.1 } else { OVERLOAD.0 });
-        if overloaded != was && self.overloaded.swap(overloaded, Ordering::Relaxed) != overloaded {
-            self.tell(overloaded);
-        }
-        // One trace never takes more than an eighth of what there is. One that went lets nothing wait, and need not look on.
-        Moment { now: self.start.elapsed(), overloaded: overloaded && !self.retired(), largest: limit / 8 }
-    }
-
-    fn tell(&self, overloaded: bool) {
-        if overloaded {
-            self.sampling.overloaded.fetch_add(1, Ordering::Relaxed);
-            self.sampling.overloads.fetch_add(1, Ordering::Relaxed);
-            let percentage = self.rules.load().settings.overload_percentage;
-            tracing::warn!(processor = %self.id, percentage,
-                "memory runs short: new traces do not wait, a share of them is kept at random");
-        } else {
-            self.sampling.overloaded.fetch_sub(1, Ordering::Relaxed);
-            tracing::info!(processor = %self.id, "there is memory again: new traces wait for their decision");
-        }
     }
 }
 
@@ -314,7 +269,7 @@ impl Lane {
 impl Rules {
     fn new(settings: Settings, shards: usize, stats: &TailStats, old: Option<&Policies>) -> Self {
         let policies = Policies::new(&settings, stats, old);
-        Self { traces: settings.num_traces.div_ceil(shards), policies, settings }
+        Self { traces: settings.num_traces.div_ceil(shards).max(1), policies, settings }
     }
 
     fn marks(&self, late: bool) -> Marks<'_> {
@@ -378,7 +333,10 @@ impl TailSampler {
             match self.read(batch.clone(), &self.rules.load_full()) {
                 Ok(requests) => return self.accept_when_there_is_room(requests).await,
                 Err(refusal) if !refusal.is_retryable() => return Err(refusal),
-                Err(_) => tokio::time::sleep(TICK / 2).await,
+                Err(_) => {
+                    self.give_up_lingering(0);
+                    tokio::time::sleep(TICK / 2).await;
+                }
             }
         }
     }
@@ -408,6 +366,8 @@ impl Processor for TailSampler {
     fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
         self.hurry();
+        // No late error comes here any more.
+        self.give_up_lingering(0);
     }
 
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

@@ -79,6 +79,8 @@ pub struct RunningPipeline {
     pub id: PipelineId,
     /// Which one it is of all that have had its id, if the document says.
     pub uid: Option<String>,
+    /// Its processors.
+    pub processors: Vec<ComponentId>,
     /// Its exporters, each with the destination under which it counts.
     pub exporters: Vec<(ComponentId, Destination)>,
 }
@@ -219,13 +221,20 @@ pub fn build(
         revision: running.revision.as_ref().map(RevisionStatus::of),
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
-        samplers: registry.samplers().iter().map(|(id, stats)| (id.to_string(), SamplerStatus::of(stats))).collect(),
+        samplers: samplers(registry, running),
         clusters: registry
             .clusters()
             .iter()
             .filter_map(|(id, stats)| Some((id.to_string(), ClusterStatus::of(&stats.look()?, clock))))
             .collect(),
     }
+}
+
+/// The tail samplers of the document in force; the counters of others stay, and are nobody's state.
+fn samplers(registry: &Registry, running: &RunningInfo) -> BTreeMap<String, SamplerStatus> {
+    let runs = |id: &ComponentId| running.pipelines.iter().any(|pipeline| pipeline.processors.contains(id));
+    let known = registry.samplers().into_iter().filter(|(id, _)| runs(id));
+    known.map(|(id, stats)| (id.to_string(), SamplerStatus::of(&stats))).collect()
 }
 
 impl SamplerStatus {

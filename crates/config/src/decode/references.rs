@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     ComponentId, PipelineId,
-    model::{BasicAuth, Exporter, Extension, Processor, Receiver},
+    model::{BasicAuth, Exporter, Extension, Processor, Receiver, SamplerMode},
     problem::crop,
     yaml::Span,
 };
@@ -44,6 +44,7 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
         }
         endpoints(report, id.signal, &wiring.exporters, parts.exporters);
         conditions(report, id.signal, &wiring.processors, parts.processors);
+        sampled_before(report, &wiring.processors, parts.processors);
         let receivers = wiring.receivers.iter().filter_map(|reference| {
             parts.receivers.components.get(&reference.id).map(|receiver| (reference, receiver.signals()))
         });
@@ -159,6 +160,24 @@ fn conditions(report: &Report, signal: Signal, references: &[Reference], process
             let message = format!("the processor `{}` matches by `{field}`, which {signal} do not have", reference.id);
             let help = format!("define a second one for {signal}");
             report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        }
+    }
+}
+
+/// A sampler by a hash behind another one: what that keeps says so, and a hash cannot go on from there.
+fn sampled_before(report: &Report, references: &[Reference], processors: &Section<Processor>) {
+    let samplers = references.iter().filter_map(|reference| match processors.components.get(&reference.id) {
+        Some(Processor::ProbabilisticSampler(sampler)) => Some((reference, sampler)),
+        _ => None,
+    });
+    for (reference, sampler) in samplers.skip(1) {
+        if sampler.mode == SamplerMode::HashSeed && sampler.fail_closed {
+            let message = format!(
+                "the processor `{}` drops everything: `mode: hash_seed` cannot decide on what was sampled before",
+                reference.id
+            );
+            let help = "use `mode: proportional` or `mode: equalizing`, which go on from there";
+            report.add_warning(finding(reference.path.clone(), reference.span, message, Some(help.into())));
         }
     }
 }

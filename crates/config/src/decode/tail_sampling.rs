@@ -53,9 +53,15 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
         report.warning(&place, "there are no policies", Some(help.into()));
     }
+    if settings.num_traces == 0 {
+        let help = "for no limit but memory set it higher than the traces that come within `decision_wait`";
+        let message = "`num_traces: 0` is taken for 1: each trace is decided on when the next one comes";
+        report.warning(&fields.place("num_traces"), message, Some(help.into()));
+    }
     one_salt(&fields, &settings);
     if settings.strategy == SamplingStrategy::SpanIngest {
         stateless(&fields, &settings);
+        undroppable(&fields, &settings);
     }
     fields.finish();
     Some(Processor::TailSampling(Box::new(settings)))
@@ -68,6 +74,16 @@ fn stateless(fields: &Fields<'_, '_>, settings: &TailSampling) {
         let message = format!("`span-ingest` needs stateless policies, and {} is not", place.quote(&policy.name));
         let help = "limits of rates, and upper bounds of latency and of spans, need whole traces: use trace-complete";
         fields.report.error(&place, message, Some(help.into()));
+    }
+}
+
+/// One that drops may still do so with the next part, so that nobody may keep the trace before, and no part is the last.
+fn undroppable(fields: &Fields<'_, '_>, settings: &TailSampling) {
+    if settings.policies.iter().any(|policy| matches!(policy.rule, SamplingRule::Drop(_))) {
+        let message =
+            "nothing is ever kept: with `span-ingest` no policy may keep a trace that a `drop` policy may still drop";
+        let help = "use trace-complete, or policies that keep without `drop`";
+        fields.report.warning(&fields.place("sampling_strategy"), message, Some(help.into()));
     }
 }
 

@@ -39,9 +39,37 @@ impl DecisionCache {
         Some(Self { ways, slots, notes, next: vec![0; buckets] })
     }
 
+    /// A cache for so many traces that knows most of what this one does and fits, the newest first. It takes as long as to look through both.
+    pub(super) fn resized(self, traces: usize) -> Option<Self> {
+        let mut new = Self::new(traces, !self.notes.is_empty())?;
+        for (bucket, next) in self.next.iter().enumerate() {
+            // The slot that would be filled next is the oldest.
+            for slot in (0..self.ways).map(|age| (usize::from(*next) + age) % self.ways) {
+                let at = bucket * self.ways + slot;
+                let print = self.slots.get(at).copied().filter(|print| *print != 0);
+                let note = self.notes.get(at).copied().unwrap_or(0);
+                // What is left of a hash does not say which of them: where it does not belong it is in nobody's way, as buckets forget in turn.
+                let buckets = print.map_or(0..0, |_| new.overlapping(bucket, self.next.len()));
+                buckets.for_each(|bucket| new.put(bucket, print.unwrap_or(0), note));
+            }
+        }
+        Some(new)
+    }
+
+    /// The buckets in which there may be what is in this one of so many.
+    fn overlapping(&self, bucket: usize, of: usize) -> std::ops::Range<usize> {
+        let (bucket, of, own) = (bucket as u128, of.max(1) as u128, self.next.len() as u128);
+        let (first, end) = (bucket * own / of, ((bucket + 1) * own).div_ceil(of));
+        first as usize..end.min(own) as usize
+    }
+
     /// Remembers a trace by its hash.
     pub(super) fn insert(&mut self, hash: u64, note: u32) {
         let (bucket, print) = self.place(hash);
+        self.put(bucket, print, note);
+    }
+
+    fn put(&mut self, bucket: usize, print: u32, note: u32) {
         let start = bucket * self.ways;
         let known = self.bucket(bucket).iter().position(|slot| *slot == print);
         let slot = known.unwrap_or_else(|| {
@@ -114,5 +142,26 @@ mod tests {
         cache.insert(hash.of(3), 31);
         assert_eq!(cache.get(hash.of(2)), Some(20), "what is known already takes no second place");
         assert!(DecisionCache::new(0, false).is_none());
+    }
+    #[test]
+    fn another_size_keeps_what_fits() {
+        let hash = IdHash::new();
+        for (before, after, least) in
+            [(10_000, 30_000, 9900), (10_000, 10_001, 8800), (10_000, 5000, 4900), (10, 1000, 10), (1000, 10, 10)]
+        {
+            let mut cache = DecisionCache::new(before, true).unwrap();
+            (0..before as u32).for_each(|id| cache.insert(hash.of(id.into()), id));
+            let mut cache = cache.resized(after).unwrap();
+            let known = (0..before as u32).filter(|id| cache.get(hash.of((*id).into())) == Some(*id));
+            let known = known.count();
+            assert!(known >= least, "{known} of {before} are known to one for {after}");
+            let strangers = (1_000_000..1_100_000_u128).filter(|id| cache.get(hash.of(*id)).is_some()).count();
+            assert!(strangers <= 1, "{strangers} are taken for others");
+            // What was carried over takes nobody's place.
+            (0..after as u32).for_each(|id| cache.insert(hash.of((2_000_000 + id).into()), id));
+            let new = (0..after as u32).filter(|id| cache.get(hash.of((2_000_000 + id).into())) == Some(*id)).count();
+            assert!(new * 1000 >= after * 995, "{new} of {after} that came since");
+        }
+        assert!(DecisionCache::new(10, false).unwrap().resized(0).is_none());
     }
 }

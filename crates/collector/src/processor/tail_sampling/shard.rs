@@ -1,11 +1,15 @@
 //! A part of all traces, with what is known of each: whoever has its lock does only little at a time.
 
 mod decide;
+mod linger;
 mod table;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,6 +18,7 @@ use kubewake_otlp::probability::Randomness;
 use tokio::sync::Notify;
 
 pub(super) use self::decide::{Step, Work};
+use self::linger::Lingering;
 use super::{
     arrival::{Arrival, Record, TRACE_COST},
     cache::DecisionCache,
@@ -34,7 +39,7 @@ const HASTY: usize = 65_536;
 pub(super) struct Rules {
     pub(super) settings: TailSampling,
     pub(super) policies: Policies,
-    /// Of each shard.
+    /// Of each shard, one at least.
     pub(super) traces: usize,
 }
 
@@ -85,8 +90,8 @@ pub(super) struct State {
     /// Decided on without waiting: kept, dropped.
     hasty: Option<(DecisionCache, DecisionCache)>,
     work: VecDeque<Work>,
-    /// Segments to be released at a tick, which hold dropped traces that a late error may bring back.
-    lingering: BTreeMap<u64, Vec<u32>>,
+    /// Dropped traces that a late error may bring back.
+    lingering: Lingering,
     /// Requests so far.
     arrivals: u32,
     /// Traces that are new with the last one.
@@ -125,15 +130,20 @@ struct Trace {
 enum Phase {
     Waiting,
     Kept(Stamp),
-    /// By no policy, so that an error may still bring it back.
-    NotSampled,
-    /// By a policy, or because it was too large.
+    /// No policy kept it. Its bytes are held until that tick, if there is memory, so that an error may still bring it back.
+    Lingers(u32),
     Dropped,
 }
 
 impl Shard {
-    pub(super) fn new(hash: IdHash, rules: &Rules, shards: usize, stats: &Arc<TailStats>) -> Self {
-        let mut state = State {
+    pub(super) fn new(
+        hash: IdHash,
+        rules: &Rules,
+        shards: usize,
+        stats: &Arc<TailStats>,
+        lingers: &Arc<AtomicBool>,
+    ) -> Self {
+        let state = State {
             stats: stats.clone(),
             table: HashMap::with_hasher(hash),
             hash,
@@ -141,11 +151,11 @@ impl Shard {
             waiting: 0,
             decided: VecDeque::new(),
             store: Store::new(stats.clone()),
-            kept: None,
-            dropped: None,
+            kept: DecisionCache::new(rules.settings.sampled_cache_size.div_ceil(shards), true),
+            dropped: DecisionCache::new(rules.settings.non_sampled_cache_size.div_ceil(shards), false),
             hasty: None,
             work: VecDeque::new(),
-            lingering: BTreeMap::new(),
+            lingering: Lingering::new(lingers.clone()),
             arrivals: 0,
             admitted: 0,
             attended: false,
@@ -153,7 +163,6 @@ impl Shard {
             asleep_until: 0,
             flushing: false,
         };
-        state.make_caches(&rules.settings, shards);
         Self { state: Mutex::new(state), news: Notify::new(), room: Notify::new() }
     }
 
@@ -163,10 +172,14 @@ impl Shard {
 }
 
 impl State {
-    /// Caches of the sizes that are wanted now, empty.
-    pub(super) fn make_caches(&mut self, settings: &TailSampling, shards: usize) {
-        self.kept = DecisionCache::new(settings.sampled_cache_size.div_ceil(shards), true);
-        self.dropped = DecisionCache::new(settings.non_sampled_cache_size.div_ceil(shards), false);
+    /// Caches of the sizes that are wanted now. Each knows most of what the one before it did and fits.
+    pub(super) fn resize_caches(&mut self, old: &TailSampling, new: &TailSampling, shards: usize) {
+        if old.sampled_cache_size != new.sampled_cache_size {
+            resize(&mut self.kept, new.sampled_cache_size.div_ceil(shards), true);
+        }
+        if old.non_sampled_cache_size != new.non_sampled_cache_size {
+            resize(&mut self.dropped, new.non_sampled_cache_size.div_ceil(shards), false);
+        }
     }
 
     /// Whether as many traces wait as may.
@@ -216,7 +229,7 @@ impl State {
         match self.fate(record, run.len(), adding) {
             Fate::Waits => self.wait(adding, run),
             Fate::Kept(kept) => adding.at_once.extend((first..first + run.len()).map(|at| (at, kept))),
-            Fate::NotSampled => self.perhaps_promote(adding, run),
+            Fate::Lingers(until) => self.linger(adding, run, until),
             Fate::Dropped => {}
         }
     }
@@ -233,8 +246,8 @@ impl State {
             return match trace.phase {
                 Phase::Waiting => Fate::Waits,
                 Phase::Kept(stamp) => Fate::Kept(Kept { stamp, randomness: trace.randomness }),
-                Phase::NotSampled => Fate::NotSampled,
-                Phase::Dropped => Fate::Dropped,
+                Phase::Lingers(until) if self.lingering.lasts(until.into()) => Fate::Lingers(until.into()),
+                Phase::Lingers(_) | Phase::Dropped => Fate::Dropped,
             };
         }
         if let Some(fate) = self.remembered(first.hash, spans as u64) {
@@ -289,6 +302,13 @@ impl State {
     }
 }
 
+fn resize(cache: &mut Option<DecisionCache>, traces: usize, notes: bool) {
+    *cache = match cache.take() {
+        Some(cache) => cache.resized(traces),
+        None => DecisionCache::new(traces, notes),
+    };
+}
+
 impl Drop for State {
     fn drop(&mut self) {
         self.stats.traces.fetch_sub(self.table.len() as u64, Ordering::Relaxed);
@@ -299,7 +319,8 @@ impl Drop for State {
 enum Fate {
     Waits,
     Kept(Kept),
-    NotSampled,
+    /// They are held with those of their trace, until that tick.
+    Lingers(u64),
     Dropped,
 }
 

@@ -182,11 +182,6 @@ impl Store {
         self.first.wrapping_add(self.sealed.len() as u32)
     }
 
-    /// Whether a segment was freed.
-    pub(super) fn is_gone(&self, segment: u32) -> bool {
-        self.bytes(segment).is_none()
-    }
-
     /// One more trace that waits has a span in the segment.
     pub(super) fn hold(&mut self, segment: u32) {
         if let Some(live) = self.live(segment) {

@@ -4,6 +4,7 @@ mod concurrent;
 mod decisions;
 mod examples;
 mod hostile;
+mod late_errors;
 mod limits;
 mod model;
 mod property;

@@ -24,7 +24,7 @@ impl Setup {
         let exporter = registry.exporter(&exporters[0].0, &id, Destination::default());
         let running = RunningInfo {
             phase: Phase::Ready,
-            pipelines: vec![RunningPipeline { id, uid: None, exporters }],
+            pipelines: vec![RunningPipeline { id, uid: None, processors: Vec::new(), exporters }],
             ..RunningInfo::default()
         };
         Self { registry, process: Process::start("1.2.3", &BTreeMap::new()), running, exporter }
@@ -328,7 +328,8 @@ async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sampler_without_memory_is_seen_until_all_have_some_again() {
-    let setup = Setup::new();
+    let mut setup = Setup::new();
+    setup.running.pipelines[0].processors.push(ComponentId::new("tail_sampling"));
     let stats = setup.registry.sampler(&ComponentId::new("tail_sampling"));
     let state = || serde_json::to_value(setup.status()).unwrap()["samplers"]["tail_sampling"].clone();
     let expected = |state: &str, overloads: u64| json!({"state": state, "traces": 7, "waiting_bytes": 4096, "overloads": overloads});
@@ -340,4 +341,16 @@ async fn a_sampler_without_memory_is_seen_until_all_have_some_again() {
         stats.overloaded.store(pipelines, Ordering::Relaxed);
         assert_eq!(state(), expected(word, 2), "{pipelines} have too little");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sampler_that_the_document_has_no_more_is_not_seen() {
+    let mut setup = Setup::new();
+    setup.running.pipelines[0].processors.push(ComponentId::new("tail_sampling"));
+    for id in ["tail_sampling", "tail_sampling/gone"] {
+        setup.registry.sampler(&ComponentId::new(id)).traces.store(1, Ordering::Relaxed);
+    }
+    assert_eq!(setup.status().samplers.into_keys().collect::<Vec<_>>(), ["tail_sampling"]);
+    setup.running.pipelines[0].processors.clear();
+    assert!(setup.status().samplers.is_empty());
 }

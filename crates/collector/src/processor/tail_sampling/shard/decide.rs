@@ -19,6 +19,9 @@ const SPANS_OF_ONE: usize = 256;
 /// So many spans are written out at once, and so many a trace may have to be let go of under the lock.
 const SPANS_AT_ONCE: usize = 4096;
 
+/// A trace of more spans does not come back: so many are looked for while senders wait.
+pub(super) const MOST_SPANS: usize = 10_000;
+
 /// A trace whose spans are to be written, or only to be let go of.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Work {
@@ -48,8 +51,7 @@ impl State {
         self.writing = false;
         let until = if self.flushing { u64::MAX } else { moment.tick() };
         let decided = self.decide_some(until, rules, moment);
-        let linger = if self.flushing || moment.overloaded { u64::MAX } else { moment.tick() };
-        self.stop_lingering(linger);
+        self.stop_lingering(until);
         if !self.work.is_empty() {
             return self.take_work();
         }
@@ -57,8 +59,9 @@ impl State {
         if decided >= AT_ONCE {
             return Step::Again;
         }
-        // Somebody must see when the overload is over.
-        let look = if moment.overloaded { moment.tick() + 10 } else { u64::MAX };
+        // Somebody must see when the overload is over, and when others need the memory of what lingers.
+        let looks = moment.overloaded || self.lingering.first().is_some();
+        let look = if looks { moment.tick() + 10 } else { u64::MAX };
         self.asleep_until = self.next_tick().min(look);
         if self.asleep_until < u64::MAX {
             return Step::Until(self.asleep_until);
@@ -71,7 +74,7 @@ impl State {
     /// When there will be something to do.
     fn next_tick(&self) -> u64 {
         let first = |tick: Option<&u64>| tick.copied().unwrap_or(u64::MAX);
-        first(self.wheel.keys().next()).min(first(self.lingering.keys().next()))
+        first(self.wheel.keys().next()).min(self.lingering.first().unwrap_or(u64::MAX))
     }
 
     fn decide_some(&mut self, until: u64, rules: &Rules, moment: Moment) -> usize {
@@ -96,14 +99,17 @@ impl State {
         decided
     }
 
-    fn stop_lingering(&mut self, until: u64) {
-        while let Some(slot) = self.lingering.first_entry()
-            && *slot.key() <= until
-        {
-            for segment in slot.remove() {
-                self.store.release(segment);
-            }
+    /// When the first of what lingers ends.
+    pub(in super::super) fn lingers_until(&self) -> Option<u64> {
+        self.lingering.first()
+    }
+
+    /// Lets go of what was to linger until that tick or a sooner one.
+    pub(in super::super) fn stop_lingering(&mut self, until: u64) {
+        while let Some(segments) = self.lingering.end(until) {
+            self.release(&segments);
         }
+        self.rest();
     }
 
     fn take_work(&mut self) -> Step {
@@ -161,51 +167,53 @@ impl State {
         self.stats.decide(verdict.outcome());
         self.waiting = self.waiting.saturating_sub(1);
         trace.due = moment.tick();
+        let late = rules.settings.late_error_wait;
         trace.phase = match verdict {
             Verdict::Kept(stamp) => Phase::Kept(stamp),
-            Verdict::NotSampled => Phase::NotSampled,
-            Verdict::Dropped => Phase::Dropped,
+            Verdict::NotSampled if !late.is_zero() && !self.flushing && trace.may_come_back(0, rules, moment) => {
+                let until = moment.tick() + ticks(late) + 1;
+                u32::try_from(until).map_or(Phase::Dropped, Phase::Lingers)
+            }
+            Verdict::NotSampled | Verdict::Dropped => Phase::Dropped,
         };
-        let work = Work { tail: trace.tail, since: trace.since, kept: trace.kept(), spans: trace.spans };
-        let lingers = trace.phase == Phase::NotSampled && !rules.settings.late_error_wait.is_zero() && !self.flushing;
-        self.let_go(work, lingers.then(|| moment.tick() + ticks(rules.settings.late_error_wait) + 1));
-        self.remember(id, verdict, lingers, moment);
+        let (work, phase) = (trace.work(), trace.phase);
+        self.let_go(work, phase);
+        self.remember(id, phase, moment);
     }
 
     /// Kept spans are written, dropped ones let go of: now, later, or without the lock if there are many.
-    fn let_go(&mut self, work: Work, at: Option<u64>) {
+    fn let_go(&mut self, work: Work, phase: Phase) {
         if work.tail == Place::NONE {
             return;
         }
-        let segments = match work.kept {
-            Some(_) => None,
-            None if work.tail.segment == work.since => Some(vec![work.since]),
-            None => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
+        let segments = match phase {
+            Phase::Kept(_) => None,
+            _ if work.tail.segment == work.since => Some(vec![work.since]),
+            Phase::Lingers(_) => self.store.segments(work.tail, work.since, MOST_SPANS + 1),
+            _ => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
         };
-        match (segments, at) {
+        match (segments, phase) {
             (None, _) => self.work.push_back(work),
-            (Some(segments), Some(tick)) => self.lingering.entry(tick).or_default().extend(segments),
-            (Some(segments), None) => self.release(&segments),
+            (Some(segments), Phase::Lingers(until)) if self.lingering.lasts(until.into()) => {
+                self.lingering.hold(until.into(), segments);
+            }
+            (Some(segments), _) => self.release(&segments),
         }
     }
 
-    /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room.
-    fn remember(&mut self, id: TraceId, verdict: Verdict, lingers: bool, moment: Moment) {
-        let hash = self.hash.of(id);
-        let (cache, note) = match verdict {
-            Verdict::Kept(stamp) => (&mut self.kept, stamp.note()),
-            Verdict::NotSampled | Verdict::Dropped => (&mut self.dropped, 0),
-        };
-        let cached = cache.as_mut().map(|cache| cache.insert(hash, note)).is_some();
-        match cached && !lingers {
-            true => self.forget(id, moment.tick()),
-            false => self.decided.push_back(id),
+    /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room. So it does while a trace lingers:
+    /// what is in a cache is final.
+    fn remember(&mut self, id: TraceId, phase: Phase, moment: Moment) {
+        match phase {
+            Phase::Kept(_) if self.kept.is_some() => self.forget(id, moment.tick()),
+            Phase::Dropped if self.dropped.is_some() => self.forget(id, moment.tick()),
+            _ => self.decided.push_back(id),
         }
     }
 
     /// Whether a task must look at the shard that has not been told so: for what it holds, or to see when the overload is over.
     pub(in super::super) fn wants_attention(&mut self, moment: Moment) -> bool {
-        let holds = !self.wheel.is_empty() || !self.work.is_empty() || !self.lingering.is_empty();
+        let holds = !self.wheel.is_empty() || !self.work.is_empty() || self.lingering.first().is_some();
         let wants = !self.attended && (holds || moment.overloaded);
         self.attended |= wants;
         wants
@@ -231,6 +239,10 @@ impl Trace {
     /// How it was kept, if it was.
     fn kept(&self) -> Option<Kept> {
         if let Phase::Kept(stamp) = self.phase { Some(Kept { stamp, randomness: self.randomness }) } else { None }
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work { tail: self.tail, since: self.since, kept: self.kept(), spans: self.spans }
     }
 
     pub(super) fn facts(&self, id: TraceId, now: Duration) -> Facts<'_> {

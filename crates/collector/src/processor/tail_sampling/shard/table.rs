@@ -2,17 +2,14 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::{Adding, Headers, Moment, Phase, Record, Rules, State, Times, Trace, TraceId, ticks};
+use super::{Adding, Headers, Moment, Phase, Record, Rules, State, Times, Trace, TraceId, decide::MOST_SPANS, ticks};
 use crate::{
     core::EarlyDecision,
     processor::tail_sampling::{
-        policy::{Facts, Verdict},
+        policy::Verdict,
         store::{Place, SPAN_WORDS, Store},
     },
 };
-
-/// So many spans of a dropped trace are looked for while senders wait.
-const MOST_SPANS: usize = 10_000;
 
 impl State {
     /// Knows a new trace from now on.
@@ -56,7 +53,7 @@ impl State {
     /// As many traces as may be are known: forgets the oldest decision, or makes the oldest trace a decision.
     fn make_room(&mut self, adding: &Adding<'_>) {
         let rules = adding.rules;
-        while self.table.len() >= rules.traces.max(1) {
+        while self.table.len() >= rules.traces {
             if let Some(id) = self.decided.pop_front() {
                 self.forget(id, adding.moment.tick());
             } else if rules.settings.block_on_overflow || !self.hurry_oldest(adding) {
@@ -65,14 +62,19 @@ impl State {
         }
     }
 
-    /// Forgets a trace that was decided on.
+    /// Lets the table forget a trace that was decided on; where a cache is wanted for such decisions, that knows it from now on.
     pub(super) fn forget(&mut self, id: TraceId, tick: u64) {
-        if self.table.get(&id).is_some_and(|trace| trace.phase != Phase::Waiting)
-            && let Some(trace) = self.table.remove(&id)
-        {
-            self.stats.traces.fetch_sub(1, Ordering::Relaxed);
-            self.stats.removal_age.record(tick.saturating_sub(trace.born) / 10);
+        let Some(trace) = self.table.get(&id).filter(|trace| trace.phase != Phase::Waiting) else { return };
+        self.stats.traces.fetch_sub(1, Ordering::Relaxed);
+        self.stats.removal_age.record(tick.saturating_sub(trace.born) / 10);
+        let (cache, note) = match trace.phase {
+            Phase::Kept(stamp) => (&mut self.kept, stamp.note()),
+            _ => (&mut self.dropped, 0),
+        };
+        if let Some(cache) = cache {
+            cache.insert(self.hash.of(id), note);
         }
+        self.table.remove(&id);
     }
 
     fn hurry_oldest(&mut self, adding: &Adding<'_>) -> bool {
@@ -155,31 +157,50 @@ impl State {
         }
     }
 
-    /// A span of a trace that no policy kept comes late. If it is an error, the policies are asked again; if one keeps the trace now, and
-    /// all of it is still there, it is kept.
-    pub(super) fn perhaps_promote(&mut self, adding: &mut Adding<'_>, run: &[Record]) {
+    /// Spans of a trace that no policy kept come late, and its bytes are still held: so are these, so that it comes back whole. If one of them is an error,
+    /// the policies are asked again.
+    pub(super) fn linger(&mut self, adding: &mut Adding<'_>, run: &[Record], until: u64) {
+        let Some(id) = run.first().map(|record| record.seen.id) else { return };
         let (rules, moment) = (adding.rules, adding.moment);
-        let error = run.iter().any(|record| record.seen.is_error);
-        let known = !rules.policies.is_wide() && adding.arrival.generation == rules.policies.generation;
-        let Some(id) = run.first().map(|record| record.seen.id).filter(|_| error && known) else { return };
         let Some(trace) = self.table.get_mut(&id) else { return };
-        if !trace.may_come_back(&self.store, rules) {
-            // Nor will it later, so that whoever sends errors of it does not have it looked for again.
+        let (last, fits) = (trace.tail.segment, trace.may_come_back(run.len(), rules, moment));
+        if fits {
+            trace.extend(&mut self.store, adding, self.arrivals, run);
+        }
+        if trace.tail.segment != last {
+            self.lingering.hold(until, [trace.tail.segment]);
+        }
+        if !fits || !trace.may_come_back(0, rules, moment) {
+            // Nor will it later, so that whoever sends more of it has nothing held and nobody asked.
             trace.phase = Phase::Dropped;
-            return;
+        } else if run.iter().any(|record| record.seen.is_error) {
+            self.reconsider(id, adding);
         }
-        // Before the trace is touched: whoever sends errors of one that nobody wants has the policies asked, and holds nothing.
-        let verdict = trace.judge_with(id, run, rules, moment);
-        if !matches!(verdict, Verdict::Kept(_)) {
-            return;
+    }
+
+    /// Asks the policies that are in force about a trace that lingers. If one keeps it now, all of it is sent.
+    fn reconsider(&mut self, id: TraceId, adding: &Adding<'_>) {
+        let (policies, moment) = (&adding.rules.policies, adding.moment);
+        let Some(trace) = self.table.get_mut(&id) else { return };
+        if policies.by_arrival() {
+            // Noted of this arrival alone, and nothing else counts.
+            if adding.arrival.generation != policies.generation {
+                return;
+            }
+        } else if trace.generation != policies.generation {
+            trace.bits = trace.observe(&self.store, policies).first().copied().unwrap_or(0);
+            trace.generation = policies.generation;
         }
-        let Some(segments) = self.store.segments(trace.tail, trace.since, MOST_SPANS) else { return };
+        let verdict = policies.decide(&trace.facts(id, moment.now));
+        let Verdict::Kept(stamp) = verdict else { return };
+        let Some(segments) = self.store.segments(trace.tail, trace.since, MOST_SPANS + 1) else { return };
         segments.iter().for_each(|segment| self.store.hold(*segment));
-        trace.extend(&mut self.store, adding, self.arrivals, run);
-        trace.phase = Phase::Waiting;
-        self.waiting += 1;
+        trace.phase = Phase::Kept(stamp);
+        trace.due = moment.tick();
+        self.work.push_back(trace.work());
+        self.stats.decide(verdict.outcome());
+        // The table knows it already, and goes on to.
         self.stats.promoted.fetch_add(1, Ordering::Relaxed);
-        self.conclude(id, verdict, rules, moment);
     }
 }
 
@@ -189,34 +210,14 @@ impl Trace {
         self.bytes + u64::from(self.spans) * SPAN_WORDS as u64
     }
 
-    /// Whether its spans are all there, and few enough. What they say to the policies that are in force is known then: they are read again, once, if
-    /// others were when they came.
-    fn may_come_back(&mut self, store: &Store, rules: &Rules) -> bool {
-        if self.spans as usize > MOST_SPANS || store.is_gone(self.since) {
-            return false;
-        }
-        if self.generation == rules.policies.generation || rules.policies.by_arrival() {
-            return true;
-        }
-        if store.segments(self.tail, self.since, MOST_SPANS).is_none() {
-            return false;
-        }
-        self.bits = self.observe(store, &rules.policies).first().copied().unwrap_or(0);
-        self.generation = rules.policies.generation;
-        true
-    }
-
-    /// What the policies would say if these spans were there, too; of these alone, where each arrival is decided on by itself.
-    fn judge_with(&self, id: TraceId, run: &[Record], rules: &Rules, moment: Moment) -> Verdict {
-        let alone = rules.policies.by_arrival();
-        let (mut bits, mut times) = if alone { ([0], Times::default()) } else { ([self.bits], self.times) };
-        for record in run {
-            let [all] = &mut bits;
-            *all |= record.bits;
-            rules.policies.observer.duration(&mut times, &record.seen, &mut bits);
-        }
-        let spans = u64::from(self.spans) + run.len() as u64;
-        rules.policies.decide(&Facts { bits: &bits, spans, ..self.facts(id, moment.now) })
+    /// Whether a late error may bring it back with so many spans more: it is no larger than one that waits may be, and its spans are few enough to be
+    /// looked for. Where there are more conditions than bits it may not: all of it would have to be read again for each error.
+    pub(super) fn may_come_back(&self, more: usize, rules: &Rules, moment: Moment) -> bool {
+        let most = rules.settings.maximum_trace_size;
+        !rules.policies.is_wide()
+            && self.spans as usize + more <= MOST_SPANS
+            && self.held() <= moment.largest
+            && (most == 0 || self.bytes <= most)
     }
 
     /// Stores spans behind those that are there. Says whether they are the first that came with their resource.

@@ -78,14 +78,14 @@ async fn a_late_error_brings_back_a_trace_whose_bytes_are_still_there() {
     assert!(setup.kept().is_empty(), "a late span without an error changes nothing");
     setup.send(vec![error(1)]).await;
     setup.pass(200).await;
-    assert_eq!(setup.kept(), kept([(1, 3)]), "what was there, and the error");
+    assert_eq!(setup.kept(), kept([(1, 4)]), "what was there, what came late, and the error");
     setup.send(vec![span(1)]).await;
     setup.pass(200).await;
-    assert_eq!(setup.kept(), kept([(1, 4)]), "and it is kept from then on");
+    assert_eq!(setup.kept(), kept([(1, 5)]), "and it is kept from then on");
     setup.pass(10_000).await;
     setup.send(vec![error(2)]).await;
     setup.pass(6000).await;
-    assert_eq!(setup.kept(), kept([(1, 4)]), "the other one's bytes have gone");
+    assert_eq!(setup.kept(), kept([(1, 5)]), "the other one's bytes have gone");
     assert_eq!(setup.stats.waiting_bytes.load(std::sync::atomic::Ordering::Relaxed), 0);
 }
 

@@ -89,18 +89,23 @@ async fn a_large_resource_is_not_multiplied_by_the_traces_that_share_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_errors_of_a_trace_that_nobody_wants_change_nothing() {
+async fn late_errors_of_a_trace_that_nobody_wants_are_held_only_as_long_as_it_could_come_back() {
     let slow = "decision_wait: 1s\nlate_error_wait: 60s\npolicies: [{name: slow, type: latency, latency: {threshold_ms: 1000}}]";
-    let setup = Setup::new(slow);
+    let (budget, large) = (Budget::new(4 << 20, 0), vec![error(1); 1000]);
+    let setup = Setup::new(slow).charged_to(budget.join());
     setup.send(vec![span(1)]).await;
     setup.pass(2000).await;
-    let held = setup.stats.waiting_bytes.load(Ordering::Relaxed);
-    for _ in 0..1000 {
-        setup.send(vec![error(1)]).await;
+    for _ in 0..100 {
+        setup.send(large.clone()).await;
+        let held = setup.stats.waiting_bytes.load(Ordering::Relaxed);
+        assert!(held < 1 << 20, "an eighth of the memory and a request, not {held} bytes");
     }
-    assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), held);
-    assert_eq!(setup.stats.decided(crate::core::SamplingOutcome::NotSampled), 1);
+    let asked = setup.stats.policy("slow").of(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed);
+    assert!(asked <= 11, "the policies are not asked about more spans than can come back");
+    assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 1);
     assert!(setup.kept().is_empty());
+    setup.pass(60_000).await;
+    assert_eq!(budget.used(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What happens when there are too many traces, too large ones, no memory, or a next step that takes nothing.
 
-use std::{collections::BTreeSet, sync::atomic::Ordering};
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use kubewake_otlp::{TraceState, probability::Randomness};
 use opentelemetry_proto::tonic::{common::v1::any_value::Value, trace::v1::Span};
@@ -70,6 +70,18 @@ async fn senders_wait_for_a_place_where_that_is_wanted() {
     assert!(third.is_finished(), "the others were decided on");
     setup.pass(6000).await;
     assert_eq!(setup.kept().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_trace_may_wait_one_does_and_nobody_waits_forever() {
+    for block in [false, true] {
+        let setup = Setup::new(&format!("num_traces: 0\ndecision_wait: 1s\nblock_on_overflow: {block}\n{ALL}"));
+        for trace in 1..=3 {
+            tokio::time::timeout(Duration::from_secs(3), setup.send(vec![span(trace)])).await.unwrap();
+        }
+        setup.pass(2000).await;
+        assert_eq!(setup.kept().len(), 3);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,7 +76,7 @@ async fn a_late_error_is_judged_by_itself_where_each_arrival_is() {
         assert_eq!(setup.kept(), [].into(), "no arrival had both");
         setup.send(vec![with(error(1))]).await;
         setup.pass(200).await;
-        assert_eq!(setup.kept(), [(1, 3)].into(), "with what was there when it was decided on");
+        assert_eq!(setup.kept(), [(1, 4)].into(), "with all that came before");
     }
 }
 
@@ -110,4 +110,21 @@ async fn a_limit_that_did_not_change_keeps_what_it_has_used() {
     setup.pass(1200).await;
     assert!(setup.kept().len() <= 2, "only what came since: {:?}", setup.kept());
     assert_eq!(setup.stats.overloads.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_of_other_sizes_know_what_they_knew() {
+    let sized = |kept: usize, dropped: usize| {
+        format!("decision_cache: {{sampled_cache_size: {kept}, non_sampled_cache_size: {dropped}}}\n{ERRORS}")
+    };
+    let setup = Setup::new(&sized(1000, 1000));
+    setup.send(vec![error(1), span(2)]).await;
+    setup.pass(6000).await;
+    for (kept, dropped) in [(2000, 1000), (2000, 3000), (500, 20)] {
+        setup.sampler.reconfigure(settings(&sized(kept, dropped)));
+        setup.backend.forget();
+        setup.send(vec![span(1), error(2)]).await;
+        setup.pass(6000).await;
+        assert_eq!(setup.kept(), [(1, 1)].into(), "late spans follow the decision");
+    }
 }
