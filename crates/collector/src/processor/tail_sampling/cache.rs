@@ -143,6 +143,7 @@ mod tests {
         assert_eq!(cache.get(hash.of(2)), Some(20), "what is known already takes no second place");
         assert!(DecisionCache::new(0, false).is_none());
     }
+
     #[test]
     fn another_size_keeps_what_fits() {
         let hash = IdHash::new();
