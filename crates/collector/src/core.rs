@@ -36,6 +36,7 @@ pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};
 pub use link::{Answer, Consumer, Link, Pressure, Shortfall};
 pub use moment::Moment;
+pub(crate) use outlet::HALT_LIMIT;
 pub use outlet::{Outlet, OutletSettings};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};

@@ -44,8 +44,8 @@ use self::{
 use crate::{
     components::{BuildError, BuiltExporter},
     core::{
-        Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, Outlet, OutletSettings,
-        PipelineStats, Pressure, Registry, ResolverKind,
+        Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, HALT_LIMIT, Outlet,
+        OutletSettings, PipelineStats, Pressure, Registry, ResolverKind,
     },
 };
 
@@ -260,7 +260,7 @@ impl Balancer {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let none_waits = *lock(&self.waiting) == 0;
+            let none_waits = self.none_waits();
             if none_waits && outlets.iter().all(|o| o.is_idle()) && self.handed.load(Ordering::Acquire) == before {
                 return;
             }
@@ -286,10 +286,14 @@ impl Balancer {
 
     /// Gives up: whatever is held, or still comes, is counted as dropped.
     pub(crate) async fn halt(&self) {
+        let outlets = self.all_outlets();
+        // All of them before anybody hears of it: whoever finds no place now has to know why.
+        outlets.iter().for_each(|outlet| outlet.stop());
         self.halted.store(true, Ordering::Release);
         self.changed.notify_waiters();
-        let halts = self.all_outlets().into_iter().map(|outlet| async move { outlet.halt().await });
-        futures_util::future::join_all(halts).await;
+        let halts = outlets.iter().map(|outlet| outlet.halt());
+        let waiting = tokio::time::timeout(HALT_LIMIT, self.waited());
+        let _ = tokio::join!(futures_util::future::join_all(halts), waiting);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Peers that answer by script, on a paused clock.
 
+mod lost;
 mod model;
 
 use std::{
@@ -268,24 +269,6 @@ async fn what_may_wait_for_peers_waits_and_shows() {
     assert_eq!((shown(), rest.queue.oldest()), ((0, 3, 0), None));
     fixture.balancer.retire();
     assert_eq!(shown(), (0, 0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_waited_too_long_is_counted() {
-    let change = |prepared: &mut Prepared| {
-        prepared.queue = Some(queue(3));
-        prepared.timeout = Some(10 * SECOND);
-    };
-    let fixture = fixture(&three(), |_| {}, change);
-    fixture.list(&[]);
-    fixture.put(0..10).await;
-    tokio::time::sleep(5 * SECOND).await;
-    fixture.put(10..20).await;
-    tokio::time::sleep(6 * SECOND).await;
-    assert_eq!(fixture.dropped(DropReason::QueueFull), 10);
-    fixture.list(&["a"]);
-    let_run().await;
-    assert_eq!(fixture.all(), numbers(10..20));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,9 @@
 //! What has no place at once: it waits for one, or is refused.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    fmt::Display,
+    sync::{Arc, atomic::Ordering},
+};
 
 use kubewake_config::model::{Queue, Retry, Sizer};
 use tokio::time::Instant;
@@ -10,7 +13,7 @@ use super::{
     peer::{Guard, State},
     place::{Giver, NoPlace, Placed},
 };
-use crate::core::{Answer, Batch, Consumer, DropReason, MoveReason, Pressure, Refusal, SendError};
+use crate::core::{Answer, Batch, DropReason, MoveReason, Pressure, Refusal, SendError};
 
 impl Balancer {
     /// Finds another place for what a peer did not take.
@@ -83,16 +86,43 @@ impl Balancer {
 
     /// Places what was acknowledged already, however long it takes, and counts it if there is no place.
     pub(super) async fn place_or_drop(&self, batch: Batch, deadline: Option<Instant>) -> Result<(), Refusal> {
-        match self.place_in_turn(&batch, deadline).await {
-            Some(placed) => settle(placed.answers, |_, _| {}).wait().await,
-            None if self.halted.load(Ordering::Acquire) => {
-                self.progress.dropped(DropReason::Shutdown, batch.items() as u64);
-                Err(Refusal::shutting_down())
+        let since = Instant::now();
+        if let Some(placed) = self.place_in_turn(&batch, deadline).await {
+            return settle(placed.answers, |_, _| {}).wait().await;
+        }
+        let (reason, refusal) = match self.halted.load(Ordering::Acquire) {
+            true => (DropReason::Shutdown, Refusal::shutting_down()),
+            false if self.ring.load().peers.is_empty() => (DropReason::RetriesExhausted, NoPlace::NoPeers.refusal()),
+            false => (DropReason::QueueFull, NoPlace::Full.refusal()),
+        };
+        let items = batch.items() as u64;
+        self.rest.send_failed.fetch_add(items, Ordering::Relaxed);
+        self.dropped(items, reason, &format_args!("{refusal}, after {:?}", since.elapsed()));
+        Err(refusal)
+    }
+
+    /// Data that was acknowledged is lost.
+    fn dropped(&self, items: u64, reason: DropReason, error: &dyn Display) {
+        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items, reason = reason.name(), error = %error,
+            "dropped data");
+        self.progress.dropped(reason, items);
+    }
+
+    /// Whether nothing waits for a peer.
+    pub(super) fn none_waits(&self) -> bool {
+        *lock(&self.waiting) == 0
+    }
+
+    /// Ends when nothing waits for a peer any more.
+    pub(super) async fn waited(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.none_waits() {
+                return;
             }
-            None => {
-                self.lost(&batch, DropReason::QueueFull);
-                Err(Refusal::queue_full())
-            }
+            changed.await;
         }
     }
 
@@ -128,9 +158,9 @@ impl Balancer {
     }
 
     /// One answer for a sender. Where others took their shares, it is not asked to come again, and the rest is lost.
-    pub(super) fn settle_some(&self, answers: Vec<(Batch, Answer)>) -> Answer {
-        let progress = self.progress.clone();
-        settle(answers, move |tally, no| progress.dropped(no.as_loss(), tally.items() as u64))
+    pub(super) fn settle_some(self: &Arc<Self>, answers: Vec<(Batch, Answer)>) -> Answer {
+        let me = self.clone();
+        settle(answers, move |tally, no| me.dropped(tally.items() as u64, no.as_loss(), no))
     }
 }
 
