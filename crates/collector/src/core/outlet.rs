@@ -24,7 +24,8 @@ use tokio::{
     time::Instant,
 };
 
-use self::guest::{Guest, UnderWay};
+use self::guest::Guest;
+pub use self::guest::UnderWay;
 use super::{
     Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, Next, PipelineStats,
     Pressure, Refusal, Rescue, SendError,
@@ -40,7 +41,7 @@ mod tests;
 
 /// How long those at work get to notice that all is over. They notice at once; one that is stuck must not hold up the
 /// others.
-pub(crate) const HALT_LIMIT: Duration = Duration::from_secs(1);
+pub const HALT_LIMIT: Duration = Duration::from_secs(1);
 
 /// What an outlet does at the moment.
 #[derive(Clone)]

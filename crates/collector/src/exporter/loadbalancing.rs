@@ -13,6 +13,7 @@
 //! it know whether a peer that died took its last request: that is sent again, to the next (at least once).
 
 mod dial;
+mod missing;
 mod peer;
 mod place;
 mod ranking;
@@ -37,15 +38,16 @@ use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub(crate) use self::dial::{Prepared, prepare};
 use self::{
+    missing::Missing,
     peer::{Guard, Health, Peer, State},
-    place::{Giver, Ring},
+    place::{Giver, NoPlace, Ring},
     wait::settle,
 };
 use crate::{
     components::{BuildError, BuiltExporter},
     core::{
         Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, HALT_LIMIT, Outlet,
-        OutletSettings, PipelineStats, Pressure, Registry, ResolverKind,
+        OutletSettings, PipelineStats, Pressure, Registry, ResolverFault, ResolverKind,
     },
 };
 
@@ -63,6 +65,7 @@ pub struct Balancer {
     rest: Arc<ExporterStats>,
     settings: ArcSwap<Prepared>,
     ring: ArcSwap<Ring>,
+    missing: Missing,
     /// Peers that are no longer in the ring and still hold something.
     leaving: Mutex<Vec<Arc<Peer>>>,
     /// Held while queues are looked at and filled.
@@ -97,6 +100,7 @@ impl Balancer {
             pipeline,
             settings: ArcSwap::from_pointee(prepared),
             ring: ArcSwap::default(),
+            missing: Missing::default(),
             leaving: Mutex::default(),
             placing: Mutex::default(),
             changed: Notify::new(),
@@ -144,23 +148,24 @@ impl Balancer {
         counters.backends.store(wanted.len() as u64, Ordering::Relaxed);
         let old = self.ring.load_full();
         if old.peers.iter().map(|peer| &peer.endpoint).eq(&wanted) {
-            return;
+            return self.no_peer_found(ResolverFault::Empty);
         }
         counters.updates.fetch_add(1, Ordering::Relaxed);
         tracing::info!(exporter = %self.id, pipeline = %self.pipeline, peers = wanted.len(), "the peers have changed");
         let find = |endpoint: &String| old.peers.iter().find(|peer| peer.endpoint == *endpoint).cloned();
         let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make(endpoint)));
-        self.ring.store(Arc::new(Ring { peers: peers.collect() }));
+        self.replace_ring(Ring { peers: peers.collect() });
         let gone = old.peers.iter().filter(|peer| !wanted.contains(&peer.endpoint));
         gone.for_each(|peer| self.let_leave(peer.clone()));
         self.changed.notify_waiters();
     }
 
     /// The resolver could not find out.
-    fn cannot_resolve(&self, kind: ResolverKind, error: &str) {
+    fn cannot_resolve(&self, kind: ResolverKind, fault: ResolverFault, error: &str) {
         self.stats.resolver(kind).failed.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(), error,
             "the peers cannot be found out; those known so far stay");
+        self.no_peer_found(fault);
     }
 
     fn cannot_send_to(&self, endpoint: &str, error: &BuildError) {
@@ -308,8 +313,15 @@ impl Consumer for Balancer {
         match self.try_place(&batch, Giver::Sender(pressure)) {
             Ok(placed) if pressure == Pressure::Wait => settle(placed.answers, |_, _| {}),
             Ok(placed) => self.settle_some(placed.answers),
-            Err(_) if pressure == Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
-            Err(no) => self.wait_or_refuse(batch, &no),
+            Err(no) => {
+                if matches!(no, NoPlace::NoPeers { .. }) {
+                    self.peer_was_missed();
+                }
+                match pressure {
+                    Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
+                    Pressure::Refuse => self.wait_or_refuse(batch, &no),
+                }
+            }
         }
     }
 

@@ -95,6 +95,11 @@ impl PipelineStats {
         self.progress.failed(error);
     }
 
+    /// Something is in the way of attempts, and nothing was there to be sent.
+    pub fn obstructed(&self, error: &SendError) {
+        self.progress.obstructed(error);
+    }
+
     /// How its attempts have been going, those of all its exporters together.
     pub fn progress(&self) -> &Progress {
         &self.progress

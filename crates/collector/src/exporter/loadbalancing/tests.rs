@@ -1,6 +1,8 @@
 //! Peers that answer by script, on a paused clock.
 
 mod lost;
+#[cfg(feature = "extension-health-check")]
+mod missing;
 mod model;
 
 use std::{

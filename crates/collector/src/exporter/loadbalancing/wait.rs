@@ -13,7 +13,7 @@ use super::{
     peer::{Guard, State},
     place::{Giver, NoPlace, Placed},
 };
-use crate::core::{Answer, Batch, DropReason, MoveReason, Pressure, Refusal, SendError};
+use crate::core::{Answer, Batch, DropReason, MoveReason, Pressure, Refusal, SendError, UnderWay};
 
 impl Balancer {
     /// Finds another place for what a peer did not take.
@@ -86,13 +86,15 @@ impl Balancer {
 
     /// Places what was acknowledged already, however long it takes, and counts it if there is no place.
     pub(super) async fn place_or_drop(&self, batch: Batch, deadline: Option<Instant>) -> Result<(), Refusal> {
-        let since = Instant::now();
+        let (since, _under_way) = (Instant::now(), UnderWay::new(&self.rest));
         if let Some(placed) = self.place_in_turn(&batch, deadline).await {
             return settle(placed.answers, |_, _| {}).wait().await;
         }
         let (reason, refusal) = match self.halted.load(Ordering::Acquire) {
             true => (DropReason::Shutdown, Refusal::shutting_down()),
-            false if self.ring.load().peers.is_empty() => (DropReason::RetriesExhausted, NoPlace::NoPeers.refusal()),
+            false if self.ring.load().peers.is_empty() => {
+                (DropReason::RetriesExhausted, self.missing.no_peers().refusal())
+            }
             false => (DropReason::QueueFull, NoPlace::Full.refusal()),
         };
         let items = batch.items() as u64;
@@ -136,7 +138,8 @@ impl Balancer {
     pub(super) fn wait_or_refuse(self: Arc<Self>, batch: Batch, no: &NoPlace) -> Answer {
         let settings = self.settings.load_full();
         let deadline = settings.timeout.map(|timeout| Instant::now() + timeout);
-        let Some(queue) = settings.queue.as_ref().filter(|_| matches!(no, NoPlace::NoPeers | NoPlace::Full)) else {
+        let Some(queue) = settings.queue.as_ref().filter(|_| matches!(no, NoPlace::NoPeers { .. } | NoPlace::Full))
+        else {
             return Answer::Now(Err(no.refusal()));
         };
         if let Some(waits) = Waits::admit(&self, &batch, queue) {
@@ -181,7 +184,6 @@ impl Waits {
         let mut waiting = lock(&balancer.waiting);
         let sum = waiting.checked_add(size).filter(|sum| *sum <= queue.queue_size)?;
         *waiting = sum;
-        balancer.rest.in_flight.fetch_add(1, Ordering::Relaxed);
         let since = balancer.rest.queue.oldest().unwrap_or_else(Instant::now);
         balancer.rest.queue.show(sum, Some(since));
         Some(Self { balancer: balancer.clone(), size })
@@ -192,7 +194,6 @@ impl Drop for Waits {
     fn drop(&mut self) {
         let mut waiting = lock(&self.balancer.waiting);
         *waiting = waiting.saturating_sub(self.size);
-        self.balancer.rest.in_flight.fetch_sub(1, Ordering::Relaxed);
         let since = self.balancer.rest.queue.oldest().filter(|_| *waiting > 0);
         self.balancer.rest.queue.show(*waiting, since);
         drop(waiting);

@@ -187,7 +187,9 @@ impl ExporterStatus {
         let all = registry.destinations(id, pipeline).into_iter().filter(|(to, _)| *to != Destination::default());
         let peers: BTreeMap<String, Self> =
             all.map(|(to, stats)| (format!("{}:{}", to.address, to.port), Self::of(&stats, check, clock))).collect();
-        let Some(best) = peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state)).cloned() else {
+        let best = peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state));
+        // What belongs to no peer fails only while none is known: those that are still here have left.
+        let Some(best) = best.map(|best| if self.failures > 0 { &self } else { best }).cloned() else {
             return self;
         };
         let sum = |of: fn(&Self) -> u64| of(&self) + peers.values().map(of).sum::<u64>();
