@@ -39,6 +39,8 @@ pub struct PipelineStatus {
     pub received: u64,
     /// When something came in last.
     pub last_received: Option<Past>,
+    /// When a request was last refused for want of memory.
+    pub last_refused: Option<Past>,
     /// Items that destinations took, each destination counted by itself.
     pub delivered: u64,
     /// Items that were lost, by reason.
@@ -140,6 +142,7 @@ impl PipelineStatus {
             state: exporters.values().map(|e| e.state).max().unwrap_or(State::Idle),
             received: stats.received(),
             last_received: clock.past(stats.last_received()),
+            last_refused: clock.past(stats.last_refused()),
             delivered: stats.delivered.load(Ordering::Relaxed),
             dropped: DropReason::ALL.iter().map(|reason| (reason.name(), stats.dropped_for(*reason))).collect(),
             last_drop: drop.and_then(|(at, why)| Some(DropStatus { reason: why.name(), at: clock.past(Some(at))? })),
