@@ -230,7 +230,7 @@ impl Balancer {
         }
     }
 
-    /// Knocks at a peer that is down until somebody is there.
+    /// Knocks at a peer that is down until it answers.
     fn knock(&self, endpoint: &str, health: Arc<Health>) {
         if let Some(peer) = self.ring.load().peers.iter().find(|peer| Arc::ptr_eq(&peer.health, &health)) {
             peer.outlet.stir();
@@ -240,10 +240,13 @@ impl Balancer {
             while health.state() == State::Down {
                 tokio::time::sleep(health.next_pause()).await;
                 let Some(dial) = me.upgrade().map(|balancer| balancer.settings.load().dial.clone()) else { return };
-                if dial.reaches(&endpoint).await {
+                if dial.reaches(&endpoint).await
+                    && let Some(balancer) = me.upgrade()
+                {
                     health.open();
-                    tracing::info!(peer = endpoint, "a peer answers again");
-                    me.upgrade().inspect(|balancer| balancer.changed.notify_waiters());
+                    tracing::info!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = endpoint,
+                        "a peer answers again");
+                    balancer.changed.notify_waiters();
                 }
             }
         });

@@ -18,7 +18,7 @@ use kubewake_otlp::Signal;
 use super::{dial::Dial, *};
 use crate::core::{
     MoveReason, Refusal,
-    testing::{Destination as Script, Reply, request, settle as let_run},
+    testing::{Destination as Script, Log, Reply, request, settle as let_run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -199,7 +199,11 @@ async fn a_peer_that_answers_again_gets_what_belongs_to_it() {
     fixture.put(0..300).await;
     assert!(fixture.got("c").is_empty(), "nobody opened");
     fixture.comes_back("c");
+    let log = Log::begin();
     tokio::time::sleep(10 * SECOND).await;
+    let said = log.lines();
+    let named = |line: &String| line.contains("answers again exporter=load_balancing pipeline=traces peer=\"c\"");
+    assert!(said.iter().any(named), "{said:?}");
     fixture.put(0..300).await;
     assert!(!fixture.got("c").is_empty());
     assert_eq!(fixture.all().len(), 900);

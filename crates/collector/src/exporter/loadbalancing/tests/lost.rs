@@ -1,7 +1,6 @@
 //! What is lost is counted with its reason, and said.
 
 use super::*;
-use crate::core::testing::Log;
 
 fn may_wait(prepared: &mut Prepared) {
     prepared.queue = Some(queue(3));
