@@ -262,6 +262,16 @@ fn files_have_rules() {
 }
 
 #[test]
+fn a_document_must_have_pipelines() {
+    for service in ["", "service:", "service: {pipelines: }", "service: {pipelines: {}}"] {
+        let text = format!("receivers: {{otlp: {{protocols: {{grpc: }}}}}}\nexporters: {{nop: }}\n{service}\n");
+        let errors = load(&text, &FixedSources::new()).unwrap_err();
+        let paths: Vec<&str> = errors.problems().iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(paths, ["service::pipelines"], "{errors}");
+    }
+}
+
+#[test]
 fn pipelines_have_rules() {
     let traces = "service::pipelines::traces";
     refused(&[

@@ -347,6 +347,27 @@ fn statements_are_refused_each_where_it_stands() {
 }
 
 #[test]
+fn a_statement_is_shown_unless_it_may_hold_a_secret() {
+    let text = "receivers: {otlp: {protocols: {grpc: }}}
+processors:
+  filter:
+    traces:
+      span:
+        - 'attributes[\"http.route\"] == \"/healthz\"'
+        - 'attributes[\"url\"] == \"http://me:s3cret@host\"'
+        - ${env:CONDITION}
+exporters: {nop: }
+service: {pipelines: {traces: {receivers: [otlp], processors: [filter], exporters: [nop]}}}
+";
+    let errors = load(text, &FixedSources::new().with_env("CONDITION", "s3cret")).unwrap_err();
+    let shown = errors.to_string();
+    assert_eq!(errors.problems().len(), 3, "{shown}");
+    assert!(shown.contains("6 |         - 'attributes[\"http.route\"] == \"/healthz\"'\n"), "{shown}");
+    assert!(shown.contains("7 |         - '***'\n") && shown.contains("8 |         - ${env:CONDITION}\n"), "{shown}");
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
 fn a_match_must_fit_the_pipelines_that_it_is_in() {
     let by_name = "attributes: {include: {match_type: strict, span_names: [a]}, actions: [{key: a, action: delete}]}";
     assert!(read(by_name, "traces").is_ok());

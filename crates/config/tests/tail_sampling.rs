@@ -108,7 +108,29 @@ fn what_is_wrong_is_refused_with_its_place() {
         (
             policy("{name: a, type: and, and: {and_sub_policy: [{name: d, type: drop}]}}"),
             at("policies::0::and::and_sub_policy::0::type"),
-            "it cannot be part of another policy",
+            "a policy of type `drop` cannot be part of `and` or `drop`",
+        ),
+        (
+            policy(
+                "{name: a, type: and, and: {and_sub_policy: [{name: b, type: and, and: {and_sub_policy: [{name: c, type: always_sample}]}}]}}",
+            ),
+            at("policies::0::and::and_sub_policy::0::type"),
+            "put its sub-policies beside the others",
+        ),
+        (
+            policy("{name: a, type: not, not: {not_sub_policy: {name: b, type: composite}}}"),
+            at("policies::0::not::not_sub_policy::type"),
+            "a policy of type `composite` cannot be part of `not`",
+        ),
+        (
+            policy("{name: a, type: probabilistic, probabilistic: {sampling_percentage: .nan}}"),
+            at("policies::0::probabilistic::sampling_percentage"),
+            "must be a number",
+        ),
+        (
+            policy(r#"{name: a, type: ottl_condition, ottl_condition: {span: ['attributes["a"] == "b"']}}"#),
+            at("policies::0::type"),
+            r#"ottl_condition: {span: ['attributes["a"] == "b"']}"#,
         ),
         (policy("{name: a, type: and}"), at("policies::0::and::and_sub_policy"), "must hold at least one policy"),
         (
@@ -128,6 +150,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         let errors = load(&text, &FixedSources::new()).err().unwrap_or_else(|| panic!("taken: {text}"));
         let problems = errors.problems();
         assert_eq!(problems.len(), 1, "{text}\n{errors}");
+        assert!(!errors.to_string().contains("has no effect"), "{text}\n{errors}");
         assert_eq!(problems[0].path, path, "{errors}");
         assert!(problems[0].to_string().contains(words), "lacks {words:?}\n{errors}");
     }

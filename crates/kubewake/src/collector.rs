@@ -1,6 +1,13 @@
 //! `kubewake collector`: the data plane as a process.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+mod swapped;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Subcommand;
 use kubewake_collector::{
@@ -29,6 +36,9 @@ pub(crate) struct Args {
     /// How long to go on delivering what is held after SIGTERM, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 25)]
     drain_seconds: u64,
+    /// Taken for those who swap the binary, without effect
+    #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]
+    feature_gates: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,15 +59,24 @@ struct FileArgs {
     /// The configuration: the OpenTelemetry Collector's YAML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// Taken for those who swap the binary, without effect
+    #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]
+    feature_gates: Vec<String>,
 }
 
 pub(crate) async fn run(args: Args) -> ExitCode {
     match (args.command, args.config) {
-        (Some(Command::Validate(file)), _) => validate(&file),
-        (None, Some(config)) => {
-            let options = Options { drain_limit: Duration::from_secs(args.drain_seconds), ..Options::default() };
-            serve(&config, options, say_ready).await
-        }
+        (Some(Command::Validate(given)), _) => match named(&given.config, &given.feature_gates) {
+            Ok(file) => validate(&file),
+            Err(code) => code,
+        },
+        (None, Some(config)) => match named(&config, &args.feature_gates) {
+            Ok(file) => {
+                let options = Options { drain_limit: Duration::from_secs(args.drain_seconds), ..Options::default() };
+                serve(&file, options, say_ready).await
+            }
+            Err(code) => code,
+        },
         // Without a command the parser insists on a file.
         (Some(Command::Components), _) | (None, None) => {
             print!("{}", kubewake_collector::components::listing());
@@ -66,14 +85,26 @@ pub(crate) async fn run(args: Args) -> ExitCode {
     }
 }
 
+/// The file that is meant, with what there is to say about how it was given.
+fn named(config: &Path, gates: &[String]) -> Result<PathBuf, ExitCode> {
+    if let Some(warning) = swapped::gates_warning(gates) {
+        eprintln!("warning: {warning}\n");
+    }
+    swapped::file(config).map_err(|error| {
+        eprintln!("error: {error}");
+        // As for any other argument that cannot be used.
+        ExitCode::from(2)
+    })
+}
+
 async fn say_ready(service: &Service) {
     let overview = service.engine().overview();
     let listeners = overview.listeners.iter().map(|(id, protocol, at)| format!("{id}/{protocol}={at}"));
     println!("ready {}", listeners.collect::<Vec<_>>().join(" "));
 }
 
-fn validate(file: &FileArgs) -> ExitCode {
-    match service::check(&file.config) {
+fn validate(file: &Path) -> ExitCode {
+    match service::check(file) {
         Ok(loaded) => {
             loaded.warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
             ExitCode::SUCCESS
@@ -86,7 +117,7 @@ fn validate(file: &FileArgs) -> ExitCode {
 }
 
 /// Runs a document until a signal ends it. `ready` is called once, when everything serves.
-pub(crate) async fn serve(config: &std::path::Path, options: Options, ready: impl AsyncFnOnce(&Service)) -> ExitCode {
+pub(crate) async fn serve(config: &Path, options: Options, ready: impl AsyncFnOnce(&Service)) -> ExitCode {
     // How log lines look must be known before the first one; whatever else is wrong is told below.
     let settings = service::check(config).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
     let logs = logging::start(&settings);

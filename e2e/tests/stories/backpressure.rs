@@ -1,8 +1,13 @@
 //! The backend hangs and memory is short: senders are asked to wait, and nothing that was acknowledged is lost.
 
-use kubewake_e2e::{Collector, Config, Connection, Load, Sink, eventually, grpc_to, http, otlp::spans, python};
+use kubewake_e2e::{
+    Collector, Config, Connection, Load, Sink, eventually, grpc_to, http,
+    otlp::{gzip, spans},
+    python,
+};
 
 const UNAVAILABLE: u32 = 14;
+const RESOURCE_EXHAUSTED: u32 = 8;
 
 /// A budget of one MiB, and a queue that is no limit beside it.
 fn short_of_memory(sink: &Sink) -> Config {
@@ -42,6 +47,26 @@ fn refusals_say_when_to_come_back() {
         let again = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body).status == 200;
         eventually("it takes data again", again);
     }
+}
+
+#[test]
+fn a_request_for_which_there_is_never_memory_is_refused_for_good() {
+    let sink = Sink::start();
+    let collector = Collector::with(short_of_memory(&sink)).start();
+    let body = spans(&["x".repeat(2 << 20).as_str()]);
+    for (encoding, body) in [("", body.clone()), ("gzip", gzip(&body))] {
+        let headers = [("content-type", "application/x-protobuf"), ("content-encoding", encoding)];
+        let answer = Connection::to(collector.http()).request("POST", "/v1/traces", &headers, &body);
+        assert_eq!((answer.status, answer.header("retry-after")), (413, ""), "{encoding}: {answer:?}");
+    }
+    let answer = &python::call_traces(collector.grpc(), &[], &body)[0];
+    assert_eq!(answer.code, RESOURCE_EXHAUSTED, "{answer:?}");
+    assert!(!answer.details.contains("google.rpc.RetryInfo"), "{answer:?}");
+    assert_eq!(collector.metric("kubewake_receiver_refused_requests", &["reason=\"too_large\""]), 3.0);
+    assert_eq!(collector.status()["pipelines"]["traces"]["diagnosis"], "BufferFilling", "data comes, and has no room");
+    let answer = http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["small"]));
+    assert_eq!(answer.status, 200);
+    sink.await_items(1);
 }
 
 #[test]

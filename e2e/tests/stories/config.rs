@@ -94,6 +94,20 @@ fn a_document_that_is_not_there() {
 }
 
 #[test]
+fn a_command_line_of_the_collector_is_understood() {
+    let gates = ["--feature-gates=-some.gate"];
+    let nowhere = Collector::with("").config_at("file:/nowhere/collector.yaml".into()).args(&gates).run();
+    assert_eq!(nowhere.status.code(), Some(1));
+    let said = text(&nowhere);
+    assert!(said.contains("cannot read /nowhere/collector.yaml"), "{said}");
+    assert!(said.contains("warning: `--feature-gates` has no effect"), "{said}");
+    let elsewhere = Collector::with("").config_at("yaml:exporters::otlp::endpoint: s3cret".into()).run();
+    assert_eq!(elsewhere.status.code(), Some(2));
+    let said = text(&elsewhere);
+    assert!(said.contains("`--config yaml:…` is not supported") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
 fn a_busy_port_is_named_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

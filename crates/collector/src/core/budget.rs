@@ -120,6 +120,17 @@ impl Member {
         self.charge(bytes, true)
     }
 
+    /// Whether a new request of this size would be let in if nothing else were held.
+    pub fn could_ever_admit(&self, bytes: u64) -> bool {
+        [&self.own, &self.budget.pool].iter().any(|share| share.soft.load(Ordering::Relaxed) >= bytes)
+    }
+
+    /// Whether a request that grows may come to this size if nothing else is held. Piece by piece it can have both shares.
+    pub fn could_ever_hold(&self, bytes: u64) -> bool {
+        let limit = |share: &Account| share.limit.load(Ordering::Relaxed);
+        limit(&self.own).saturating_add(limit(&self.budget.pool)) >= bytes
+    }
+
     /// Bytes in use by this member, its part of the pool left out.
     pub fn used(&self) -> u64 {
         self.own.used()

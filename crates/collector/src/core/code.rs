@@ -172,7 +172,32 @@ impl TlsFault {
     }
 }
 
-/// What a destination answered with, as it stood on the wire, or why TLS with it came to nothing.
+/// Why no destination is known, by whom it is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolverFault {
+    /// Whoever should know did not answer, or cannot be reached.
+    NoAnswer,
+    /// It does not know the name, or cannot tell.
+    Failed,
+    /// It does not want to tell us.
+    Refused,
+    /// It says that there is none.
+    Empty,
+}
+
+impl ResolverFault {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoAnswer => "no_answer",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+/// What a destination answered with, as it stood on the wire, or why TLS with it came to nothing, or why none is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A gRPC status.
@@ -181,15 +206,18 @@ pub enum Said {
     Http(StatusCode),
     /// No answer, since there is no trust.
     Tls(TlsFault),
+    /// No answer, since nobody knows whom to ask.
+    Resolver(ResolverFault),
 }
 
 impl fmt::Display for Said {
-    /// `grpc:16`, `http:401`, `tls:expired`
+    /// `grpc:16`, `http:401`, `tls:expired`, `resolver:empty`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Said::Grpc(code) => write!(f, "grpc:{}", code.number()),
             Said::Http(status) => write!(f, "http:{}", status.as_u16()),
             Said::Tls(fault) => write!(f, "tls:{}", fault.name()),
+            Said::Resolver(fault) => write!(f, "resolver:{}", fault.name()),
         }
     }
 }

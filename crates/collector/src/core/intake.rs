@@ -1,7 +1,8 @@
 //! Where receivers hand in what they got: memory first, then the data.
 //!
 //! A receiver asks for [`Intake::admit`] with the length that it is about to read, before it reads. Every pipeline that
-//! it feeds is charged by itself; those without memory are left out, and only when none has any is the sender refused.
+//! it feeds is charged by itself; those without memory are left out, and only when none has any is the sender refused: for good, if
+//! none ever could have enough.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use kubewake_otlp::{Signal, Traits};
 
-use super::{Answer, Batch, Charge, Consumer, DropReason, Origin, Part, Pipeline, Refusal, link};
+use super::{Answer, Batch, Charge, Consumer, DropReason, Member, Origin, Part, Pipeline, Refusal, link};
 
 /// The pipelines that a receiver feeds, by signal. They can be exchanged while data flows.
 #[derive(Default)]
@@ -40,7 +41,10 @@ impl Intake {
                 None => admission.full.push(pipeline.clone()),
             }
         }
-        if admission.seats.is_empty() { Err(Refusal::memory()) } else { Ok(admission) }
+        if admission.seats.is_empty() {
+            return Err(refuse(&admission.full, |member| member.could_ever_admit(bytes as u64)));
+        }
+        Ok(admission)
     }
 
     fn slot(&self, signal: Signal) -> &ArcSwap<Vec<Arc<Pipeline>>> {
@@ -63,13 +67,20 @@ impl Admission {
     /// Reserves `more`, as a request grows while it is decompressed. A pipeline that has no more is left out; the
     /// request is refused when there is none left.
     pub fn grow(&mut self, more: usize) -> Result<(), Refusal> {
+        let mut wanted = 0;
         for (pipeline, mut charge) in std::mem::take(&mut self.seats) {
             match charge.grow(more as u64) {
                 true => self.seats.push((pipeline, charge)),
-                false => self.full.push(pipeline),
+                false => {
+                    wanted = charge.bytes().saturating_add(more as u64);
+                    self.full.push(pipeline);
+                }
             }
         }
-        if self.seats.is_empty() { Err(Refusal::memory()) } else { Ok(()) }
+        match self.seats.is_empty() {
+            true => Err(refuse(&self.full, |member| member.could_ever_hold(wanted))),
+            false => Ok(()),
+        }
     }
 
     /// Reserves `more` in every pipeline, or in none.
@@ -108,6 +119,16 @@ impl Admission {
             return answer;
         }
         answer.when_taken(move || count_losses(&full, signal, items))
+    }
+}
+
+/// What a sender is told for whom no pipeline has memory. It is to come again if one of them may have it then; one that feeds none is about to feed others.
+#[cold]
+fn refuse(full: &[Arc<Pipeline>], may_have: impl Fn(&Member) -> bool) -> Refusal {
+    full.iter().for_each(|pipeline| pipeline.stats().refuse());
+    match full.is_empty() || full.iter().any(|pipeline| may_have(&pipeline.member())) {
+        true => Refusal::memory(),
+        false => Refusal::larger_than_memory(),
     }
 }
 

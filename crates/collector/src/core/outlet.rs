@@ -24,7 +24,8 @@ use tokio::{
     time::Instant,
 };
 
-use self::guest::{Guest, UnderWay};
+use self::guest::Guest;
+pub use self::guest::UnderWay;
 use super::{
     Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, Next, PipelineStats,
     Pressure, Refusal, Rescue, SendError,
@@ -40,7 +41,7 @@ mod tests;
 
 /// How long those at work get to notice that all is over. They notice at once; one that is stuck must not hold up the
 /// others.
-const HALT_LIMIT: Duration = Duration::from_secs(1);
+pub const HALT_LIMIT: Duration = Duration::from_secs(1);
 
 /// What an outlet does at the moment.
 #[derive(Clone)]
@@ -162,9 +163,14 @@ impl Outlet {
         }
     }
 
+    /// Nothing is tried from now on: whatever is under way is given up.
+    pub fn stop(&self) {
+        self.control.send_modify(|control| control.phase = Phase::Halted);
+    }
+
     /// Gives up: whatever is held, or still comes, is counted as dropped.
     pub async fn halt(&self) {
-        self.control.send_modify(|control| control.phase = Phase::Halted);
+        self.stop();
         for (batch, waiter) in self.queue.close() {
             self.drop_at_the_end(&batch, waiter);
         }

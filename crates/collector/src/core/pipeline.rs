@@ -91,6 +91,11 @@ impl Pipeline {
         self.allowance.load().member.admit(bytes)
     }
 
+    /// The memory that it draws on.
+    pub fn member(&self) -> Arc<Member> {
+        self.allowance.load().member.clone()
+    }
+
     /// Counts what came in. What the sender was told to keep did not: it is neither lost nor held.
     fn count(&self, items: u64) {
         self.stats.receive(items);

@@ -64,6 +64,21 @@ impl Progress {
         course.failing_since.get_or_insert(now);
     }
 
+    /// Something is in the way, and nothing was there to be sent.
+    pub fn obstructed(&self, error: &SendError) {
+        let mut course = self.lock();
+        course.last_error = error.class;
+        course.last_said = error.said;
+        course.last_failure = Some(Instant::now());
+    }
+
+    /// What was in the way of every attempt is gone; nothing was delivered yet.
+    pub fn unobstructed(&self) {
+        let mut course = self.lock();
+        course.failures = 0;
+        course.failing_since = None;
+    }
+
     /// How it stands.
     pub fn course(&self) -> Course {
         *self.lock()

@@ -11,6 +11,8 @@ pub enum RefusalKind {
     NoRoom,
     /// Memory is used up.
     NoMemory,
+    /// Nobody is known to whom it could go. As with a full buffer nothing was lost.
+    NoPeer,
     /// The request itself is not valid.
     BadRequest,
     /// The destination said so, or could not be reached, and the sender was waiting for its answer.
@@ -53,6 +55,18 @@ impl Refusal {
         Self::busy(RefusalKind::NoMemory, "data refused: the memory budget is used up")
     }
 
+    /// It needs more memory than there is for data, however little is in use. The specification asks for no hint where the same
+    /// request never has a chance.
+    pub fn larger_than_memory() -> Self {
+        let message = "the request is larger than the memory budget".into();
+        Self { kind: RefusalKind::BadRequest, code: Code::ResourceExhausted, message, retry_after: None }
+    }
+
+    /// None of the peers to which it could go is known.
+    pub fn no_peer(message: &'static str) -> Self {
+        Self::busy(RefusalKind::NoPeer, message)
+    }
+
     /// The collector is going down.
     pub fn shutting_down() -> Self {
         Self::busy(RefusalKind::NoRoom, "shutting down")
@@ -72,9 +86,9 @@ impl Refusal {
         self.code.is_retryable(self.retry_after.is_some())
     }
 
-    /// Whether something of ours was full, rather than that something failed.
+    /// Whether nothing failed, and it would be taken if there were room for it somewhere.
     pub fn is_want_of_room(&self) -> bool {
-        matches!(self.kind, RefusalKind::NoRoom | RefusalKind::NoMemory)
+        matches!(self.kind, RefusalKind::NoRoom | RefusalKind::NoMemory | RefusalKind::NoPeer)
     }
 
     /// Why data is lost that goes on without whoever refused it.
@@ -82,6 +96,7 @@ impl Refusal {
         match self.kind {
             RefusalKind::NoRoom => DropReason::QueueFull,
             RefusalKind::NoMemory => DropReason::MemoryLimit,
+            RefusalKind::NoPeer => DropReason::RetriesExhausted,
             RefusalKind::Backend if self.is_retryable() => DropReason::RetriesExhausted,
             RefusalKind::Backend | RefusalKind::BadRequest => DropReason::Refused,
         }

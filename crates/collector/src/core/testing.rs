@@ -196,3 +196,49 @@ impl Exporter for Destination {
         })
     }
 }
+
+/// What is logged in this thread, from [`Log::begin`] until it is dropped.
+pub(crate) struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    _here: tracing::subscriber::DefaultGuard,
+}
+
+impl Log {
+    pub(crate) fn begin() -> Self {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        Self { _here: tracing::subscriber::set_default(Recorder(lines.clone())), lines }
+    }
+
+    /// The level, the words and the fields of each event.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Recorder {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            line.push_str(&format!(" {field}={value:?}"));
+        });
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}

@@ -396,10 +396,15 @@ async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
     let engine = Engine::new(Options { drain_limit: Duration::from_secs(1), default_budget: 1000 });
     apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let mut sender = Sender::connect(&engine).await;
+    let mut other = Sender::connect(&engine).await;
+    other.0.write_all(&head(700)).await.unwrap();
+    in_use(&engine, 700).await;
     assert!(sender.send([1]).await);
-    let long = body(0..1000);
-    sender.0.write_all(&[&head(long.len()), &long[..]].concat()).await.unwrap();
-    assert_eq!(sender.status().await, 503);
+    for (spans, status, when) in [(10, 503, "while another has it"), (1000, 413, "as there never is")] {
+        let long = body(0..spans);
+        sender.0.write_all(&[&head(long.len()), &long[..]].concat()).await.unwrap();
+        assert_eq!(sender.status().await, status, "{when}");
+    }
     assert!(sender.send([2]).await, "the connection goes on");
 }
 

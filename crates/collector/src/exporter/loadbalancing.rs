@@ -13,6 +13,7 @@
 //! it know whether a peer that died took its last request: that is sent again, to the next (at least once).
 
 mod dial;
+mod missing;
 mod peer;
 mod place;
 mod ranking;
@@ -37,15 +38,16 @@ use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub(crate) use self::dial::{Prepared, prepare};
 use self::{
+    missing::Missing,
     peer::{Guard, Health, Peer, State},
-    place::{Giver, Ring},
+    place::{Giver, NoPlace, Ring},
     wait::settle,
 };
 use crate::{
     components::{BuildError, BuiltExporter},
     core::{
-        Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, Outlet, OutletSettings,
-        PipelineStats, Pressure, Registry, ResolverKind,
+        Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, HALT_LIMIT, Outlet,
+        OutletSettings, PipelineStats, Pressure, Registry, ResolverFault, ResolverKind,
     },
 };
 
@@ -63,6 +65,7 @@ pub struct Balancer {
     rest: Arc<ExporterStats>,
     settings: ArcSwap<Prepared>,
     ring: ArcSwap<Ring>,
+    missing: Missing,
     /// Peers that are no longer in the ring and still hold something.
     leaving: Mutex<Vec<Arc<Peer>>>,
     /// Held while queues are looked at and filled.
@@ -97,6 +100,7 @@ impl Balancer {
             pipeline,
             settings: ArcSwap::from_pointee(prepared),
             ring: ArcSwap::default(),
+            missing: Missing::default(),
             leaving: Mutex::default(),
             placing: Mutex::default(),
             changed: Notify::new(),
@@ -144,23 +148,24 @@ impl Balancer {
         counters.backends.store(wanted.len() as u64, Ordering::Relaxed);
         let old = self.ring.load_full();
         if old.peers.iter().map(|peer| &peer.endpoint).eq(&wanted) {
-            return;
+            return self.no_peer_found(ResolverFault::Empty);
         }
         counters.updates.fetch_add(1, Ordering::Relaxed);
         tracing::info!(exporter = %self.id, pipeline = %self.pipeline, peers = wanted.len(), "the peers have changed");
         let find = |endpoint: &String| old.peers.iter().find(|peer| peer.endpoint == *endpoint).cloned();
         let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make(endpoint)));
-        self.ring.store(Arc::new(Ring { peers: peers.collect() }));
+        self.replace_ring(Ring { peers: peers.collect() });
         let gone = old.peers.iter().filter(|peer| !wanted.contains(&peer.endpoint));
         gone.for_each(|peer| self.let_leave(peer.clone()));
         self.changed.notify_waiters();
     }
 
     /// The resolver could not find out.
-    fn cannot_resolve(&self, kind: ResolverKind, error: &str) {
+    fn cannot_resolve(&self, kind: ResolverKind, fault: ResolverFault, error: &str) {
         self.stats.resolver(kind).failed.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(), error,
             "the peers cannot be found out; those known so far stay");
+        self.no_peer_found(fault);
     }
 
     fn cannot_send_to(&self, endpoint: &str, error: &BuildError) {
@@ -225,7 +230,7 @@ impl Balancer {
         }
     }
 
-    /// Knocks at a peer that is down until somebody is there.
+    /// Knocks at a peer that is down until it answers.
     fn knock(&self, endpoint: &str, health: Arc<Health>) {
         if let Some(peer) = self.ring.load().peers.iter().find(|peer| Arc::ptr_eq(&peer.health, &health)) {
             peer.outlet.stir();
@@ -235,10 +240,13 @@ impl Balancer {
             while health.state() == State::Down {
                 tokio::time::sleep(health.next_pause()).await;
                 let Some(dial) = me.upgrade().map(|balancer| balancer.settings.load().dial.clone()) else { return };
-                if dial.reaches(&endpoint).await {
+                if dial.reaches(&endpoint).await
+                    && let Some(balancer) = me.upgrade()
+                {
                     health.open();
-                    tracing::info!(peer = endpoint, "a peer answers again");
-                    me.upgrade().inspect(|balancer| balancer.changed.notify_waiters());
+                    tracing::info!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = endpoint,
+                        "a peer answers again");
+                    balancer.changed.notify_waiters();
                 }
             }
         });
@@ -260,7 +268,7 @@ impl Balancer {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let none_waits = *lock(&self.waiting) == 0;
+            let none_waits = self.none_waits();
             if none_waits && outlets.iter().all(|o| o.is_idle()) && self.handed.load(Ordering::Acquire) == before {
                 return;
             }
@@ -286,10 +294,14 @@ impl Balancer {
 
     /// Gives up: whatever is held, or still comes, is counted as dropped.
     pub(crate) async fn halt(&self) {
+        let outlets = self.all_outlets();
+        // All of them before anybody hears of it: whoever finds no place now has to know why.
+        outlets.iter().for_each(|outlet| outlet.stop());
         self.halted.store(true, Ordering::Release);
         self.changed.notify_waiters();
-        let halts = self.all_outlets().into_iter().map(|outlet| async move { outlet.halt().await });
-        futures_util::future::join_all(halts).await;
+        let halts = outlets.iter().map(|outlet| outlet.halt());
+        let waiting = tokio::time::timeout(HALT_LIMIT, self.waited());
+        let _ = tokio::join!(futures_util::future::join_all(halts), waiting);
     }
 }
 
@@ -304,8 +316,15 @@ impl Consumer for Balancer {
         match self.try_place(&batch, Giver::Sender(pressure)) {
             Ok(placed) if pressure == Pressure::Wait => settle(placed.answers, |_, _| {}),
             Ok(placed) => self.settle_some(placed.answers),
-            Err(_) if pressure == Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
-            Err(no) => self.wait_or_refuse(batch, &no),
+            Err(no) => {
+                if matches!(no, NoPlace::NoPeers { .. }) {
+                    self.peer_was_missed();
+                }
+                match pressure {
+                    Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
+                    Pressure::Refuse => self.wait_or_refuse(batch, &no),
+                }
+            }
         }
     }
 

@@ -50,11 +50,22 @@ pub(crate) fn build(
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
 ) -> Result<BuiltExporter, BuildError> {
+    let (proves, built) = (auth.is_some(), build_again(settings, signal, auth)?);
+    if proves && tls::client_config(&settings.tls, &[connect::H2])?.is_none() {
+        let Destination { address, port, .. } = &built.destination;
+        tracing::warn!(endpoint = %format_args!("{address}:{port}"), "credentials are sent without TLS");
+    }
+    Ok(built)
+}
+
+/// The same for settings of which everything was said before.
+pub(crate) fn build_again(
+    settings: &OtlpGrpcExporter,
+    signal: Signal,
+    auth: Option<Arc<dyn ClientAuth>>,
+) -> Result<BuiltExporter, BuildError> {
     let endpoint = Endpoint::parse(&settings.endpoint, DEFAULT_PORT)?;
     let tls = tls::client_config(&settings.tls, &[connect::H2])?;
-    if tls.is_none() && auth.is_some() {
-        tracing::warn!(endpoint = %endpoint.authority(), "credentials are sent without TLS");
-    }
     let (authority, tls) = match tls {
         None => (authority(settings, None, &endpoint)?, None),
         Some(config) => {

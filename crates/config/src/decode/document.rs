@@ -36,13 +36,8 @@ pub(crate) fn document(root: &Node, report: &Report) -> Document {
     complete(&fields, receivers.declared.is_empty(), exporters.declared.is_empty());
     if !service.has_pipelines {
         let help = "add a pipeline: `traces: {receivers: […], exporters: […]}`";
-        let place = if fields.has("service") { fields.place("service") } else { at.clone() };
-        report.missing(
-            &place,
-            service.missing_path(),
-            "the service must have at least one pipeline",
-            Some(help.into()),
-        );
+        let place = if fields.has("service") { fields.place("service") } else { at.absent("service") };
+        report.missing(&place, "pipelines", "the service must have at least one pipeline", Some(help.into()));
     }
     fields.finish();
     references::check(
@@ -98,14 +93,13 @@ struct Written {
     pipelines: BTreeMap<PipelineId, Wiring>,
     /// There are some, even if they could not be read.
     has_pipelines: bool,
-    present: bool,
     telemetry: Telemetry,
 }
 
 fn service(at: &Cursor<'_>, report: &Report) -> Written {
     let mut fields = Fields::of(at, report);
-    let mut written = Written { present: true, ..Written::default() };
-    written.extensions = pipeline::once(fields.get("extensions", pipeline::references).unwrap_or_default());
+    let extensions = pipeline::once(fields.get("extensions", pipeline::references).unwrap_or_default());
+    let mut written = Written { extensions, ..Written::default() };
     if let Some(at) = fields.find("pipelines") {
         written.has_pipelines = !matches!(&at.node.value, Value::Map(entries) if entries.is_empty());
         written.pipelines = pipeline::pipelines(&at, report);
@@ -117,11 +111,6 @@ fn service(at: &Cursor<'_>, report: &Report) -> Written {
 }
 
 impl Written {
-    /// Where pipelines are missed, seen from the nearest thing that is there.
-    fn missing_path(&self) -> &'static str {
-        if self.present { "pipelines" } else { "service::pipelines" }
-    }
-
     fn finish(self) -> Service {
         let ids = |references: Vec<Reference>| -> Vec<ComponentId> {
             references.into_iter().map(|reference| reference.id).collect()

@@ -86,6 +86,7 @@ fn refuse_statements(fields: &mut Fields<'_, '_>, names: &[&'static str]) {
     for name in names {
         let Some(at) = fields.find(name) else { continue };
         let refuse = |at: &Cursor<'_>| {
+            fields.report.is_public(at);
             let message = "statements in OTTL are not supported by this build";
             let help = "match with `include` and `exclude` of `spans`, `metrics` or `logs`";
             fields.report.error(at, message, Some(help.into()));

@@ -180,16 +180,22 @@ impl Shown {
         }
     }
 
-    /// The outer punctuation, and a mask for what that encloses.
+    /// The outer punctuation with one quote at each end, and a mask for what that encloses.
     fn masked(&mut self, part: &[char]) {
-        let content = |c: &char| !(c.is_whitespace() || "{}[],:?-'\"".contains(*c));
-        let (Some(first), Some(last)) = (part.iter().position(content), part.iter().rposition(content)) else {
+        let is_quote = |c: &char| "'\"".contains(*c);
+        let encloses = |c: &char| c.is_whitespace() || "{}[],:?-".contains(*c);
+        if part.iter().all(|c| encloses(c) || is_quote(c)) {
             return self.plain(part);
-        };
+        }
+        let outer = |count: usize, next: Option<&char>| count + usize::from(next.is_some_and(is_quote));
+        let before = part.iter().take_while(|c| encloses(c)).count();
+        let first = outer(before, part.get(before));
+        let after = part.iter().rev().take_while(|c| encloses(c)).count();
+        let last = part.len().saturating_sub(outer(after, part.iter().rev().nth(after)));
         self.plain(part.get(..first).unwrap_or_default());
-        self.places.extend(std::iter::repeat_n(self.text.len(), last + 1 - first));
+        self.places.extend(std::iter::repeat_n(self.text.len(), last.saturating_sub(first)));
         self.text.extend(MASK.chars());
-        self.plain(part.get(last + 1..).unwrap_or_default());
+        self.plain(part.get(last..).unwrap_or_default());
     }
 
     fn place(&self, column: usize) -> usize {

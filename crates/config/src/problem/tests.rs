@@ -110,6 +110,7 @@ fn a_masked_line_keeps_its_shape() {
         ),
         ("\"a: b\": {endpoint: host}", "\"a: ***\": {***: ***}"),
         ("- [one, two]  # a remark", "- [***, ***]  ***"),
+        (r#"- ['a["b"]', "c \"d\""]"#, r#"- ['***', "***"]"#),
     ] {
         let message = shown(text, 1, 1, 1);
         assert!(message.contains(&format!("1 | {shown_as}\n")), "{message}");

@@ -147,9 +147,10 @@ fn in_words(report: &PipelineReport) -> (Delivery, String) {
         }
         Diagnosis::NoData => (Delivery::NoData, "nothing came in lately".to_owned()),
         Diagnosis::Delivering => (Delivery::Delivering, "what comes in reaches the backend".to_owned()),
-        Diagnosis::BufferFilling => {
-            (Delivery::BufferFilling, "what is held for the backend takes 80 % of the room".to_owned())
-        }
+        Diagnosis::BufferFilling => (
+            Delivery::BufferFilling,
+            "what is held for the backend takes 80 % of the room, or memory was too short for what came".to_owned(),
+        ),
         Diagnosis::BackendSlow => {
             let code = failing.map(code).unwrap_or_default();
             (

@@ -2,7 +2,7 @@ use kubewake_config::PipelineId;
 
 use super::*;
 use crate::core::{
-    Allowance, Budget, PipelineStats, Pressure,
+    Allowance, Budget, Code, PipelineStats, Pressure, RefusalKind,
     testing::{numbers, part},
 };
 
@@ -59,10 +59,40 @@ async fn a_pipeline_without_memory_is_left_out_and_counts_the_loss() {
 
 #[tokio::test]
 async fn when_none_has_memory_the_sender_is_refused_and_nothing_is_lost() {
-    let (small, budget) = pipeline("small", 10, true);
-    let refusal = intake(&[&small]).admit(Signal::Traces, 100).err().unwrap();
+    let (full, budget) = pipeline("full", 100, true);
+    let intake = intake(&[&full]);
+    assert_eq!(full.stats().last_refused(), None);
+    let held = intake.admit(Signal::Traces, 50).unwrap();
+    let refusal = intake.admit(Signal::Traces, 100).err().unwrap();
     assert!(refusal.is_retryable() && refusal.retry_after.is_some());
-    assert_eq!((lost(&small), budget.used()), (0, 0));
+    let mut grows = intake.admit(Signal::Traces, 10).unwrap();
+    let refusal = grows.grow(90).unwrap_err();
+    assert!(refusal.is_retryable() && refusal.retry_after.is_some(), "when the other is gone it fits");
+    assert!(full.stats().last_refused().is_some());
+    drop(held);
+    assert_eq!((lost(&full), budget.used()), (0, 0));
+}
+
+#[tokio::test]
+async fn what_no_pipeline_could_ever_hold_is_refused_for_good() {
+    let ((small, _), (large, budget)) = (pipeline("small", 10, true), pipeline("large", 100, true));
+    let intake = intake(&[&small, &large]);
+    let _held = intake.admit(Signal::Traces, 50).unwrap();
+    let for_good = |refusal: Refusal| {
+        let Refusal { kind, code, retry_after, .. } = refusal;
+        (kind, code, retry_after) == (RefusalKind::BadRequest, Code::ResourceExhausted, None)
+    };
+    assert!(intake.admit(Signal::Traces, 100).err().unwrap().is_retryable(), "one of them may have room for it");
+    assert!(for_good(intake.admit(Signal::Traces, 101).err().unwrap()));
+    let mut grows = intake.admit(Signal::Traces, 10).unwrap();
+    assert!(for_good(grows.grow(91).unwrap_err()));
+    assert_eq!(budget.used(), 50);
+    assert!([small, large].iter().all(|pipeline| pipeline.stats().last_refused().is_some()));
+}
+
+#[tokio::test]
+async fn while_it_feeds_none_a_sender_is_to_come_again() {
+    assert!(intake(&[]).admit(Signal::Traces, 1).err().unwrap().is_retryable());
 }
 
 #[tokio::test]

@@ -21,10 +21,11 @@ impl Drop for Guest {
 }
 
 /// A request that is counted as under way, until it ends or whoever waits for it goes away.
-pub(super) struct UnderWay<'a>(&'a ExporterStats);
+pub struct UnderWay<'a>(&'a ExporterStats);
 
 impl<'a> UnderWay<'a> {
-    pub(super) fn new(stats: &'a ExporterStats) -> Self {
+    /// It begins now.
+    pub fn new(stats: &'a ExporterStats) -> Self {
         stats.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(stats)
     }

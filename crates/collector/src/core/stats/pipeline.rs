@@ -15,6 +15,7 @@ use crate::core::{Member, Moment, Progress, SendError};
 pub struct PipelineStats {
     received: AtomicU64,
     last_received: Moment,
+    last_refused: Moment,
     /// Items that a destination took.
     pub delivered: AtomicU64,
     dropped: [Loss; DropReason::ALL.len()],
@@ -43,6 +44,16 @@ impl PipelineStats {
     /// When something came in last.
     pub fn last_received(&self) -> Option<Instant> {
         self.last_received.get()
+    }
+
+    /// A sender is told that there is no memory.
+    pub fn refuse(&self) {
+        self.last_refused.mark();
+    }
+
+    /// When a sender was last told that there is no memory.
+    pub fn last_refused(&self) -> Option<Instant> {
+        self.last_refused.get()
     }
 
     /// Counts a loss.
@@ -93,6 +104,11 @@ impl PipelineStats {
     /// An attempt failed.
     pub fn failed(&self, error: &SendError) {
         self.progress.failed(error);
+    }
+
+    /// Something is in the way of attempts, and nothing was there to be sent.
+    pub fn obstructed(&self, error: &SendError) {
+        self.progress.obstructed(error);
     }
 
     /// How its attempts have been going, those of all its exporters together.

@@ -2,7 +2,7 @@
 //!
 //! A peer is *down* when an attempt at a batch had no answer and a second one, made at once, had none either: a connection
 //! that only was old is made anew by the second. A peer that answers is never down, whatever it says. One that is down is
-//! knocked at, ever more rarely, and is open again when somebody opens the door.
+//! knocked at, ever more rarely, with a request that holds nothing, and is open again when it answers.
 
 use std::{
     sync::{

@@ -22,7 +22,10 @@ pub(super) struct Ring {
 /// Why a batch was not placed.
 pub(super) enum NoPlace {
     /// No peer is known.
-    NoPeers,
+    NoPeers {
+        /// None ever was.
+        yet: bool,
+    },
     /// Those that would take it have no room.
     Full,
     /// A share is larger than any queue.
@@ -34,7 +37,8 @@ pub(super) enum NoPlace {
 impl NoPlace {
     pub(super) fn refusal(&self) -> Refusal {
         match self {
-            Self::NoPeers => Refusal { message: "no peer is known yet".into(), ..Refusal::queue_full() },
+            Self::NoPeers { yet: true } => Refusal::no_peer("no peer is known yet"),
+            Self::NoPeers { yet: false } => Refusal::no_peer("all peers have left, and no other is known"),
             Self::Full => Refusal::queue_full(),
             Self::TooLarge => Refusal::larger_than_queue(),
             Self::NoMemory => Refusal::memory(),
@@ -140,7 +144,7 @@ impl Balancer {
     pub(super) fn try_place(&self, batch: &Batch, giver: Giver<'_>) -> Result<Placed, NoPlace> {
         let ring = self.ring.load();
         if ring.peers.is_empty() {
-            return Err(NoPlace::NoPeers);
+            return Err(self.missing.no_peers());
         }
         let mut choice = Choice::new(&ring, giver);
         let mut moves = Moves::default();

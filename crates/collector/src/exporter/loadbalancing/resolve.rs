@@ -8,8 +8,8 @@ use tokio::task::AbortHandle;
 
 use super::Balancer;
 use crate::{
-    core::ResolverKind,
-    kubernetes::{self, Access, AccessSource, Client, Event, Metadata, Object, Query, or_default},
+    core::{ResolverFault, ResolverKind},
+    kubernetes::{self, Access, AccessSource, ApiError, Client, Event, Metadata, Object, Query, or_default},
 };
 
 /// How long to wait before the API server is looked for again.
@@ -36,12 +36,13 @@ async fn by_name(settings: DnsResolver, balancer: Weak<Balancer>) {
             tokio::time::timeout(settings.timeout, tokio::net::lookup_host((&*settings.hostname, settings.port)));
         let found = found.await;
         let Some(balancer) = balancer.upgrade() else { return };
-        let failed = |error: String| balancer.cannot_resolve(ResolverKind::Dns, &error);
+        let name = &settings.hostname;
+        let failed = |fault, error: String| balancer.cannot_resolve(ResolverKind::Dns, fault, &error);
         match found {
-            Err(_) => failed(format!("{}: no answer within {:?}", settings.hostname, settings.timeout)),
-            Ok(Err(error)) => failed(format!("{}: {error}", settings.hostname)),
+            Err(_) => failed(ResolverFault::NoAnswer, format!("{name}: no answer within {:?}", settings.timeout)),
+            Ok(Err(error)) => failed(ResolverFault::Failed, format!("{name}: {error}")),
             Ok(Ok(addresses)) => match addresses.map(|address| address.to_string()).collect::<Vec<_>>() {
-                none if none.is_empty() => failed(format!("{} has no address", settings.hostname)),
+                none if none.is_empty() => failed(ResolverFault::Empty, format!("{name} has no address")),
                 peers => balancer.set_peers(ResolverKind::Dns, peers),
             },
         }
@@ -95,7 +96,7 @@ async fn by_service(settings: ServiceResolver, balancer: Weak<Balancer>) {
             }
             Err(error) => match balancer.upgrade() {
                 None => return,
-                Some(balancer) => balancer.cannot_resolve(ResolverKind::Kubernetes, &error),
+                Some(balancer) => balancer.cannot_resolve(ResolverKind::Kubernetes, ResolverFault::Failed, &error),
             },
         }
         tokio::time::sleep(AGAIN).await;
@@ -113,7 +114,9 @@ pub(super) async fn follow(settings: &ServiceResolver, namespace: &str, client: 
     kubernetes::watch(client, &query, |event: Event<EndpointSlice>| {
         let Some(balancer) = balancer.upgrade() else { return false };
         match event {
-            Event::Failed(error) => balancer.cannot_resolve(ResolverKind::Kubernetes, &error.to_string()),
+            Event::Failed(error) => {
+                balancer.cannot_resolve(ResolverKind::Kubernetes, fault(&error), &error.to_string());
+            }
             event => {
                 if slices.apply(event, settings, namespace) {
                     balancer.set_peers(ResolverKind::Kubernetes, slices.peers());
@@ -123,6 +126,14 @@ pub(super) async fn follow(settings: &ServiceResolver, namespace: &str, client: 
         true
     })
     .await;
+}
+
+fn fault(error: &ApiError) -> ResolverFault {
+    match error {
+        ApiError::Refused { status, .. } if !status.is_server_error() => ResolverFault::Refused,
+        ApiError::Refused { .. } | ApiError::Connection(_) => ResolverFault::NoAnswer,
+        ApiError::Expired | ApiError::Answer(_) | ApiError::Token(_) | ApiError::Access(_) => ResolverFault::Failed,
+    }
 }
 
 /// The peers in each slice.

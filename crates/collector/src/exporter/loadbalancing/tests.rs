@@ -1,5 +1,8 @@
 //! Peers that answer by script, on a paused clock.
 
+mod lost;
+#[cfg(feature = "extension-health-check")]
+mod missing;
 mod model;
 
 use std::{
@@ -15,7 +18,7 @@ use kubewake_otlp::Signal;
 use super::{dial::Dial, *};
 use crate::core::{
     MoveReason, Refusal,
-    testing::{Destination as Script, Reply, request, settle as let_run},
+    testing::{Destination as Script, Log, Reply, request, settle as let_run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -196,7 +199,11 @@ async fn a_peer_that_answers_again_gets_what_belongs_to_it() {
     fixture.put(0..300).await;
     assert!(fixture.got("c").is_empty(), "nobody opened");
     fixture.comes_back("c");
+    let log = Log::begin();
     tokio::time::sleep(10 * SECOND).await;
+    let said = log.lines();
+    let named = |line: &String| line.contains("answers again exporter=load_balancing pipeline=traces peer=\"c\"");
+    assert!(said.iter().any(named), "{said:?}");
     fixture.put(0..300).await;
     assert!(!fixture.got("c").is_empty());
     assert_eq!(fixture.all().len(), 900);
@@ -268,24 +275,6 @@ async fn what_may_wait_for_peers_waits_and_shows() {
     assert_eq!((shown(), rest.queue.oldest()), ((0, 3, 0), None));
     fixture.balancer.retire();
     assert_eq!(shown(), (0, 0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_waited_too_long_is_counted() {
-    let change = |prepared: &mut Prepared| {
-        prepared.queue = Some(queue(3));
-        prepared.timeout = Some(10 * SECOND);
-    };
-    let fixture = fixture(&three(), |_| {}, change);
-    fixture.list(&[]);
-    fixture.put(0..10).await;
-    tokio::time::sleep(5 * SECOND).await;
-    fixture.put(10..20).await;
-    tokio::time::sleep(6 * SECOND).await;
-    assert_eq!(fixture.dropped(DropReason::QueueFull), 10);
-    fixture.list(&["a"]);
-    let_run().await;
-    assert_eq!(fixture.all(), numbers(10..20));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,9 @@
 //! What has no place at once: it waits for one, or is refused.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    fmt::Display,
+    sync::{Arc, atomic::Ordering},
+};
 
 use kubewake_config::model::{Queue, Retry, Sizer};
 use tokio::time::Instant;
@@ -10,7 +13,7 @@ use super::{
     peer::{Guard, State},
     place::{Giver, NoPlace, Placed},
 };
-use crate::core::{Answer, Batch, Consumer, DropReason, MoveReason, Pressure, Refusal, SendError};
+use crate::core::{Answer, Batch, DropReason, MoveReason, Pressure, Refusal, SendError, UnderWay};
 
 impl Balancer {
     /// Finds another place for what a peer did not take.
@@ -83,16 +86,45 @@ impl Balancer {
 
     /// Places what was acknowledged already, however long it takes, and counts it if there is no place.
     pub(super) async fn place_or_drop(&self, batch: Batch, deadline: Option<Instant>) -> Result<(), Refusal> {
-        match self.place_in_turn(&batch, deadline).await {
-            Some(placed) => settle(placed.answers, |_, _| {}).wait().await,
-            None if self.halted.load(Ordering::Acquire) => {
-                self.progress.dropped(DropReason::Shutdown, batch.items() as u64);
-                Err(Refusal::shutting_down())
+        let (since, _under_way) = (Instant::now(), UnderWay::new(&self.rest));
+        if let Some(placed) = self.place_in_turn(&batch, deadline).await {
+            return settle(placed.answers, |_, _| {}).wait().await;
+        }
+        let (reason, refusal) = match self.halted.load(Ordering::Acquire) {
+            true => (DropReason::Shutdown, Refusal::shutting_down()),
+            false if self.ring.load().peers.is_empty() => {
+                (DropReason::RetriesExhausted, self.missing.no_peers().refusal())
             }
-            None => {
-                self.lost(&batch, DropReason::QueueFull);
-                Err(Refusal::queue_full())
+            false => (DropReason::QueueFull, NoPlace::Full.refusal()),
+        };
+        let items = batch.items() as u64;
+        self.rest.send_failed.fetch_add(items, Ordering::Relaxed);
+        self.dropped(items, reason, &format_args!("{refusal}, after {:?}", since.elapsed()));
+        Err(refusal)
+    }
+
+    /// Data that was acknowledged is lost.
+    fn dropped(&self, items: u64, reason: DropReason, error: &dyn Display) {
+        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items, reason = reason.name(), error = %error,
+            "dropped data");
+        self.progress.dropped(reason, items);
+    }
+
+    /// Whether nothing waits for a peer.
+    pub(super) fn none_waits(&self) -> bool {
+        *lock(&self.waiting) == 0
+    }
+
+    /// Ends when nothing waits for a peer any more.
+    pub(super) async fn waited(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.none_waits() {
+                return;
             }
+            changed.await;
         }
     }
 
@@ -106,7 +138,8 @@ impl Balancer {
     pub(super) fn wait_or_refuse(self: Arc<Self>, batch: Batch, no: &NoPlace) -> Answer {
         let settings = self.settings.load_full();
         let deadline = settings.timeout.map(|timeout| Instant::now() + timeout);
-        let Some(queue) = settings.queue.as_ref().filter(|_| matches!(no, NoPlace::NoPeers | NoPlace::Full)) else {
+        let Some(queue) = settings.queue.as_ref().filter(|_| matches!(no, NoPlace::NoPeers { .. } | NoPlace::Full))
+        else {
             return Answer::Now(Err(no.refusal()));
         };
         if let Some(waits) = Waits::admit(&self, &batch, queue) {
@@ -128,9 +161,9 @@ impl Balancer {
     }
 
     /// One answer for a sender. Where others took their shares, it is not asked to come again, and the rest is lost.
-    pub(super) fn settle_some(&self, answers: Vec<(Batch, Answer)>) -> Answer {
-        let progress = self.progress.clone();
-        settle(answers, move |tally, no| progress.dropped(no.as_loss(), tally.items() as u64))
+    pub(super) fn settle_some(self: &Arc<Self>, answers: Vec<(Batch, Answer)>) -> Answer {
+        let me = self.clone();
+        settle(answers, move |tally, no| me.dropped(tally.items() as u64, no.as_loss(), no))
     }
 }
 
@@ -151,7 +184,6 @@ impl Waits {
         let mut waiting = lock(&balancer.waiting);
         let sum = waiting.checked_add(size).filter(|sum| *sum <= queue.queue_size)?;
         *waiting = sum;
-        balancer.rest.in_flight.fetch_add(1, Ordering::Relaxed);
         let since = balancer.rest.queue.oldest().unwrap_or_else(Instant::now);
         balancer.rest.queue.show(sum, Some(since));
         Some(Self { balancer: balancer.clone(), size })
@@ -162,7 +194,6 @@ impl Drop for Waits {
     fn drop(&mut self) {
         let mut waiting = lock(&self.balancer.waiting);
         *waiting = waiting.saturating_sub(self.size);
-        self.balancer.rest.in_flight.fetch_sub(1, Ordering::Relaxed);
         let since = self.balancer.rest.queue.oldest().filter(|_| *waiting > 0);
         self.balancer.rest.queue.show(*waiting, since);
         drop(waiting);

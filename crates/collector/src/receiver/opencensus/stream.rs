@@ -174,7 +174,7 @@ impl Stream<'_> {
                 Err(TranslateError::Memory(refusal)) => {
                     // All that was reserved goes back, so that two that wait do not wait for each other.
                     drop(admission);
-                    if !self.patient || !pause.wait(&mut self.end).await {
+                    if !refusal.is_want_of_room() || !self.patient || !pause.wait(&mut self.end).await {
                         return Err(refusal);
                     }
                     admission = self.admit(body.held).await?;

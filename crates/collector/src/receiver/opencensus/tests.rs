@@ -215,16 +215,34 @@ async fn one_request_is_refused_and_may_come_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_waits_for_memory_ends_when_the_receiver_closes() {
-    let (fixture, ours) = connect(10, 0);
+    let message = request(Some("shop"), &["a"]);
+    let bytes = message.len() as u64;
+    let (fixture, ours) = connect(3 * bytes, 0);
+    // Another pipeline has the half for which both may ask, and a quarter is too little.
+    let held = fixture.budget.join().admit(3 * bytes / 2).unwrap();
     let (pieces, answer) = call(ours, EXPORT).await;
-    pieces.send(framed(&request(Some("shop"), &["a"]))).unwrap();
+    pieces.send(framed(&message)).unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!answer.is_finished(), "it is not refused");
     (fixture.close)();
     assert_eq!(ended(answer).await.0, "14");
-    drop(pieces);
+    drop((pieces, held));
     assert_eq!(fixture.budget.used(), 0);
     tokio::time::timeout(Duration::from_secs(60), fixture.server).await.expect("the connection ends").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_does_not_wait_for_memory_that_there_never_is() {
+    let message = request(Some("shop"), &["a"]);
+    // Too little to read it, and too little to translate it.
+    for memory in [10, message.len() as u64] {
+        let (fixture, ours) = connect(memory, 0);
+        let (pieces, answer) = call(ours, EXPORT).await;
+        pieces.send(framed(&message)).unwrap();
+        assert_eq!(ended(answer).await.0, "8");
+        drop(pieces);
+        assert_eq!(fixture.budget.used(), 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,6 +39,8 @@ pub struct PipelineStatus {
     pub received: u64,
     /// When something came in last.
     pub last_received: Option<Past>,
+    /// When a request was last refused for want of memory.
+    pub last_refused: Option<Past>,
     /// Items that destinations took, each destination counted by itself.
     pub delivered: u64,
     /// Items that were lost, by reason.
@@ -140,6 +142,7 @@ impl PipelineStatus {
             state: exporters.values().map(|e| e.state).max().unwrap_or(State::Idle),
             received: stats.received(),
             last_received: clock.past(stats.last_received()),
+            last_refused: clock.past(stats.last_refused()),
             delivered: stats.delivered.load(Ordering::Relaxed),
             dropped: DropReason::ALL.iter().map(|reason| (reason.name(), stats.dropped_for(*reason))).collect(),
             last_drop: drop.and_then(|(at, why)| Some(DropStatus { reason: why.name(), at: clock.past(Some(at))? })),
@@ -187,7 +190,9 @@ impl ExporterStatus {
         let all = registry.destinations(id, pipeline).into_iter().filter(|(to, _)| *to != Destination::default());
         let peers: BTreeMap<String, Self> =
             all.map(|(to, stats)| (format!("{}:{}", to.address, to.port), Self::of(&stats, check, clock))).collect();
-        let Some(best) = peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state)).cloned() else {
+        let best = peers.values().min_by_key(|peer| (peer.state == State::Idle, peer.state));
+        // What belongs to no peer fails only while none is known: those that are still here have left.
+        let Some(best) = best.map(|best| if self.failures > 0 { &self } else { best }).cloned() else {
             return self;
         };
         let sum = |of: fn(&Self) -> u64| of(&self) + peers.values().map(of).sum::<u64>();

@@ -24,7 +24,7 @@ pub enum Diagnosis {
     NoData,
     /// Data comes in, and nothing stands in its way.
     Delivering,
-    /// A queue or the memory is nearly full.
+    /// A queue or the memory is nearly full, or memory was too short for a request within the interval.
     BufferFilling,
     /// Nothing fails, and what is held has waited long; or the destination says that it cannot follow.
     BackendSlow,
@@ -45,7 +45,7 @@ impl Diagnosis {
         let full = pipeline.memory.is_some_and(|memory| is_filling(memory.used_bytes, memory.limit_bytes));
         let signs = [
             (pipeline.last_drop.as_ref().is_some_and(|drop| lately(&drop.at)), Self::DataDropped),
-            (full, Self::BufferFilling),
+            (full || pipeline.last_refused.as_ref().is_some_and(lately), Self::BufferFilling),
             (pipeline.last_received.as_ref().is_some_and(lately), Self::Delivering),
         ];
         signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).fold(worst, Self::max)

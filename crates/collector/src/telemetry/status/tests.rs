@@ -200,6 +200,7 @@ async fn the_document_as_a_whole() {
             "state": "retrying",
             "received": 10,
             "last_received": then,
+            "last_refused": null,
             "delivered": 5,
             "dropped": {
                 "memory_limit": 0, "queue_full": 0, "refused": 0, "rejected": 1, "retries_exhausted": 0, "shutdown": 0,
@@ -304,8 +305,19 @@ async fn a_buffer_that_fills_is_told_of_whether_it_is_a_queue_or_memory() {
     let setup = setup.holds(1);
     let memory = Budget::new(1000, 0).join();
     setup.pipeline().draws_on(&memory);
-    let _most = memory.admit(800);
+    let most = memory.admit(800);
     assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+    drop(most);
+    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_memory_refuses_what_is_sent_there_is_data() {
+    let setup = Setup::new();
+    setup.pipeline().refuse();
+    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling, "although nothing is held");
+    pass(INTERVAL).await;
+    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
 }
 
 #[tokio::test(start_paused = true)]

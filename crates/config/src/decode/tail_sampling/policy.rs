@@ -54,6 +54,15 @@ impl Within {
             Self::Composite => &["and"],
         }
     }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Top => "`policies`",
+            Self::And => "`and` or `drop`",
+            Self::Not => "`not`",
+            Self::Composite => "`composite`",
+        }
+    }
 }
 
 /// `policies`
@@ -112,23 +121,50 @@ fn rule(fields: &mut Fields<'_, '_>, kind: &str, within: Within) -> Option<Sampl
         let help = "conditions in OTTL come later; `string_attribute`, `numeric_attribute`, `boolean_attribute` and \
                     `status_code`, joined by `and` and `not`, say most of what they are used for";
         report.error(&place, "the policy type `ottl_condition` is not supported by this build", Some(help.into()));
-        fields.find("ottl_condition");
+        if let Some(at) = fields.find("ottl_condition") {
+            show_conditions(&at, report);
+        }
+        return None;
+    }
+    if let Some(holder) = misplaced(kind, within).filter(|_| place.node.origin.is_none()) {
+        let message = format!("a policy of type `{holder}` cannot be part of {}", within.words());
+        report.error(&place, message, Some(misplaced_help(holder, within)));
+        fields.find_even_empty(holder);
         return None;
     }
     let Some(known_kind) = known(within).into_iter().find(|known| *known == kind) else {
-        let help = match (place.node.origin.is_none(), known(Within::Top).contains(&kind)) {
-            (true, true) => {
-                Some(format!("it cannot be part of another policy; known types: {}", known(within).join(", ")))
-            }
-            (true, false) => report.suggest(kind, &known(within), "known types"),
-            _ => report.suggest("", &known(within), "known types"),
-        };
+        let shown = if place.node.origin.is_none() { kind } else { "" };
+        let help = report.suggest(shown, &known(within), "known types");
         report.error(&place, format!("unknown sampling policy type {}", place.quote(kind)), help);
         return None;
     };
     // Settings that are not there are at their defaults.
     let at = fields.find_even_empty(known_kind).unwrap_or_else(|| fields.at.absent(known_kind));
     settings(&at, report, known_kind)
+}
+
+/// A type that stands elsewhere, and not here.
+fn misplaced(kind: &str, within: Within) -> Option<&'static str> {
+    let elsewhere = known(Within::Top).into_iter().find(|known| *known == kind);
+    elsewhere.filter(|kind| !known(within).contains(kind))
+}
+
+fn misplaced_help(holder: &str, within: Within) -> String {
+    let types = known(within).join(", ");
+    match (holder, within) {
+        // All of both must match.
+        ("and", Within::And) => format!("put its sub-policies beside the others; types that may stand here: {types}"),
+        _ => format!("types that may stand here: {types}"),
+    }
+}
+
+/// Conditions are no secrets: whoever has to write them in another way should see which they are.
+fn show_conditions(at: &Cursor<'_>, report: &Report) {
+    let mut fields = Fields::of(at, report);
+    let lists = ["span", "spanevent"].map(|name| fields.find(name));
+    for list in lists.iter().flatten() {
+        list.items().into_iter().flatten().for_each(|condition| report.is_public(&condition));
+    }
 }
 
 fn settings(at: &Cursor<'_>, report: &Report, kind: &str) -> Option<SamplingRule> {
@@ -245,8 +281,14 @@ fn numeric(fields: &mut Fields<'_, '_>) -> SamplingRule {
 
 fn probabilistic(fields: &mut Fields<'_, '_>) -> SamplingRule {
     let percentage = fields.get_or("sampling_percentage", 0.0, scalar::float);
-    if !(0.0..=100.0).contains(&percentage) {
-        let place = fields.place("sampling_percentage");
+    let place = fields.place("sampling_percentage");
+    if percentage.is_nan() {
+        fields.report.error(
+            &place,
+            "`sampling_percentage` must be a number",
+            Some("0 drops all, 100 keeps all".into()),
+        );
+    } else if !(0.0..=100.0).contains(&percentage) {
         let message =
             "`sampling_percentage` is not between 0 and 100; what is below keeps nothing, what is above everything";
         fields.report.warning(&place, message, None);

@@ -54,7 +54,11 @@ fn every_diagnosis_is_a_verdict() {
     let cases = [
         (pipeline("NoData"), NoData, "nothing came in lately"),
         (pipeline("Delivering"), Delivering, "what comes in reaches the backend"),
-        (pipeline("BufferFilling"), BufferFilling, "what is held for the backend takes 80 % of the room"),
+        (
+            pipeline("BufferFilling"),
+            BufferFilling,
+            "what is held for the backend takes 80 % of the room, or memory was too short for what came",
+        ),
         (
             pipeline("BackendSlow"),
             BackendSlow,

@@ -300,6 +300,22 @@ async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_needs_more_memory_than_there_is_is_not_told_to_come_again() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let one = export().len() as u64 - 5;
+    f.budget.resize(one - 1, 0);
+    let answer = client.call(EXPORT, &export()).await;
+    assert_eq!(answer.headers()["grpc-status"], "8");
+    assert!(!answer.headers().contains_key("grpc-status-details-bin"), "there is no hint when");
+    drop(answer);
+    f.budget.resize(one, 0);
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
     let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;

@@ -241,7 +241,10 @@ fn from_json(signal: Signal, body: &[u8], mut admission: Admission) -> Result<(V
 }
 
 fn no_memory(refusal: Refusal) -> Refused {
-    Refused::unread(refusal, TurnedAway::Memory)
+    match refusal.is_retryable() {
+        true => Refused::unread(refusal, TurnedAway::Memory),
+        false => larger(refusal),
+    }
 }
 
 fn malformed(message: String) -> Refused {
@@ -249,7 +252,10 @@ fn malformed(message: String) -> Refused {
 }
 
 fn too_large(max: usize) -> Refused {
-    let refusal = Refusal::invalid(format!("the request body is larger than {max} bytes"));
+    larger(Refusal::invalid(format!("the request body is larger than {max} bytes")))
+}
+
+fn larger(refusal: Refusal) -> Refused {
     Refused { refusal, status: Some(StatusCode::PAYLOAD_TOO_LARGE), unread: Some(TurnedAway::TooLarge) }
 }
 
