@@ -16,7 +16,8 @@ use crate::{
 impl Fixture {
     fn status(&self) -> Status {
         let (id, pipeline) = (self.balancer.id.clone(), self.balancer.pipeline.clone());
-        let pipeline = RunningPipeline { id: pipeline, uid: None, exporters: vec![(id, Destination::default())] };
+        let exporters = vec![(id, Destination::default())];
+        let pipeline = RunningPipeline { id: pipeline, uid: None, exporters, processors: Vec::new() };
         let running = RunningInfo { phase: Phase::Ready, pipelines: vec![pipeline], ..RunningInfo::default() };
         build(&self.registry, &Process::start("1", &BTreeMap::new()), &running, &PipelineCheck::default(), Clock::now())
     }
