@@ -107,6 +107,16 @@ impl Kubectl {
         done.stdout
     }
 
+    /// The same of a command that reads and then writes, again and again while another writer is faster. Controllers are, on any cluster but a bare API server.
+    pub fn ok_despite_conflicts(&self, command: &str, input: &str) -> String {
+        until(&format!("kubectl {command} meets no other writer"), || {
+            let done = self.run(command, input);
+            let is_conflict = done.code != 0 && done.stderr.contains("the object has been modified");
+            assert!(done.code == 0 || is_conflict, "kubectl {command}\n{}{}", done.stdout, done.stderr);
+            (done.code == 0).then_some(done.stdout)
+        })
+    }
+
     /// Runs a command that must end well on files that say themselves in which namespaces they are.
     pub fn ok_anywhere(&self, command: &str, input: &str) -> String {
         let done = self.run_anywhere(command, input);

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
-use kubewake_otlp::{Signal, json};
+use kubewake_otlp::{Signal, json, wire::put_bytes};
 use serde_json::Value;
 
 /// A request in JSON with a span for each name.
@@ -40,6 +40,25 @@ pub fn metric_json(name: &str) -> String {
         r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"{name}","sum":{{"aggregationTemporality":2,
         "isMonotonic":true,"dataPoints":[{{"asInt":"42","timeUnixNano":"1544712660300000000"}}]}}}}]}}]}}]}}"#
     )
+}
+
+/// A field of protobuf that holds these bytes.
+pub fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len() + 8);
+    put_bytes(&mut out, number.into(), content);
+    out
+}
+
+/// The attributes of all resources in requests in JSON.
+pub fn resource_attributes(requests: &[Value]) -> Vec<Value> {
+    let entries = requests.iter().flat_map(|request| request["resourceSpans"].as_array().cloned().unwrap_or_default());
+    entries.map(|entry| entry["resource"]["attributes"].clone()).collect()
+}
+
+/// The text of an attribute; empty if there is none.
+pub fn attribute<'a>(attributes: &'a Value, key: &str) -> &'a str {
+    let pair = attributes.as_array().into_iter().flatten().find(|pair| pair["key"] == key);
+    pair.and_then(|pair| pair["value"]["stringValue"].as_str()).unwrap_or_default()
 }
 
 /// The names of all spans in a request in JSON.

@@ -23,6 +23,27 @@ fn interpreter(variable: &str, requirements: &str) -> PathBuf {
     })
 }
 
+/// A program for a pod that sends a span again and again, from the address of the pod (`POD_IP`) to `COLLECTOR`. `claims` is a dictionary of
+/// Python with what it says of its resource. All in one line, as a list of arguments in YAML takes it.
+pub fn span_sender(claims: &str) -> String {
+    SPAN_SENDER.trim().replace("CLAIMS", claims).replace('\n', "\\n")
+}
+
+const SPAN_SENDER: &str = r#"
+import http.client, json, os, time
+attributes = [{'key': key, 'value': {'stringValue': value}} for key, value in CLAIMS.items()]
+span = {'traceId': '5b8efff798038103d269b633813fc60c', 'spanId': 'eee19b7ec3c1b174', 'name': 'buy'}
+body = json.dumps({'resourceSpans': [{'resource': {'attributes': attributes}, 'scopeSpans': [{'spans': [span]}]}]})
+while True:
+    try:
+        to = http.client.HTTPConnection(os.environ['COLLECTOR'], 4318, source_address=(os.environ['POD_IP'], 0))
+        to.request('POST', '/v1/traces', body, {'content-type': 'application/json'})
+        to.getresponse().read()
+    except OSError:
+        pass
+    time.sleep(0.2)
+"#;
+
 /// Runs a script of `e2e/python`, which prints JSON.
 pub fn run(script: &str, args: &[&str]) -> Value {
     run_with(&python(), script, args, b"")

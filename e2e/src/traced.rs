@@ -46,8 +46,10 @@ impl Traced {
         if std::env::var_os(KUBECONFIG).is_none() {
             return Self::start(args, trusted);
         }
-        let traces = Traces::elsewhere();
-        Some(Self { kubectl: Kubectl::start()?, traces })
+        let (traces, kubectl) = (Traces::elsewhere(), Kubectl::start()?);
+        let nudge = format!("get namespace {}", kubectl.namespace());
+        traces.until_heard(|| _ = kubectl.ok(&nudge));
+        Some(Self { kubectl, traces })
     }
 
     /// A program of ours that sends its spans and works as this ServiceAccount, which is there.
@@ -77,6 +79,7 @@ impl Traced {
         let (listen, name) = (format!("{}:0", Cluster::host()), self.kubectl.cluster().unique_name());
         command.args(["webhook", "--unregister-on-exit", "--listen", &listen, "--name", &name]).args(args);
         kinds.iter().for_each(|kind| _ = command.args(["--select", kind]));
+        // It follows the sampling of its callers: an operator's write that changes nothing leaves no span.
         self.traces.export_from(&mut command).env("KUBECONFIG", self.kubectl.cluster().kubeconfig());
         let mut webhook = Process::start(&mut command);
         webhook.ready();

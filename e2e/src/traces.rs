@@ -29,7 +29,12 @@ pub use self::{
     span::{Span, SpanRef, Spans},
     tree::{Callers, Tree},
 };
-use crate::{Collector, Config, config::otlp_at, wait::until_ok};
+use crate::{
+    Collector, Config,
+    config::otlp_at,
+    traces::tree::API_SERVER,
+    wait::{eventually, until_ok},
+};
 
 /// Everything that was received.
 pub struct Traces {
@@ -109,6 +114,26 @@ impl Traces {
     pub fn export_from<'a>(&self, program: &'a mut Command) -> &'a mut Command {
         program.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", self.grpc()));
         program.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").env("OTEL_BSP_SCHEDULE_DELAY", "100")
+    }
+
+    /// The same, of a program that begins what is told. An API server elsewhere may be traced and decide by itself what is recorded, so that whoever follows its
+    /// decision records nothing.
+    pub fn export_all_from<'a>(&self, program: &'a mut Command) -> &'a mut Command {
+        if self.callers != Callers::Trusted {
+            program.env("OTEL_TRACES_SAMPLER", "always_on");
+        }
+        self.export_from(program)
+    }
+
+    /// Waits until the API server's spans come here, where they do. Its exporter may have been left without anybody who listens since the story before, and
+    /// tries again only after a while: up to two minutes in kube-apiserver. `nudge` makes a request that is traced.
+    pub fn until_heard(&self, nudge: impl Fn()) {
+        if self.callers == Callers::Linked && self.alone.is_some() {
+            eventually("the API server's spans come here", || {
+                nudge();
+                self.with_spans(|spans| spans.of(API_SERVER).next().is_some())
+            });
+        }
     }
 
     /// Writes a TracingConfiguration for an API server, which samples everything and trusts these groups.

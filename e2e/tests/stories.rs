@@ -10,6 +10,7 @@
 mod stories {
     mod any_cluster;
     mod apiserver_tracing;
+    mod attacks;
     mod backpressure;
     mod bad_input;
     mod browser;

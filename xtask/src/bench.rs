@@ -8,11 +8,13 @@ mod beside;
 mod check;
 mod cluster;
 mod cluster_stub;
+mod compare;
 mod config;
 mod document;
 mod enrich;
 mod http;
 mod idle;
+mod image;
 mod isolation;
 mod load;
 mod machine;
@@ -30,7 +32,10 @@ mod tier;
 mod trail;
 mod viewer;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::ensure;
 use clap::ValueEnum;
@@ -56,6 +61,9 @@ pub(crate) struct Args {
     /// How many rounds of relay and collector side by side
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
+    /// Compare the collector with the one of this program, built alone with profile `image`, and measure nothing else
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "scenarios")]
+    before: Option<PathBuf>,
     /// Use the binaries that are there
     #[arg(long)]
     no_build: bool,
@@ -97,6 +105,8 @@ pub(crate) enum Scenario {
     Operator,
     /// The viewer with a hundred thousand spans: what questions take, and memory
     Viewer,
+    /// All images: how large they are
+    Image,
 }
 
 /// How long and how hard.
@@ -133,12 +143,15 @@ impl Plan {
 
 /// Measures, prints, writes, and fails if a promise does not hold.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory())?;
+    let plan = Plan::new(args);
+    if let Some(before) = &args.before {
+        return compare_builds(before, args, &plan);
+    }
     if !args.no_build {
         build(&[Part::Relay, Part::Collector, Part::Operator])?;
     }
     let mut steps = Steps::default();
-    std::fs::create_dir_all(directory())?;
-    let plan = Plan::new(args);
     let mut broken = 0;
     for scenario in Scenario::value_variants() {
         if !args.scenarios.is_empty() && !args.scenarios.contains(scenario) {
@@ -152,6 +165,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     ensure!(broken == 0, "{broken} promises do not hold");
+    Ok(())
+}
+
+/// Measures the collector beside that of another build. What is compared is of one moment: nothing is written.
+fn compare_builds(before: &Path, args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    if !args.no_build {
+        build(&[Part::Collector])?;
+    }
+    let section = compare::run(before, plan)?;
+    println!("\n{section}");
+    ensure!(section.broken() == 0, "{} promises do not hold", section.broken());
     Ok(())
 }
 
@@ -216,6 +240,7 @@ impl Scenario {
             Scenario::Trail => trail::run(plan),
             Scenario::Operator => operator::run(plan),
             Scenario::Viewer => viewer::run(plan),
+            Scenario::Image => image::run(plan),
         }
     }
 }

@@ -4,12 +4,14 @@
 //! `deploy/images` make the same from the same root file system, for who builds with containers.
 //!
 //! *Guaranteed*: the program is linked statically and has only the commands and components that its features select; beside it there are the authorities of
-//! the machine that builds, and a user without rights. The same inputs make the same bytes.
+//! the machine that builds, a user without rights, and a bill of materials ([`sbom`]), which is also beside the archive. The same inputs make the same bytes.
 //!
 //! *Not done*: other architectures than the one of this machine, and signatures.
 
+mod elf;
 mod oci;
 mod root_fs;
+mod sbom;
 
 use std::{
     fs,
@@ -17,22 +19,53 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use clap::ValueEnum;
+use kubewake_release::Image;
 
 use crate::{
     steps::{cargo, run as run_command},
     target,
 };
 
-/// The programs that have an image.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Image {
-    /// The data plane, alone
-    Collector,
-    /// The control plane
-    Operator,
-    /// The admission webhook that puts trace context on objects
-    Webhook,
+/// What an image is made of.
+struct Recipe {
+    /// The package of its program.
+    package: &'static str,
+    /// The program, which is at the root of the image.
+    program: &'static str,
+    /// The features that bring what it runs, and nothing else. An example has none.
+    features: Option<&'static str>,
+    /// The arguments that come before those of a container.
+    args: &'static [&'static str],
+}
+
+impl Recipe {
+    fn of(image: Image) -> Self {
+        let ours = |name: &'static str, args: &'static [&'static str]| Self {
+            package: "kubewake",
+            program: "kubewake",
+            features: Some(name),
+            args,
+        };
+        let example = |package: &'static str| Self { package, program: image.name(), features: None, args: &[] };
+        match image {
+            Image::Collector => ours("collector", &["collector"]),
+            Image::Operator => ours("operator", &["operator"]),
+            Image::Webhook => ours("webhook", &["webhook"]),
+            Image::HeadOperator => example("kubewake-example-head-operator"),
+            Image::DemoScheduler => example("kubewake-example-scheduler"),
+        }
+    }
+
+    /// What a container of it runs.
+    fn entry_point(&self) -> Vec<String> {
+        let program = format!("/{}", self.program);
+        std::iter::once(program).chain(self.args.iter().map(|arg| (*arg).to_owned())).collect()
+    }
+}
+
+fn named(name: &str) -> Result<Image, String> {
+    let names = || Image::ALL.map(Image::name).join(", ");
+    Image::ALL.into_iter().find(|image| image.name() == name).ok_or_else(|| format!("images are: {}", names()))
 }
 
 /// Arguments of `cargo xtask image`.
@@ -40,13 +73,15 @@ pub(crate) enum Image {
 #[command(after_help = "Examples:
   cargo xtask image collector                              target/images/collector.tar, for `docker load` and its kin
   cargo xtask image collector --tag registry.example/collector:1 --output collector.tar
+  cargo xtask image head-operator
   cargo xtask image collector --features receiver-otlp,exporter-otlp,extension-health-check
   cargo xtask image collector --list                       what is in it")]
 pub(crate) struct Args {
-    /// Of which program
+    /// Of which program: collector, operator, webhook, or an example: head-operator, demo-scheduler
+    #[arg(value_parser = named)]
     image: Image,
-    /// What it is called [default: kubewake/NAME and the version]
-    #[arg(long, value_name = "NAME:TAG")]
+    /// What it is called, completely, as nodes look for it [default: docker.io/kubewake/NAME and the version]
+    #[arg(long, value_name = "REGISTRY/NAME:TAG", value_parser = complete)]
     tag: Option<String>,
     /// Where it goes: an archive if it ends with .tar, else a directory with the root file system [default: target/images/NAME.tar]
     #[arg(long, value_name = "PATH")]
@@ -62,28 +97,35 @@ pub(crate) struct Args {
     dev: bool,
 }
 
-impl Image {
-    /// Its last name, the command that it runs, and the feature that brings it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Collector => "collector",
-            Self::Operator => "operator",
-            Self::Webhook => "webhook",
+/// A name that no runtime completes in a way of its own: containerd stores names as they are, and kubelets ask for complete
+/// ones; podman would make another of it than docker.
+fn complete(tag: &str) -> Result<String, String> {
+    let registry = tag.split('/').next().filter(|first| *first != tag).unwrap_or_default();
+    let has_registry = registry.contains(['.', ':']) || registry == "localhost";
+    let has_tag = tag.rsplit('/').next().is_some_and(|last| last.contains(':'));
+    match has_registry && has_tag {
+        true => Ok(tag.to_owned()),
+        false => {
+            Err("nodes look for complete names: write REGISTRY/NAME:TAG, such as docker.io/team/collector:1".to_owned())
         }
     }
 }
 
 /// Builds and writes an image.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let name = args.image.name();
-    let program = build(args.features.as_deref().unwrap_or(name), args.dev)?;
+    let (name, recipe) = (args.image.name(), Recipe::of(args.image));
+    ensure!(args.features.is_none() || recipe.features.is_some(), "an example has no features to choose from");
+    let program = build(&recipe, args.features.as_deref(), args.dev)?;
     let output = args.output.clone().unwrap_or_else(|| directory().join(format!("{name}.tar")));
     let is_archive = output.extension().is_some_and(|extension| extension == "tar");
     let root = if is_archive { directory().join(name) } else { output.clone() };
-    root_fs::write(&root, &program)?;
+    let tag = args.tag.as_deref().unwrap_or(args.image.reference());
+    let materials = sbom::make(tag, &recipe, args.features.as_deref())?;
+    root_fs::write(&root, &program, &materials)?;
     if is_archive {
-        let tag = args.tag.clone().unwrap_or_else(|| format!("kubewake/{name}:{}", env!("CARGO_PKG_VERSION")));
-        oci::write(&output, &root, &oci::About { tag: &tag, command: name, user: root_fs::USER })?;
+        write_archive(&output, &root, tag, &recipe)?;
+        let beside = output.with_extension("sbom.cdx.json");
+        fs::copy(root.join(sbom::PATH), &beside).with_context(|| format!("cannot write {}", beside.display()))?;
     }
     if args.list {
         root_fs::list(&root)?.iter().for_each(|line| println!("{line}"));
@@ -93,11 +135,61 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the tests look at: the collector's image, as a directory.
-pub(crate) fn for_tests() -> anyhow::Result<PathBuf> {
-    let root = directory().join("tested/collector");
-    root_fs::write(&root, &build(Image::Collector.name(), true)?)?;
-    Ok(root)
+fn write_archive(output: &Path, root: &Path, tag: &str, recipe: &Recipe) -> anyhow::Result<()> {
+    oci::write(output, root, &oci::About { tag, entry_point: &recipe.entry_point(), user: root_fs::USER })
+}
+
+/// How large an image is, in bytes.
+pub(crate) struct Size {
+    pub(crate) name: &'static str,
+    pub(crate) program: u64,
+    pub(crate) archive: u64,
+}
+
+/// Makes all images, and measures them.
+pub(crate) fn sizes() -> anyhow::Result<Vec<Size>> {
+    let size = |image: Image| {
+        run(&Args { image, tag: None, output: None, features: None, list: false, dev: false })?;
+        let bytes =
+            |path: PathBuf| fs::metadata(&path).map(|file| file.len()).with_context(|| path.display().to_string());
+        let (name, recipe) = (image.name(), Recipe::of(image));
+        let program = bytes(directory().join(name).join(recipe.program))?;
+        Ok(Size { name, program, archive: bytes(directory().join(format!("{name}.tar")))? })
+    };
+    Image::ALL.into_iter().map(size).collect()
+}
+
+/// What the tests look at: the collector's image as a directory, and a directory with archives of all images.
+pub(crate) struct TestImages {
+    pub(crate) collector: PathBuf,
+    pub(crate) archives: PathBuf,
+}
+
+/// Makes them. The archives are named and packed as those of a release, so that what is said of an install can be tried. Only
+/// the collector's has the program that an image has; those of others call the one that the tests run, as to link each of
+/// them takes minutes.
+pub(crate) fn for_tests() -> anyhow::Result<TestImages> {
+    let folder = directory().join("tested");
+    let images = TestImages { collector: folder.join("collector"), archives: folder.join("archives") };
+    for image in Image::ALL {
+        let (recipe, root) = (Recipe::of(image), folder.join(image.name()));
+        let program = match image {
+            Image::Collector => build(&recipe, None, true)?,
+            _ => stand_in(&folder, &recipe)?,
+        };
+        root_fs::write(&root, &program, &sbom::make(image.reference(), &recipe, None)?)?;
+        write_archive(&images.archives.join(format!("{}.tar", image.name())), &root, image.reference(), &recipe)?;
+    }
+    Ok(images)
+}
+
+/// A script that runs the program that cargo has built for tests.
+fn stand_in(folder: &Path, recipe: &Recipe) -> anyhow::Result<PathBuf> {
+    let program = std::path::absolute(target().join("debug").join(recipe.program))?;
+    let script = folder.join("programs").join(recipe.program);
+    fs::create_dir_all(folder.join("programs"))?;
+    fs::write(&script, format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display()))?;
+    Ok(script)
 }
 
 fn directory() -> PathBuf {
@@ -106,20 +198,31 @@ fn directory() -> PathBuf {
 
 /// Linked with everything it needs, so that it runs where there is nothing else. The target is named, since procedural macros, which the compiler loads,
 /// cannot be linked so.
-fn build(features: &str, dev: bool) -> anyhow::Result<PathBuf> {
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+fn build(recipe: &Recipe, features: Option<&str>, dev: bool) -> anyhow::Result<PathBuf> {
+    let triple = triple();
     let mut command = cargo();
-    command.args(["build", "--locked", "--package", "kubewake", "--no-default-features", "--features", features]);
-    command.args(["--target", &triple]).env("RUSTFLAGS", "-C target-feature=+crt-static");
-    // A panic still names its function; lines are for who builds it himself.
-    command.env("CARGO_PROFILE_IMAGE_STRIP", "debuginfo").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command.args(["build", "--locked", "--package", recipe.package, "--bin", recipe.program]);
+    if let Some(features) = features.or(recipe.features) {
+        command.args(["--no-default-features", "--features", features]);
+    }
+    // Debug information is removed here and not by the profile: cargo passes `strip` over for a package with settings of its own,
+    // as `kubewake` has. A panic still names its functions.
+    command.args(["--target", &triple]).env("RUSTFLAGS", "-C target-feature=+crt-static -C strip=debuginfo");
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let (profile, folder) = if dev { ("dev", "debug") } else { ("image", "image") };
     command.args(["--profile", profile]);
     run_command(&mut command)?;
-    let program = target().join(triple).join(folder).join("kubewake");
-    let is_static = !fs::read(&program).map(|bytes| needs_loader(&bytes)).context("there is no program")?;
-    ensure!(is_static, "{} is not linked statically: is there a libc.a on this machine?", program.display());
+    let program = target().join(triple).join(folder).join(recipe.program);
+    let elf = fs::read(&program).context("there is no program")?;
+    ensure!(!needs_loader(&elf), "{} is not linked statically: is there a libc.a on this machine?", program.display());
+    let debug = elf::debug_sections(&elf).with_context(|| format!("{} is no ELF file", program.display()))?;
+    ensure!(debug.is_empty(), "{} has debug information: {}", program.display(), debug.join(", "));
     Ok(program)
+}
+
+/// What images are built for.
+fn triple() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
 /// Whether an ELF file names a loader, which an image does not have.
@@ -134,4 +237,28 @@ const LOADER_WITHIN: usize = 4096;
 /// A path as it is told to people and programs.
 fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().with_context(|| format!("{} is not text", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nodes_would_not_find_are_refused() {
+        for image in Image::ALL {
+            assert_eq!(complete(image.reference()).as_deref(), Ok(image.reference()));
+        }
+        for tag in ["registry.example/collector:1", "localhost:5000/collector:1", "localhost/collector:1"] {
+            assert!(complete(tag).is_ok(), "{tag}");
+        }
+        for tag in ["collector:1", "kubewake/collector:1", "docker.io/kubewake/collector", "localhost:5000/collector"] {
+            assert!(complete(tag).unwrap_err().contains("REGISTRY/NAME:TAG"), "{tag}");
+        }
+    }
+
+    #[test]
+    fn entry_points_name_the_program_and_its_command() {
+        assert_eq!(Recipe::of(Image::Operator).entry_point(), ["/kubewake", "operator"]);
+        assert_eq!(Recipe::of(Image::HeadOperator).entry_point(), ["/head-operator"]);
+    }
 }

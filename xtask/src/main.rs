@@ -1,8 +1,9 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `tidy`, `ci`, `crds`, `image`, `order`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `tidy`, `ci`, `crds`, `image`, `order`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
 mod crds;
+mod fuzz;
 mod image;
 mod protobuf;
 mod schemas;
@@ -28,6 +29,8 @@ enum Task {
     Test(test::Args),
     /// Measures the collector beside a relay that does nothing, and under stress
     Bench(bench::Args),
+    /// Feeds every parser that strangers reach with inputs that nobody thought of
+    Fuzz(fuzz::Args),
     /// Checks the rules of the tree that no other tool knows
     Tidy,
     /// Makes an image of one program, without a container runtime
@@ -38,7 +41,7 @@ enum Task {
     Protobuf(protobuf::Args),
     /// Writes the definitions of the telemetry resources into deploy/crds
     Crds,
-    /// What continuous integration runs: format, lints, tests
+    /// What continuous integration runs: format, lints, tests, fuzzing
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
     Schemas(schemas::Args),
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::Tidy => tidy::run(),
         Task::Image(args) => image::run(&args),
         Task::Order => bench::order::run(),

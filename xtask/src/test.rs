@@ -16,6 +16,8 @@ use crate::{
 
 /// Stories that make sense on any cluster: what clients do. The others start servers of their own.
 const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
+/// Is in the name of every story that takes minutes.
+const LONG: &str = "::long::";
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
 const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
 const REACHED: [&str; 20] = [
@@ -47,16 +49,36 @@ pub(crate) struct Args {
     /// Tells only the stories that make sense on any cluster, and on this one: that of the kubeconfig, or of $KUBECONFIG
     #[arg(long, value_name = "KUBECONFIG", num_args = 0..=1)]
     cluster: Option<Option<PathBuf>>,
+    /// Runs only what takes longer than CI has time for
+    #[arg(long, conflicts_with = "cluster")]
+    long: bool,
 }
 
 /// Installs what is needed, builds, tests.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.long {
+        return run_long(&mut Steps::default());
+    }
     let Some(cluster) = &args.cluster else { return run_in(&mut Steps::default()) };
     let kubeconfig = cluster.clone().or_else(|| std::env::var_os("KUBECONFIG").map(PathBuf::from));
     let kubeconfig = kubeconfig.context("no cluster is named: write --cluster FILE, or set KUBECONFIG")?;
     // Tests run in folders of their own.
     let kubeconfig = kubeconfig.canonicalize().with_context(|| format!("cannot read {}", kubeconfig.display()))?;
     on_cluster(&mut Steps::default(), &kubeconfig)
+}
+
+/// What takes minutes: tests that are ignored otherwise, in modules named `long`.
+fn run_long(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.step("Debian packages", packages::install)?;
+    let pythons = steps.step("Python packages", python::install)?;
+    // As `cargo xtask test` builds it: a part of the workspace has other features, so that all of it would be compiled again.
+    steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
+    steps.step("long stories", || {
+        let mut test = cargo();
+        test.args(["test", "--workspace", "--test", "stories", "--", "--ignored", LONG]);
+        test.envs(pythons.clone()).env("KUBEWAKE_BIN", target().join("debug/kubewake"));
+        run_command(&mut test)
+    })
 }
 
 fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
@@ -90,10 +112,10 @@ pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
     let pythons = steps.step("Python packages", python::install)?;
     // All targets at once, so that the binary is built with the same features as the tests and nothing twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
-    let image = steps.step("the collector's image", image::for_tests)?;
+    let images = steps.step("images", image::for_tests)?;
     steps.step("tests", || {
         let mut test = cargo();
-        test.env("KUBEWAKE_IMAGE", &image);
+        test.env("KUBEWAKE_IMAGE", &images.collector).env("KUBEWAKE_IMAGE_ARCHIVES", &images.archives);
         // All of them, whichever fails first.
         test.args(["test", "--workspace", "--no-fail-fast"]);
         test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).envs(pythons.clone());

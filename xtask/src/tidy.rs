@@ -1,6 +1,8 @@
 //! `cargo xtask tidy`: the rules of the tree that no other tool knows.
 
+mod dependencies;
 mod documents;
+mod images;
 
 use std::{
     fs,
@@ -35,6 +37,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
     wrong.extend(documents::check()?);
+    wrong.extend(images::check()?);
+    wrong.extend(dependencies::check()?);
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
     ensure!(wrong.is_empty(), "{} rules are broken", wrong.len());
     Ok(())

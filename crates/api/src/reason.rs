@@ -16,6 +16,8 @@ pub enum State {
     Degraded,
     /// It cannot work as it is written.
     Invalid,
+    /// It is being deleted, and carries nothing any more.
+    Terminating,
 }
 
 /// The conditions of a pipeline.
@@ -57,6 +59,8 @@ texts!(Reason {
     // Accepted
     /// Everything is right.
     Valid,
+    /// It is being deleted, and finalizers hold it.
+    Terminating,
     /// All slots of its kind are used up: it waits until a pipeline is deleted.
     Pending,
     /// A value is there twice or not at all, or things do not go together.
@@ -134,6 +138,7 @@ impl State {
             Self::Ready => "Ready",
             Self::Degraded => "Degraded",
             Self::Invalid => "Invalid",
+            Self::Terminating => "Terminating",
         }
     }
 }

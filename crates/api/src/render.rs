@@ -95,13 +95,13 @@ pub fn render(pipelines: &[Valid], settings: &Settings) -> Layer {
     let mut gateway = base(settings);
     receivers(&mut gateway, settings, rendered.iter().any(|pipeline| pipeline.signal == Signal::Traces));
     if enriched {
-        gateway.processors.insert(ENRICH.into(), selection::enrichment(&rendered));
+        gateway.processors.insert(ENRICH.into(), selection::enrichment(&rendered, settings));
     }
     for pipeline in flowing {
         add(&mut gateway, &mut keys, pipeline, settings, enriched);
     }
     if !waiting.is_empty() {
-        forward(&mut gateway, settings, enriched);
+        forward(&mut gateway, &waiting, settings, enriched);
     }
     let sticky = (!waiting.is_empty()).then(|| {
         let mut sticky = base(settings);
@@ -199,11 +199,14 @@ fn add(written: &mut Written, keys: &mut Keys, pipeline: &Valid, settings: &Sett
     let receivers = receivers_of(written, pipeline.signal);
     // Who is deleted and made again is another one: figures and data of the first are not its own.
     let uid = Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty());
-    written.service.pipelines.insert(pipeline.pipeline_id(), Pipeline { receivers, processors, exporters, uid });
+    written
+        .service
+        .pipelines
+        .insert(pipeline.pipeline_id(), Pipeline { receivers, processors, exporters, uid, carries: Vec::new() });
 }
 
 /// Traces on to the collectors in which they wait.
-fn forward(written: &mut Written, settings: &Settings, enriched: bool) {
+fn forward(written: &mut Written, waiting: &[&Valid], settings: &Settings, enriched: bool) {
     let client = Client {
         tls: Some(Tls { insecure: true, ..Tls::default() }),
         // It is the cluster's own network: time is dearer than bytes.
@@ -220,6 +223,8 @@ fn forward(written: &mut Written, settings: &Settings, enriched: bool) {
     let mut processors = vec![LIMIT.to_owned()];
     processors.extend(enriched.then(|| ENRICH.to_owned()));
     let receivers = receivers_of(written, Signal::Traces);
-    let pipeline = Pipeline { receivers, processors, exporters: vec![BALANCE.to_owned()], uid: None };
+    // What is lost on the way is lost to these, and their statuses say so.
+    let carries = waiting.iter().map(|pipeline| pipeline.uid.clone()).filter(|uid| !uid.is_empty()).collect();
+    let pipeline = Pipeline { receivers, processors, exporters: vec![BALANCE.to_owned()], uid: None, carries };
     written.service.pipelines.insert(STICKY.into(), pipeline);
 }

@@ -12,7 +12,7 @@ use kubewake_config::written;
 pub use self::amounts::Amounts;
 use crate::{
     Pipeline, Problem, Reason, Review, Signal,
-    v1alpha1::{Compression, LogLevel, PullSecret, Queue, Resources, Slots, TelemetrySpec},
+    v1alpha1::{Compression, LogLevel, PullSecret, Queue, Resources, Slots, TelemetrySpec, TrustedRelay},
 };
 
 /// How the collectors run.
@@ -42,6 +42,8 @@ pub struct Settings {
     pub opencensus: bool,
     /// The collectors say which pod sent something.
     pub enrichment: bool,
+    /// Pods that are believed whose telemetry they forward.
+    pub trusted_relays: Vec<TrustedRelay>,
     /// What they log.
     pub log_level: LogLevel,
     pub(crate) defaults: Sending,
@@ -68,6 +70,7 @@ impl Settings {
             slots: Slots::default(),
             opencensus: false,
             enrichment: true,
+            trusted_relays: Vec::new(),
             log_level: LogLevel::default(),
             defaults: Sending::default(),
         }

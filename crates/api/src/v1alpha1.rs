@@ -17,7 +17,8 @@ pub use filter::{Attribute, LogFilter, MatchType, MetricFilter, Severity, SpanFi
 pub use input::{Input, Inputs, NamespaceSelector, OtlpInput, Workload, WorkloadKind, WorkloadSelector};
 pub use output::{Authentication, Basic, Bearer, Compression, Header, OAuth2, Otlp, Output, Protocol, Tls};
 pub use pipelines::{
-    LogPipeline, LogPipelineSpec, MetricPipeline, MetricPipelineSpec, PipelineStatus, TracePipeline, TracePipelineSpec,
+    LogPipeline, LogPipelineSpec, MetricPipeline, MetricPipelineSpec, PipelineStatus, ShutdownDrops, TracePipeline,
+    TracePipelineSpec,
 };
 pub use policy::{
     Always, AndPart, AndPolicy, BooleanAttribute, BytesLimiting, CompositePart, CompositePolicy, DropPolicy, Latency,
@@ -28,6 +29,6 @@ pub use sampling::{DecisionCache, Sampling, Tail};
 pub use sending::{Batch, Defaults, Queue, Retry};
 pub use telemetry::{
     Endpoints, Enrichment, LogLevel, OpenCensus, OtlpEndpoints, PullSecret, Quantity, Receivers, Replicas, Resources,
-    Scaling, Slots, Sticky, Telemetry, TelemetrySpec, TelemetryStatus,
+    Scaling, Slots, Sticky, Telemetry, TelemetrySpec, TelemetryStatus, TrustedRelay,
 };
 pub use value::{KeyRef, ValueFrom, ValueType};

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 
 use crate::{Pipeline, Reason, Resolved, Signal, Valid};
 use check::Check;
-pub(crate) use selection::is_name;
+pub(crate) use selection::{is_label, is_name};
 pub(crate) use sending::{refuse, sending, within};
 pub(crate) use tls::SOON;
 

@@ -12,7 +12,7 @@
 //! Not done: `authorizer` in conditions, audit annotations (there is no audit log), parameters
 //! of policies (one that has them fails as its `failurePolicy` says), and the type check in a policy's status.
 
-mod answer;
+pub(crate) mod answer;
 mod call;
 mod condition;
 mod constraints;
@@ -128,6 +128,14 @@ impl Admission {
     pub fn new(services: Arc<dyn Services>) -> Self {
         let (mutating, validating) = (Compiled::default(), Compiled::default());
         Self { mutating, validating, policies: Compiled::default(), bindings: Compiled::default(), services }
+    }
+
+    /// Whether any write is looked at by expressions: those of policies in force, or conditions of webhooks.
+    pub fn runs_expressions(&self) -> bool {
+        let conditional = |webhooks: &Compiled<Configuration>| {
+            webhooks.load().iter().flat_map(|all| &all.hooks).any(|hook| !hook.conditions.is_empty())
+        };
+        !self.bindings.load().is_empty() || conditional(&self.mutating) || conditional(&self.validating)
     }
 
     /// Lets mutating webhooks change the object. For a deletion it is null, and stays so.

@@ -3,8 +3,8 @@
 //! - [`Owner::update`] keeps the books of an ordinary create, update or patch; [`Owner::apply`] merges an applied configuration.
 //! - What is a field of its own follows the schema: atomic lists and maps are owned as a whole, sets by value, list maps by key.
 //! - A set of fields is never deeper than [`MAX_PATH`]; what is deeper in an object belongs to the field at that depth.
-//! - Objects are given in the version of the request. Sets that were written in another version of the kind are read as if they
-//!   were of this one, which is right wherever versions differ in nothing but their name.
+//! - Objects are given in the version of the request. What a write changed is taken from sets of other versions of the kind as those
+//!   versions see it ([`Convert`]); a set of a version that is no more goes.
 //! - Nothing here checks an object beyond what apply itself needs, and nothing reads a clock.
 
 mod compare;
@@ -29,7 +29,7 @@ pub use self::{
     element::{Element, Path},
     fieldset::{Node, Set},
     managed::{Entry, Id, Managed, Operation, check_managers, keep_times},
-    owner::{Owner, default_manager},
+    owner::{Convert, Owner, default_manager},
     reset::reset_fields,
     update::Error,
 };

@@ -26,6 +26,7 @@ pub mod policy;
 pub mod rbac;
 pub mod reviews;
 pub mod static_tokens;
+pub mod token_cache;
 pub mod tokens;
 pub mod user;
 pub mod webhook;

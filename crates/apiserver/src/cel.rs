@@ -1,28 +1,27 @@
 //! CEL: the expressions in `x-kubernetes-validations` and in `matchConditions`.
 //!
 //! Guaranteed: an expression of any text compiles or is refused in cel-go's words, and evaluation neither panics nor runs away: its
-//! cost is bounded from above before it runs, with the sizes of the values at hand, and refused where the bound is too high.
-//! Not done: macros with two variables (`list.all(i, v, …)`) and `sortBy`; the static type check of cel-go (a rule with a type error fails when it runs, not when it is written; see
-//! [`crate::crd`] for what is checked of a rule), and its exact cost model.
+//! cost is bounded from above before it runs, with the sizes of the values at hand, and refused where the bound is too high. What
+//! functions make is bounded once more while it runs (`meter.rs`), before it is allocated.
+//! Types are checked where expressions are written (`check.rs`).
+//! Not done: macros with two variables (`list.all(i, v, …)`) and `sortBy`, and cel-go's exact cost model.
 
+pub(crate) mod check;
 mod condition;
 mod cost;
 mod error;
+mod functions;
 mod macros;
+mod meter;
+mod shape;
 mod stack;
 mod value;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::LazyLock,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kube_cel::{
-    KubeCelExt,
-    cel::{
-        Context, ExecutionError,
-        parser::{Expression as Ast, Parser},
-    },
+use kube_cel::cel::{
+    Context,
+    parser::{Expression as Ast, Parser},
 };
 use serde_json::Value;
 
@@ -46,17 +45,6 @@ const SHALLOW: u32 = 32;
 /// What one evaluation may cost at most, in steps of a few tens of nanoseconds.
 pub const COST_PER_CALL: u64 = 10_000_000;
 
-/// The longest list that `lists.range` makes.
-const MAX_RANGE: i64 = 1_000;
-
-/// All functions that Kubernetes has in its expressions.
-static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
-    let mut context = Context::default().with_all();
-    context.add_function("lists.range", range);
-    context.add_function("dyn", |value: CelValue| Ok::<_, ExecutionError>(value));
-    context
-});
-
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Expression {
@@ -77,7 +65,7 @@ impl std::fmt::Debug for Scope {
 impl Scope {
     /// A scope with these variables.
     pub fn new<'a>(variables: impl IntoIterator<Item = (&'a str, CelValue)>) -> Self {
-        let mut context = FUNCTIONS.new_inner_scope();
+        let mut context = functions::FUNCTIONS.new_inner_scope();
         for (name, value) in variables {
             context.add_variable_from_value(name, value);
         }
@@ -86,7 +74,7 @@ impl Scope {
 }
 
 impl Expression {
-    /// Compiles, or says what is wrong as cel-go would.
+    /// Compiles, or says what is wrong as cel-go would. Types are not looked at: see [`check`](mod@check).
     pub fn compile(source: &str) -> Result<Self, String> {
         let size = source.chars().count();
         if size > MAX_CODE_POINTS {
@@ -129,11 +117,15 @@ impl Expression {
 
     /// Evaluates. The caller has checked the cost.
     pub fn evaluate(&self, scope: &Scope) -> Result<CelValue, Failure> {
-        let run = || scope.0.resolve(&self.tree);
+        let run = || meter::metered(|| scope.0.resolve(&self.tree));
         // The interpreter is another's code and runs what a client wrote.
         let result =
             if self.extent.depth > SHALLOW { stack::large(run) } else { catch_unwind(AssertUnwindSafe(run)).ok() };
-        result.ok_or_else(Failure::internal)?.map_err(Failure::from)
+        let (result, exhausted) = result.ok_or_else(Failure::internal)?;
+        if exhausted {
+            return Err(Failure::exhausted());
+        }
+        result.map_err(Failure::from)
     }
 }
 
@@ -147,13 +139,6 @@ pub(crate) fn at(source: &str, offset: usize, problem: &str) -> String {
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
     error::shown(source, line + 1, column + 1, problem)
-}
-
-fn range(n: i64) -> Result<CelValue, ExecutionError> {
-    if !(0..=MAX_RANGE).contains(&n) {
-        return Err(ExecutionError::function_error("lists.range", format!("lists.range({n}) is out of bounds")));
-    }
-    Ok(CelValue::List((0..n).map(CelValue::Int).collect::<Vec<_>>().into()))
 }
 
 #[cfg(test)]

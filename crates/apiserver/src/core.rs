@@ -13,6 +13,7 @@ use crate::{
     access::Access,
     admission::Admission,
     api::{GroupResource, ObjectKey, identity, meta::Meta},
+    handler::{heavy::HeavyWork, in_flight::InFlightLimits},
     metrics::Metrics,
     nodes::Nodes,
     registry::Registry,
@@ -43,6 +44,10 @@ pub struct Core {
     pub clock: fn() -> Timestamp,
     /// The largest body of a request.
     pub body_limit: usize,
+    /// How many requests are served at once.
+    pub in_flight: InFlightLimits,
+    /// Places for requests that compute for long.
+    pub heavy: HeavyWork,
     /// Set when the server stops.
     pub stop: watch::Sender<bool>,
     /// Where it listens, once it does.

@@ -4,10 +4,11 @@
 //! [`DefinitionStrategy`] prepares and validates it → [`names::status`] accepts its names and establishes it → [`resources`] says
 //! what to serve, each with a [`CustomStrategy`] of its own → [`names::set_terminating`] while its objects are deleted.
 //!
-//! Not done: conversion between versions by webhook (objects of all versions are the same but for their `apiVersion`), and the
-//! deletion of custom resources, which needs the store.
+//! An object is stored in one version and shown in any: [`versions`] prunes it by the schemas of both.
+//!
+//! Not done: conversion between versions by webhook, and the deletion of custom resources, which needs the store.
 
-mod check;
+pub(crate) mod check;
 mod custom;
 mod dns;
 pub mod names;
@@ -17,5 +18,11 @@ pub mod scale;
 mod strategy;
 pub mod structural;
 pub mod validate;
+pub mod versions;
 
-pub use self::{custom::CustomStrategy, resources::resources, strategy::DefinitionStrategy, validate::Validator};
+pub use self::{
+    custom::CustomStrategy,
+    resources::{History, fingerprint, resources},
+    strategy::DefinitionStrategy,
+    validate::Validator,
+};

@@ -5,7 +5,7 @@
 //! for JSON first; whoever asks for something else gets JSON), and the server's address in `/api`, which clients ignore.
 
 mod aggregated;
-mod groups;
+pub(crate) mod groups;
 mod legacy;
 
 use std::fmt::Write as _;

@@ -11,7 +11,7 @@
 mod addresses;
 mod at;
 mod autoscaling;
-mod batch;
+pub(crate) mod batch;
 mod catalog;
 mod certificates;
 mod config;

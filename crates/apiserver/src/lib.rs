@@ -49,6 +49,9 @@ pub mod controller;
 pub mod core;
 pub mod crd;
 pub mod discovery;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handler;
 pub mod http;
 pub mod kinds;

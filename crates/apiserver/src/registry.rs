@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
     auth::User,
-    schema::Node,
+    schema::{Node, Schema},
     store::Stored,
 };
 
@@ -71,6 +71,14 @@ pub struct Custom {
     pub crd: Arc<str>,
     /// The version that objects are stored in.
     pub storage_version: Arc<str>,
+    /// The schemas of all versions, also of those that are not served.
+    pub schemas: Arc<BTreeMap<Arc<str>, Arc<Schema>>>,
+    /// Tells these versions and schemas from those that the definition had before.
+    pub fingerprint: Arc<str>,
+    /// What was stored at this revision or before may follow other schemas.
+    pub schemas_since: u64,
+    /// The versions that objects were stored in before, each with the last revision of which that holds, oldest first.
+    pub stored_before: Arc<[(u64, Arc<str>)]>,
     /// Whether there is a status that the main path does not touch.
     pub has_status: bool,
     /// The paths of `scale`, if there is one.
@@ -131,6 +139,11 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
     /// What to tell the writer of a change although it is allowed.
     fn warnings_on_update(&self, new: &Value, _old: &Value) -> Vec<String> {
         self.warnings(new)
+    }
+
+    /// Whether validation compiles or evaluates expressions, which may take long.
+    fn runs_expressions(&self) -> bool {
+        false
     }
 
     /// Whether a PUT may create.

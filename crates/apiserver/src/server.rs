@@ -13,6 +13,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU16},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -23,16 +24,22 @@ use crate::{
     admission::Admission,
     api::identity,
     auth::{
+        authenticate::Authenticator,
         certs::{
             self, Certs, Subjects,
             tls::{Serving, server_config},
         },
         kubeconfig::{ClientCredentials, Kubeconfig},
+        token_cache::TokenCache,
     },
     client::Services,
     controller,
     core::Core,
-    handler::Front,
+    handler::{
+        Front,
+        heavy::HeavyWork,
+        in_flight::{InFlightLimits, MAX_READS, MAX_WRITES},
+    },
     http::Server,
     kinds::{self, Addresses},
     metrics::Metrics,
@@ -64,6 +71,9 @@ pub struct Options {
     pub names: Vec<String>,
     /// `token,user,uid,"group1,group2"` in each line.
     pub token_file: Option<PathBuf>,
+    /// How long a token is taken after it was found to be good, although its ServiceAccount may be gone: ten seconds in kube-apiserver. Each request is
+    /// looked at without it.
+    pub token_cache_ttl: Option<Duration>,
     /// Whether requests without credentials are let in as `system:anonymous`, whatever the path.
     pub anonymous: bool,
     /// Callers in these groups are believed: their trace goes on here.
@@ -87,6 +97,10 @@ pub struct Options {
     pub service_accounts: bool,
     /// How many connections are served at once; more are closed.
     pub max_connections: usize,
+    /// `--max-requests-inflight`: how many requests that read are served at once; more are refused with 429. Zero is no limit.
+    pub max_requests_in_flight: usize,
+    /// `--max-mutating-requests-inflight`: the same for requests that write.
+    pub max_mutating_requests_in_flight: usize,
     /// How much of the past is kept for watches and for lists in pages, in bytes.
     pub history_bytes: usize,
 }
@@ -98,6 +112,7 @@ impl Default for Options {
             data_dir: None,
             names: Vec::new(),
             token_file: None,
+            token_cache_ttl: None,
             anonymous: false,
             trusted_groups: crate::handler::TRUSTED.map(str::to_owned).to_vec(),
             token_webhook: None,
@@ -109,6 +124,8 @@ impl Default for Options {
             nodes: None,
             service_accounts: false,
             max_connections: MAX_CONNECTIONS,
+            max_requests_in_flight: MAX_READS,
+            max_mutating_requests_in_flight: MAX_WRITES,
             history_bytes: store::Options::default().history_bytes,
         }
     }
@@ -193,7 +210,7 @@ impl ApiServer {
         // What was there at the start is no news to anybody.
         core.store.forget_history();
         controller::definitions::restore(&core);
-        let controllers = controller::start(&core);
+        let controllers = controller::start(&core, certs.authority.certificate());
         let server = Server::start(listener, tls, Front::new(Arc::clone(&core)), options.max_connections)
             .map_err(|source| StartError::Listen { address: options.listen, source })?;
         core.set_port(server.address().port());
@@ -271,7 +288,11 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         access_webhook: options.access_webhook.as_deref(),
         signing_key: key.as_deref(),
     };
-    let access = Access::new(&store, files, options.anonymous)?;
+    let mut access = Access::new(&store, files, options.anonymous)?;
+    if let Some(ttl) = options.token_cache_ttl {
+        let cached = |it: Arc<dyn Authenticator>| Arc::new(TokenCache::new(it, ttl)) as Arc<dyn Authenticator>;
+        access.authentication.tokens = access.authentication.tokens.into_iter().map(cached).collect();
+    }
     let admission = Admission::new(services(options, &store));
     let (network, bits) = options.service_range;
     let addresses = Arc::new(Addresses::new(network, bits));
@@ -287,6 +308,8 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         metrics: Metrics::default(),
         clock: Timestamp::now,
         body_limit: BODY_LIMIT,
+        in_flight: InFlightLimits::new(options.max_requests_in_flight, options.max_mutating_requests_in_flight),
+        heavy: HeavyWork::default(),
         stop: watch::Sender::new(false),
         port: AtomicU16::new(0),
     }))

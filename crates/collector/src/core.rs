@@ -1,5 +1,6 @@
 //! What flows through a pipeline, and what is owed for it.
 
+mod arrival;
 mod balancing;
 mod batch;
 mod budget;
@@ -8,6 +9,7 @@ mod cluster;
 mod code;
 mod decisions;
 mod exporter;
+pub(crate) mod heavy;
 mod intake;
 mod link;
 mod moment;
@@ -24,10 +26,12 @@ mod shared;
 mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
+mod work;
 
+pub use arrival::{Arrival, SenderShare};
 pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
-pub use batch::{Batch, Origin, Part};
-pub use budget::{Budget, Charge, Member};
+pub use batch::{Batch, Origin, PART_BYTES, Part, one_by_one};
+pub use budget::{ArrivingCharge, Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
 pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
 pub use code::{Code, ResolverFault, Said, TlsFault};
@@ -40,7 +44,7 @@ pub use outlet::{HALT_LIMIT, Outlet, OutletSettings, UnderWay};
 pub use pipeline::{Allowance, Gone, Pipeline, Processor};
 pub use progress::{Course, Progress};
 pub use refusal::{Refusal, RefusalKind};
-pub use registry::Registry;
+pub use registry::{EndedPipeline, Registry};
 pub use rescue::{HandOver, Next, Rescue};
 pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
 pub use shared::Shared;
@@ -48,3 +52,4 @@ pub use stats::{
     Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
     QueueGauge, ReceiverStats, Transport, TurnedAway,
 };
+pub use work::WorkMemory;

@@ -15,7 +15,10 @@ mod tests;
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -70,15 +73,22 @@ pub struct Engine {
     options: Options,
     running: Mutex<Running>,
     overview: RwLock<Arc<Overview>>,
-    retiring: std::sync::Mutex<Vec<Retiring>>,
+    retiring: RetiringList,
     sockets: Sockets,
 }
 
-/// What went in a change, and the task that drains it.
+/// What went in a change, and the task that drains it and then lets go of it.
 struct Retiring {
     retired: Arc<Retired>,
+    is_drained: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
+
+type RetiringList = Arc<std::sync::Mutex<Vec<Retiring>>>;
+
+/// How soon after draining it is looked again whether something that was still in use can go. The pause doubles up to the longest.
+const FIRST_RELEASE_PAUSE: Duration = Duration::from_millis(100);
+const LAST_RELEASE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Engine {
     /// An engine in which nothing runs.
@@ -88,7 +98,7 @@ impl Engine {
             running: Mutex::new(Running::new(&options)),
             options,
             overview: RwLock::default(),
-            retiring: std::sync::Mutex::default(),
+            retiring: RetiringList::default(),
             sockets: Sockets::default(),
         })
     }
@@ -144,8 +154,8 @@ impl Engine {
         let deadline = Instant::now() + self.options.drain_limit;
         let mut retired = self.running.lock().await.retire_all();
         // What went before is drained together with the rest: it may still feed what goes now.
-        let earlier = std::mem::take(&mut *self.retiring.lock().unwrap_or_else(PoisonError::into_inner));
-        for Retiring { retired: earlier, task } in earlier.into_iter().rev() {
+        let earlier = std::mem::take(&mut *lock(&self.retiring));
+        for Retiring { retired: earlier, task, .. } in earlier.into_iter().rev() {
             task.abort();
             // The task is gone, and its hold with it.
             let _ = task.await;
@@ -156,15 +166,36 @@ impl Engine {
 
     fn drain_in_background(&self, retired: Arc<Retired>) {
         let deadline = Instant::now() + self.options.drain_limit;
-        let held = retired.clone();
-        let task = tokio::spawn(async move { held.drain(deadline).await });
-        let mut retiring = self.retiring.lock().unwrap_or_else(PoisonError::into_inner);
-        retiring.retain_mut(|earlier| {
-            let drained = earlier.task.is_finished();
-            let mut rest = Arc::get_mut(&mut earlier.retired).filter(|_| drained);
-            rest.iter_mut().for_each(|rest| rest.let_go());
-            rest.is_none_or(|rest| !rest.is_empty())
+        let is_drained = Arc::new(AtomicBool::new(false));
+        let (held, drained, list) = (retired.clone(), is_drained.clone(), Arc::downgrade(&self.retiring));
+        let mut retiring = lock(&self.retiring);
+        let task = tokio::spawn(async move {
+            held.drain(deadline).await;
+            drop(held);
+            drained.store(true, Ordering::Release);
+            // At once, so that nothing of it goes on until the next change, such as connections that it keeps.
+            let mut pause = FIRST_RELEASE_PAUSE;
+            while list.upgrade().is_some_and(|list| !release(&list, &drained)) {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LAST_RELEASE_PAUSE);
+            }
         });
-        retiring.push(Retiring { retired, task });
+        retiring.push(Retiring { retired, is_drained, task });
     }
+}
+
+fn lock(list: &RetiringList) -> std::sync::MutexGuard<'_, Vec<Retiring>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets go of whatever is drained and not in use; whether nothing is left of the one that this flag belongs to.
+fn release(list: &RetiringList, flag: &Arc<AtomicBool>) -> bool {
+    let mut retiring = lock(list);
+    retiring.retain_mut(|earlier| {
+        let is_drained = earlier.is_drained.load(Ordering::Acquire);
+        let mut rest = Arc::get_mut(&mut earlier.retired).filter(|_| is_drained);
+        rest.iter_mut().for_each(|rest| rest.let_go());
+        rest.is_none_or(|rest| !rest.is_empty())
+    });
+    !retiring.iter().any(|left| Arc::ptr_eq(&left.is_drained, flag))
 }

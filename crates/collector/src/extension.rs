@@ -1,6 +1,6 @@
 //! Extensions: credentials and health.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, net::IpAddr, pin::Pin};
 
 #[cfg(feature = "extension-auth")]
 pub(crate) mod basic;
@@ -31,8 +31,22 @@ pub trait ClientAuth: Send + Sync {
     fn rejected(&self) {}
 }
 
+/// Why a sender does not come in.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AuthRefusal {
+    /// Its credentials are missing or wrong.
+    #[error(transparent)]
+    Unauthenticated(#[from] AuthError),
+    /// It is not allowed, whatever its credentials are.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// Too many credentials wait to be checked. It may come again.
+    #[error("too many logins wait to be checked")]
+    Busy,
+}
+
 /// Who it is, if the authenticator can tell; an error if it may not come in.
-pub type Identified = Result<Option<String>, AuthError>;
+pub type Identified = Result<Option<String>, AuthRefusal>;
 
 /// What an authenticator says.
 pub enum Verdict {
@@ -54,6 +68,6 @@ impl Verdict {
 
 /// Checks who comes.
 pub trait ServerAuth: Send + Sync {
-    /// Who sent these headers.
-    fn authenticate(&self, headers: &HeaderMap) -> Verdict;
+    /// Who sent these headers from this address.
+    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> Verdict;
 }

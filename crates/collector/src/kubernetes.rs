@@ -16,6 +16,8 @@ mod tests;
 
 pub(crate) use access::{Access, AccessSource};
 pub(crate) use client::{ApiError, Client};
+#[cfg(feature = "fuzzing")]
+pub(crate) use watch::reads_event;
 pub(crate) use watch::{Event, Query, watch};
 
 use std::collections::BTreeMap;

@@ -15,6 +15,9 @@ pub mod core;
 pub mod engine;
 pub mod exporter;
 pub mod extension;
+#[cfg(all(feature = "fuzzing", feature = "full"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 pub mod net;

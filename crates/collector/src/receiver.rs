@@ -3,6 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 mod activity;
+mod body;
 mod calls;
 mod cors;
 mod intake;
@@ -12,6 +13,7 @@ pub mod opencensus;
 pub mod otlp;
 mod port;
 mod rpc_status;
+mod senders;
 mod timers;
 
 /// A running receiver.

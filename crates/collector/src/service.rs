@@ -5,6 +5,7 @@
 //! document refers to (certificates, tokens, `${file:…}`) are part of it: a change in one of them is a reload.
 
 mod console;
+mod end_report;
 mod watcher;
 
 use std::{
@@ -21,10 +22,14 @@ use std::{
 use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, fingerprint, model::Logs, mounted};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-pub use self::console::Endpoints;
 use self::{
     console::Console,
+    end_report::Losses,
     watcher::{Prints, Watcher, prints},
+};
+pub use self::{
+    console::Endpoints,
+    end_report::{EndReport, Lost},
 };
 use crate::{
     components,
@@ -234,11 +239,14 @@ impl Service {
         }
     }
 
-    /// Closes the receivers, delivers what is held as far as time allows, and ends.
-    pub async fn stop(&self) {
+    /// Closes the receivers, delivers what is held as far as time allows, and ends. Says what was lost meanwhile.
+    pub async fn stop(&self) -> EndReport {
+        let before = Losses::so_far(&self.telemetry);
         self.telemetry.update(|info| info.phase = Phase::Draining);
         self.engine.stop().await;
+        let report = before.until(Losses::so_far(&self.telemetry));
         self.console.lock().await.stop().await;
+        report
     }
 
     async fn apply(&self, console: &mut Console, loaded: Loaded, text: &str) -> Result<(), LoadError> {

@@ -21,7 +21,7 @@ use kubewake_collector::{
     },
 };
 use kubewake_config::{FixedSources, load, model::Processor};
-use kubewake_otlp::{Signal, json};
+use kubewake_otlp::{Signal, Unlimited, json};
 use serde_json::json;
 
 struct Counting;
@@ -99,9 +99,9 @@ fn what_does_not_match_is_not_allocated_for() {
     ] {
         let mapper = mapper(settings);
         // An expression makes room for its work when it is used first.
-        mapper.map(Signal::Traces, &few);
+        mapper.map(Signal::Traces, &few, &mut Unlimited).unwrap();
         let before = ALLOCATIONS.get();
-        let mapped = mapper.map(Signal::Traces, &many);
+        let mapped = mapper.map(Signal::Traces, &many, &mut Unlimited).unwrap();
         let count = ALLOCATIONS.get() - before;
         assert_eq!(mapped.bytes.as_ptr(), many.bytes.as_ptr(), "{settings}");
         // Lists of the plan and of the attributes, which double.
@@ -119,7 +119,7 @@ fn what_is_changed_is_written_into_lists_that_double() {
     ] {
         let mapper = mapper(settings);
         let before = ALLOCATIONS.get();
-        let mapped = mapper.map(Signal::Traces, &many);
+        let mapped = mapper.map(Signal::Traces, &many, &mut Unlimited).unwrap();
         let count = ALLOCATIONS.get() - before;
         assert_ne!(mapped.bytes, many.bytes, "{settings}");
         assert!(count <= 80, "{settings}: {count} allocations");

@@ -25,7 +25,7 @@ use kubewake_collector::{
     },
 };
 use kubewake_config::model::{self as config, Selection};
-use kubewake_otlp::{Signal, scan};
+use kubewake_otlp::{Signal, Unlimited, scan};
 use model::{Decoded, Record};
 use opentelemetry_proto::tonic::{logs::v1::LogRecord, metrics::v1::Metric, resource::v1::Resource, trace::v1::Span};
 use plain::Plain;
@@ -52,7 +52,7 @@ fn mapped<R: Record>(request: &impl Message, mapper: &dyn Mapper) -> (Decoded<R>
     let bytes = request.encode_to_vec();
     let before = Decoded::<R>::of(&bytes);
     let part = part(bytes, before.items());
-    let mapped = mapper.map(R::SIGNAL, &part);
+    let mapped = mapper.map(R::SIGNAL, &part, &mut Unlimited).unwrap();
     assert_eq!(scan(R::SIGNAL, &mapped.bytes).unwrap().items, mapped.items);
     (before, part, mapped)
 }

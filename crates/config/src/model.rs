@@ -33,6 +33,7 @@ pub use extension::{
 pub use filter::{Filter, Selection};
 pub use kubernetes::{
     ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, Owner, PodFilter, Source as KubernetesSource,
+    TrustedRelay, VerifySenders,
 };
 pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
 pub use network::{

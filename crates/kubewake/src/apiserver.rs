@@ -1,6 +1,6 @@
 //! `kubewake apiserver`: Kubernetes' API in one process.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use kubewake_apiserver::server::{ApiServer, FeatureGates, Options};
@@ -34,6 +34,9 @@ pub(crate) struct ServerArgs {
     /// Bearer tokens: token,user,uid,"group1,group2" in each line
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
+    /// For tests: take a token for so many seconds after it was found to be good, as kube-apiserver does for 10, although its account may be gone
+    #[arg(long, value_name = "SECONDS", hide = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    token_cache_ttl: Option<u64>,
     /// Let requests without credentials in, as system:anonymous
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     anonymous_auth: bool,
@@ -58,6 +61,12 @@ pub(crate) struct ServerArgs {
     /// How many connections are served at once; more are closed
     #[arg(long, value_name = "N", default_value_t = Options::default().max_connections)]
     max_connections: usize,
+    /// How many requests that read are served at once; more are refused with 429. 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_requests_in_flight)]
+    max_requests_inflight: usize,
+    /// The same for requests that write
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_mutating_requests_in_flight)]
+    max_mutating_requests_inflight: usize,
 }
 
 impl ServerArgs {
@@ -67,12 +76,15 @@ impl ServerArgs {
             data_dir: self.data_dir.clone(),
             names: self.names.clone(),
             token_file: self.token_auth_file.clone(),
+            token_cache_ttl: self.token_cache_ttl.map(Duration::from_secs),
             anonymous: self.anonymous_auth,
             token_webhook: self.authentication_token_webhook_config_file.clone(),
             access_webhook: self.authorization_webhook_config_file.clone(),
             tracing_config_file: self.tracing_config_file.clone().or(self.opentelemetry_config_file.clone()),
             feature_gates: self.feature_gates,
             max_connections: self.max_connections,
+            max_requests_in_flight: self.max_requests_inflight,
+            max_mutating_requests_in_flight: self.max_mutating_requests_inflight,
             ..Options::default()
         }
     }

@@ -36,6 +36,8 @@ use crate::{
 
 /// Between two looks of `--wait`.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Nobody waits longer than a day.
+const MAX_WAIT: Duration = Duration::from_secs(86_400);
 /// Often enough to look alive.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -44,11 +46,13 @@ const TICK: Duration = Duration::from_millis(120);
 #[command(after_help = "Examples:
   kubewake check --pre                                     before an install: may I, and does the cluster fit?
   kubewake check                                           after it, with a span that is followed to the backend
-  kubewake check --wait 300                                until all is well, for five minutes at most
+  kubewake check --wait=2m --no-probe                      after an install, until a pipeline can be applied
+  kubewake check --wait                                    until all is well, for five minutes at most
   kubewake check --viewer http://127.0.0.1:16686           the span has to arrive there
   kubewake check --no-probe -o json | jq -r '.sections[].lines[] | select(.result == \"failed\") | .code'
 
-Exit codes: 0 if nothing failed (warnings do not count), 1 if something did, 2 if the arguments are wrong.
+Exit codes: 0 if nothing failed (warnings do not count), 1 if something did, 2 if the arguments are wrong. With --wait, what
+is still under way at the end has failed.
 docs/troubleshooting.md lists every code with its causes.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -58,9 +62,9 @@ pub(crate) struct Args {
     /// Look at what an install needs, and at nothing else
     #[arg(long)]
     pre: bool,
-    /// Look again until nothing fails and nothing is under way, for so many seconds at most
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "300", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    wait: Option<u64>,
+    /// Look again until nothing fails and nothing is under way, for this long at most: 120, 90s, 5m [default: 5m]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "5m", value_parser = parse_wait)]
+    wait: Option<Duration>,
     /// Send no span
     #[arg(long, conflicts_with_all = ["endpoint", "pre"])]
     no_probe: bool,
@@ -84,17 +88,21 @@ struct Scene<'a> {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let viewer = args.viewer.viewer()?;
-    let deadline = args.wait.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let deadline = args.wait.map(|limit| Instant::now() + limit);
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(TICK);
     let report = loop {
-        let report = look(&args, &viewer, &bar).await;
+        let mut report = look(&args, &viewer, &bar).await;
         match deadline {
             Some(deadline) if report.awaited().next().is_some() && Instant::now() < deadline => {
                 bar.set_message(report.awaited().map(|line| line.code.id).collect::<Vec<_>>().join(" "));
                 tokio::time::sleep(PAUSE).await;
             }
-            _ => break report,
+            Some(_) => {
+                report.fail_awaited();
+                break report;
+            }
+            None => break report,
         }
     };
     bar.finish_and_clear();
@@ -105,6 +113,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     output::print(&text)?;
     Ok(if report.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A number of seconds, or a duration such as `90s`, `5m` and `1h30m`, from a second to a day.
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map(Duration::from_secs).ok();
+    let limit = seconds.or_else(|| text.parse::<jiff::SignedDuration>().ok().and_then(|limit| limit.try_into().ok()));
+    let limit = limit.ok_or_else(|| format!("{text:?} is no duration such as 120, 90s or 5m"))?;
+    let is_allowed = (Duration::from_secs(1)..=MAX_WAIT).contains(&limit);
+    is_allowed.then_some(limit).ok_or_else(|| "a wait lasts from a second to a day".to_owned())
 }
 
 /// Looks once. Without a cluster there is nothing else to look at.
@@ -140,4 +157,18 @@ async fn look(args: &Args, viewer: &Viewer, bar: &ProgressBar) -> Report {
     }
     report.sections.retain(|section: &Section| !section.lines.is_empty());
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_is_seconds_or_a_duration_of_a_day_at_most() {
+        let read = |text| parse_wait(text).map(|limit| limit.as_secs());
+        assert_eq!(["120", "90s", "5m", "1h30m"].map(read), [Ok(120), Ok(90), Ok(300), Ok(5400)]);
+        for wrong in ["", "0", "-5s", "25h", "soon", "18446744073709551615"] {
+            assert!(parse_wait(wrong).is_err(), "{wrong}");
+        }
+    }
 }

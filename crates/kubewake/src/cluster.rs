@@ -1,6 +1,6 @@
 //! `kubewake cluster`: Kubernetes on this machine, its pods local processes.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::error::ErrorKind;
@@ -10,6 +10,7 @@ use kubewake_node::{
     controller::autoscaler::Settings,
     images::{ImageError, Images, Program},
 };
+use kubewake_release::Image;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{
@@ -25,7 +26,8 @@ use crate::{
   KUBECONFIG=./kubeconfig kubectl logs -f clock
   kubewake cluster --nodes 3 --data-dir ./data
 
-A pod's image is the name of a program on this machine. Its program must bind the pod's own address (the variable POD_IP by a
+A pod's image is the name of a program on this machine, completed as a kubelet does: example/shell is
+docker.io/example/shell:latest, and another image than example/shell:1. Its program must bind the pod's own address (the variable POD_IP by a
 fieldRef to status.podIP), since all pods share one machine.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,6 +38,12 @@ pub(crate) struct Args {
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     images: Vec<String>,
+    /// An archive of images that every node has from the start, such as one of `cargo xtask image`; may be given more than once
+    #[arg(long = "image-archive", value_name = "FILE")]
+    image_archives: Vec<PathBuf>,
+    /// Without Kubewake's own images: nodes have what --image and --image-archive give them
+    #[arg(long)]
+    only_given_images: bool,
     /// How often the autoscaler looks, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     autoscaler_period: u64,
@@ -46,7 +54,8 @@ impl Args {
         Ok(Options {
             api: self.server.options(),
             nodes: self.nodes,
-            images: with_given(own_images()?, &self.images)?,
+            images: with_given(if self.only_given_images { Images::default() } else { own_images()? }, &self.images)?,
+            image_archives: self.image_archives.clone(),
             autoscaler: Settings { period: Duration::from_secs(self.autoscaler_period), ..Settings::default() },
             ..Options::default()
         })
@@ -56,10 +65,9 @@ impl Args {
 /// This program, under the names that Kubewake's own workloads have.
 pub(crate) fn own_images() -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
-    let of = |images: Images, command: &str| {
-        images.with(&format!("kubewake/{command}"), Program::new(this.clone()).arg(command))
-    };
-    Ok(["collector", "operator", "webhook"].into_iter().fold(Images::default(), of))
+    let add =
+        |images: Images, image: Image| images.with(image.reference(), Program::new(this.clone()).arg(image.name()));
+    Ok([Image::Collector, Image::Operator, Image::Webhook].into_iter().fold(Images::default(), add))
 }
 
 /// An entry that the table of images takes.
@@ -83,10 +91,21 @@ pub(crate) fn raise_file_limit() {
     }
 }
 
+/// Pods are processes of whoever starts the cluster.
+fn warn_of_root() {
+    if rustix::process::geteuid().is_root() {
+        tracing::warn!(
+            "the cluster was started by root, so that every pod runs as root, whatever its securityContext says: \
+             start it as another user unless you trust all that it will run"
+        );
+    }
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let options = args.options()?;
     let _logging = logging::start(&kubewake_config::model::Logs::default());
     raise_file_limit();
+    warn_of_root();
     let signals = Signals::new()?;
     let cluster = EmbeddedCluster::start(options).await.context("the cluster does not start")?;
     args.server.write_kubeconfig(cluster.api())?;

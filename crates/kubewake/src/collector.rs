@@ -160,7 +160,13 @@ async fn until_stopped(service: &Arc<Service>) -> std::io::Result<()> {
         "stopping: receivers close, and what is held is delivered; a second signal ends it at once"
     );
     tokio::select! {
-        () = service.stop() => Ok(()),
+        report = service.stop() => {
+            // Whoever asks for it later finds nobody: the operator reads it in the status of the pod.
+            if let Err(error) = report.leave() {
+                tracing::warn!(%error, "cannot leave word of what was lost in the termination message");
+            }
+            Ok(())
+        }
         _ = terminate.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
         _ = interrupt.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
     }

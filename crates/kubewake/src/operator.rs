@@ -34,10 +34,10 @@ enum Command {
     TracingConfig(tracing_config::Args),
 }
 
-/// What `kubewake operator manifests` prints for this image.
+/// What `kubewake operator manifests` prints.
 #[cfg(feature = "desk")]
-pub(crate) fn manifests(image: &str) -> String {
-    manifests::text(image)
+pub(crate) fn manifests() -> String {
+    manifests::text(kubewake_release::Image::Operator.reference(), None)
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {

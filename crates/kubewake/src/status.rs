@@ -23,7 +23,7 @@ use crate::{
 
 Exit codes: 0 if all that is there is well, 1 if something is not or the cluster cannot be reached, 2 if the arguments are wrong.
 What is optional and not installed (webhook, viewer, Telemetry) is well. `kubewake check` says how to mend what is not.
-RECEIVED, SENT and DROPPED count spans, records and data points since the collectors started or the pipeline was made; SENT can be less where a pipeline samples or filters.")]
+RECEIVED, SENT and DROPPED count spans, records and data points since the collectors started or the pipeline was made; DROPPED has what collectors lost that have ended, too; SENT can be less where a pipeline samples or filters.")]
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,

@@ -34,10 +34,13 @@ pub(crate) struct Args {
     /// Show the pipelines and objects of this cluster
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Where the operator and the collectors of that cluster run
+    #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
+    namespace: String,
     /// How much memory traces may take; the oldest go when it is full
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     memory: usize,
-    /// A host name, beside addresses and localhost, by which the page may be asked for; may be given more than once
+    /// A host name, beside addresses and localhost, by which the page, and OTLP over HTTP on a loopback address, may be asked for; may be given more than once
     #[arg(long = "allow-host", value_name = "NAME")]
     hosts: Vec<String>,
 }
@@ -57,6 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         memory: args.memory,
         data_dir: args.data_dir,
         kubeconfig: args.kubeconfig,
+        namespace: args.namespace,
         hosts: args.hosts,
     };
     let viewer = Viewer::start(options).await.context("the viewer does not start")?;

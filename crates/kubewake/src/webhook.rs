@@ -8,16 +8,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Context;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use kube::{Api, Client};
 use kubewake_trail::{
     Clock, Options, Setup, in_words,
     webhook::{
         PATH, Webhook,
         certificates::{Keep, Terms},
-        registration::{Hooks, Registration},
+        registration::{Hooks, Registration, namespace_owner},
         serve::Server,
         upkeep::{Plan, Upkeep},
     },
@@ -33,6 +35,9 @@ use crate::{client::client, logging};
 
 /// Who owns the fields of the registration.
 const MANAGER: &str = "kubewake-webhook";
+/// How often the owner of the registration is asked for, and the pause in between: API servers learn of a new ClusterRole a moment after it was made.
+const OWNER_ATTEMPTS: u32 = 4;
+const OWNER_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::Logs::default());
@@ -50,7 +55,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         keep: keep(&args, &client),
         terms: args.certificate_lifetime.map_or(Ok(Terms::default()), Terms::new).context("--certificate-lifetime")?,
         names: endpoint.names(),
-        registrations: vec![Registration::new(client.clone(), &args.name, MANAGER, Hooks::Mutating(vec![hook]))],
+        registrations: vec![registration(&args, &client, hook).await?],
         clock: Clock::default(),
         counters: Arc::clone(webhook.counters().upkeep()),
     };
@@ -75,6 +80,32 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     server.stop().await;
     telemetry.shutdown();
     Ok(())
+}
+
+/// Behind a Service, the registration belongs to the Service's namespace and is deleted with it. The webhook works without the right to
+/// read that namespace, as an older ClusterRole has it: its registration is just not deleted then.
+async fn registration(args: &Args, client: &Client, hook: MutatingWebhook) -> anyhow::Result<Registration> {
+    let registration = Registration::new(client.clone(), &args.name, MANAGER, Hooks::Mutating(vec![hook]));
+    let Some(namespace) = args.service_namespace() else { return Ok(registration) };
+    for attempt in 1..=OWNER_ATTEMPTS {
+        let refused = match namespace_owner(client, namespace).await {
+            Ok(owner) => return Ok(registration.owned_by(owner)),
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => status,
+            Err(error) => return Err(error).with_context(|| format!("failed to get namespace {namespace}")),
+        };
+        if attempt < OWNER_ATTEMPTS {
+            tokio::time::sleep(OWNER_PAUSE).await;
+            continue;
+        }
+        tracing::warn!(
+            namespace,
+            error = refused.message,
+            "failed to get the namespace of the Service, so that MutatingWebhookConfiguration {} is left behind when the namespace is \
+             deleted: apply deploy/webhook again, or delete the configuration by hand",
+            args.name
+        );
+    }
+    Ok(registration)
 }
 
 /// Says what went wrong in words: kube's own errors repeat themselves, and show what the API server answered as Rust sees it.

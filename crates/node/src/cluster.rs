@@ -34,7 +34,7 @@ use crate::{
     error::Error,
     events::Events,
     guard::Guard,
-    images::Images,
+    images::{ArchiveError, Images},
     kubelet::{BackoffRules, Capacity, Kubelet, KubeletOptions, LOG_BYTES, USAGE_WINDOW},
     proxy::Proxy,
     scheduler,
@@ -57,6 +57,8 @@ pub struct Options {
     pub nodes: u8,
     /// The programs that nodes can run.
     pub images: Images,
+    /// Archives of images that are imported into every node when the cluster starts.
+    pub image_archives: Vec<PathBuf>,
     /// What each node has to give.
     pub capacity: Capacity,
     /// How long containers that end wait before they run again.
@@ -77,6 +79,7 @@ impl Default for Options {
             api: server::Options::default(),
             nodes: 1,
             images: Images::default(),
+            image_archives: Vec::new(),
             capacity: Capacity::of_this_machine(),
             backoff: BackoffRules::default(),
             autoscaler: autoscaler::Settings::default(),
@@ -106,6 +109,8 @@ pub enum StartError {
     Directory { path: PathBuf, source: io::Error },
     #[error("the file {path:?} cannot be used")]
     File { path: PathBuf, source: io::Error },
+    #[error("a node has not the images that it is to have")]
+    Images(#[from] ArchiveError),
     #[error("nobody would clean up after the cluster")]
     Guard(#[source] io::Error),
     #[error("the API server does not start")]
@@ -237,7 +242,7 @@ impl Starting<'_> {
 
     async fn nodes(&mut self, views: &Views, block: &Block) -> Result<Vec<Kubelet>, StartError> {
         let client = self.client("kubelet")?;
-        let images = Arc::new(self.options.images.clone());
+        let images = Arc::new(self.images().await?);
         let mut kubelets = Vec::new();
         for index in 0..self.options.nodes {
             let name = format!("node-{}", index + 1);
@@ -259,6 +264,21 @@ impl Starting<'_> {
             kubelets.push(Kubelet::start(options, client.clone(), views, &mut self.tasks).await?);
         }
         Ok(kubelets)
+    }
+
+    /// All that nodes can run. What archives hold is unpacked where it goes with the cluster.
+    async fn images(&self) -> Result<Images, StartError> {
+        let (mut images, archives) = (self.options.images.clone(), self.options.image_archives.clone());
+        let folder = self.directory.run().join("images");
+        let import = move || {
+            for archive in &archives {
+                let names = images.import(archive, &folder)?;
+                tracing::info!(?archive, ?names, "imported images");
+            }
+            Ok::<_, ArchiveError>(images)
+        };
+        let imported = tokio::task::spawn_blocking(import).await;
+        imported.map_err(|_| StartError::Node(Error::Panicked))?.map_err(StartError::Images)
     }
 
     fn authority(&self) -> String {

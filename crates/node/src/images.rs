@@ -1,8 +1,17 @@
-//! Images: names of programs on this machine.
+//! Images: programs of this machine, under the names by which pods ask for them.
 //!
-//! A pod says which image its container runs; the table says which program that is. Nothing is pulled, so a tag, a digest and
-//! the pull policy mean nothing: `kubewake/collector`, `kubewake/collector:1.2` and `docker.io/kubewake/collector@sha256:…` are
-//! the same program.
+//! *Guaranteed*: names are completed as a container runtime does ([`reference`]), and an image is found under its complete
+//! name or not at all: `kubewake/collector` is `docker.io/kubewake/collector:latest`, which is another image than
+//! `docker.io/kubewake/collector:0.1.0`. An image of [`Images::with`] and [`Images::add`] is present on every node and can
+//! be pulled, as if a registry had it. One of an archive ([`Images::import`]) is present, and no registry has it.
+//!
+//! *Not done*: registries, and isolation. Of an archive, its files and its entry point are used; its environment, working
+//! directory and user are not.
+
+mod archive;
+pub mod reference;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +23,9 @@ use std::{
 };
 
 use rustix::fs::{Access, access};
+
+pub use self::archive::ArchiveError;
+use self::reference::{Reference, ReferenceError};
 
 /// What an image is: an executable, and the arguments that come before those of the container. It is what a container
 /// image's entry point is, so that `command` in a container takes its place.
@@ -39,10 +51,24 @@ impl Program {
     }
 }
 
-/// The table of images.
+/// An image that a node can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalImage {
+    /// The complete name, as a pod's status has it.
+    pub name: String,
+    /// What identifies its content.
+    pub id: String,
+    /// What it runs.
+    pub program: Program,
+    /// Whether it can be pulled. Otherwise it is only found where the pull policy allows a present image.
+    is_pullable: bool,
+}
+
+/// The images of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
-    table: BTreeMap<String, Program>,
+    /// By the names under which they were stored. Those of an archive may be incomplete, and are never found then.
+    stored: BTreeMap<String, LocalImage>,
     /// The names that a user gave programs to.
     given: BTreeSet<String>,
 }
@@ -53,17 +79,21 @@ pub struct Images {
 pub enum ImageError {
     #[error("{0:?} is not NAME=PATH, such as example/web=/usr/bin/python3")]
     Form(String),
+    #[error("{name:?} is no name of an image")]
+    Name { name: String, source: ReferenceError },
     #[error("the program {path:?} of image {name:?} cannot be run: {why}")]
     Program { name: String, path: PathBuf, why: String },
     #[error("image {name:?} is given twice: it is {path:?} already")]
     Twice { name: String, path: PathBuf },
 }
 
-/// A pod names an image that is not in the table.
+/// No registry has an image. The words are containerd's, with what this node has behind them.
 #[derive(Debug, thiserror::Error)]
-#[error("this node has no program for image {image:?}; it has: {known}. Give it one with --image {name}=PATH")]
-pub struct UnknownImage {
-    image: String,
+#[error(
+    "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \"{name}\": \
+     {name}: not found (this cluster pulls nothing; it has: {known}. Add a program with --image {name}=PATH)"
+)]
+pub struct PullError {
     name: String,
     known: String,
 }
@@ -72,7 +102,7 @@ impl Images {
     /// With this program under this name, in place of any that it had.
     #[must_use]
     pub fn with(mut self, name: &str, program: Program) -> Self {
-        self.table.insert(plain(name).to_owned(), program);
+        self.store(complete(name).unwrap_or_else(|_| name.to_owned()), program);
         self
     }
 
@@ -82,7 +112,7 @@ impl Images {
     /// # Errors
     /// If it has another form, if the user gave this name another program, or if nothing can be run there.
     pub fn add(&mut self, entry: &str) -> Result<(), ImageError> {
-        let parts = entry.split_once('=').filter(|(name, path)| !plain(name).is_empty() && !path.is_empty());
+        let parts = entry.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
         let (name, path) = parts.ok_or_else(|| ImageError::Form(entry.to_owned()))?;
         let path = PathBuf::from(path);
         if let Some(why) = not_executable(&path) {
@@ -90,25 +120,52 @@ impl Images {
         }
         // A pod runs elsewhere than whoever wrote this.
         let path = std::path::absolute(&path).unwrap_or(path);
-        let name = plain(name).to_owned();
+        let name = complete(name).map_err(|source| ImageError::Name { name: name.to_owned(), source })?;
         if !self.given.insert(name.clone()) {
-            let path = self.table.get(&name).map(|held| held.path.clone()).unwrap_or_default();
+            let path = self.stored.get(&name).map(|held| held.program.path.clone()).unwrap_or_default();
             return Err(ImageError::Twice { name, path });
         }
-        self.table.insert(name, Program::new(path));
+        self.store(name, Program::new(path));
         Ok(())
     }
 
-    /// The program of an image.
+    fn store(&mut self, name: String, program: Program) {
+        let id = format!("kubewake://{}", program.path.display());
+        self.stored.insert(name.clone(), LocalImage { name, id, program, is_pullable: true });
+    }
+
+    /// Imports the images of an archive, as `ctr images import` does, and returns their names. Their files go below
+    /// `folder`. Blocks until they are unpacked.
+    ///
+    /// # Errors
+    /// If it is no archive of images, or cannot be unpacked.
+    pub fn import(&mut self, archive: &Path, folder: &Path) -> Result<Vec<String>, ArchiveError> {
+        let images = archive::import(archive, folder)?;
+        let names = images.iter().map(|image| image.name.clone()).collect();
+        for image in images {
+            // A name that a runtime would complete is looked up completed, and what has that name is not found.
+            let by_digest = Reference::parse(&image.name).ok().filter(|name| name.to_string() == image.name);
+            if let Some(by_digest) = by_digest.map(|name| name.with_digest(&image.digest).to_string()) {
+                self.stored.insert(by_digest, image.to_local());
+            }
+            self.stored.insert(image.name.clone(), image.to_local());
+        }
+        Ok(names)
+    }
+
+    /// The image that is on the node under this name.
+    pub fn find_present(&self, name: &Reference) -> Option<&LocalImage> {
+        self.stored.get(&name.to_string())
+    }
+
+    /// The image of this name, as a registry has it now.
     ///
     /// # Errors
     /// If there is none; the message lists those that there are.
-    pub fn find(&self, image: &str) -> Result<&Program, UnknownImage> {
-        let name = plain(image);
-        self.table.get(name).ok_or_else(|| UnknownImage {
-            image: image.to_owned(),
-            name: name.to_owned(),
-            known: match self.table.len() {
+    pub fn pull(&self, name: &Reference) -> Result<&LocalImage, PullError> {
+        self.find_present(name).filter(|image| image.is_pullable).ok_or_else(|| PullError {
+            name: name.to_string(),
+            known: match self.stored.len() {
                 0 => "none".to_owned(),
                 _ => self.names().collect::<Vec<_>>().join(", "),
             },
@@ -117,8 +174,12 @@ impl Images {
 
     /// The names that it knows, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.table.keys().map(String::as_str)
+        self.stored.keys().map(String::as_str)
     }
+}
+
+fn complete(name: &str) -> Result<String, ReferenceError> {
+    Reference::parse(name).map(|reference| reference.to_string())
 }
 
 fn not_executable(path: &Path) -> Option<String> {
@@ -144,18 +205,6 @@ fn interpreter(path: &Path) -> Option<PathBuf> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let word = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
     Some(PathBuf::from(OsStr::from_bytes(word)))
-}
-
-/// The name without what says from where and which version.
-fn plain(image: &str) -> &str {
-    let name = image.split_once('@').map_or(image, |(name, _)| name);
-    // A colon before the last slash is that of a registry's port.
-    let name = match name.rsplit_once(':') {
-        Some((before, tag)) if !tag.contains('/') => before,
-        _ => name,
-    };
-    let name = name.strip_prefix("docker.io/").unwrap_or(name);
-    name.strip_prefix("library/").unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ pub mod cluster;
 pub mod controller;
 pub mod error;
 pub mod events;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod guard;
 pub mod images;
 pub mod key;

@@ -3,7 +3,7 @@
 //! Every replica serves it, whoever leads. A call is decided in three steps: what does the resource itself say ([`case`]), may its writer read what it names
 //! ([`access`]), and is there a slot for it ([`slots`]).
 //!
-//! *Guaranteed*: a refusal lists all that is wrong, each with its path. A deletion, a status, and whatever leaves the spec as it is pass unseen. No answer holds anything of a
+//! *Guaranteed*: a refusal lists all that is wrong, each with its path. A deletion, a status, and whatever leaves the spec as it is pass unseen. Of a resource that is being deleted only access is asked for. No answer holds anything of a
 //! Secret: none is read here.
 //!
 //! *Assumed*: `failurePolicy: Fail`. A webhook that is passed by while it is away would let everybody name every Secret, and only the writer's own request tells who they

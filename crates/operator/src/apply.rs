@@ -13,7 +13,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
@@ -71,11 +71,14 @@ impl Desired {
     /// The object, with its hash on it.
     fn stamped(&self) -> Value {
         let mut value = self.value.clone();
-        let hash = format!("{:016x}", xxh3_64(self.value.to_string().as_bytes()));
         if let Some(annotations) = annotations(&mut value) {
-            annotations.insert(names::APPLIED.to_owned(), hash.into());
+            annotations.insert(names::APPLIED.to_owned(), self.hash().into());
         }
         value
+    }
+
+    fn hash(&self) -> String {
+        format!("{:016x}", xxh3_64(self.value.to_string().as_bytes()))
     }
 }
 
@@ -109,6 +112,57 @@ impl Applier {
         let answer = answer.map_err(|error| failed(desired.kind, &desired.name, "applied", error))?;
         self.live.note(desired.kind, &answer);
         Ok(true)
+    }
+
+    /// Makes a Deployment what it should be, and sees to it that it begins with so many replicas. How many there are later is the autoscaler's: `desired` says nothing of it,
+    /// as it would be taken back with every change.
+    ///
+    /// # Errors
+    /// What the API server says.
+    pub async fn apply_scaled(&self, desired: &Desired, min_replicas: i32) -> Result<bool, Error> {
+        let mut first = desired.clone();
+        if let Some(spec) = first.value.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("replicas".to_owned(), min_replicas.into());
+        }
+        match self.live.get(desired.kind, &desired.name) {
+            None => {
+                self.apply(&first).await?;
+                // Owned by another name before it is let go of under ours.
+                self.hold_replicas(desired, min_replicas, None).await?;
+            }
+            // It was made, and whoever made it came no further.
+            Some(live) if applied(&live) == Some(first.hash().as_str()) => {
+                self.hold_replicas(desired, min_replicas, None).await?;
+            }
+            // Somebody who scales it to none stops it, as the autoscaler understands it.
+            Some(live) if (1..i64::from(min_replicas)).contains(&replicas(&live)) => {
+                let revision = text(&live, "/metadata/resourceVersion");
+                self.hold_replicas(desired, min_replicas, revision).await?;
+            }
+            Some(_) => {}
+        }
+        self.apply(desired).await
+    }
+
+    /// Asks for so many replicas, if the object is still at that revision: nothing that the autoscaler has just written is taken back.
+    async fn hold_replicas(&self, desired: &Desired, replicas: i32, revision: Option<&str>) -> Result<(), Error> {
+        let api: Api<DynamicObject> = desired.kind.api(&self.client, &self.namespace);
+        let resource = desired.kind.resource();
+        let mut patch = json!({
+            "apiVersion": resource.api_version, "kind": resource.kind,
+            "metadata": {"name": desired.name}, "spec": {"replicas": replicas},
+        });
+        if let (Some(revision), Some(metadata)) = (revision, patch.get_mut("metadata").and_then(Value::as_object_mut)) {
+            metadata.insert("resourceVersion".to_owned(), revision.into());
+        }
+        let params = PatchParams::apply(names::REPLICAS_MANAGER).force();
+        match api.patch(&desired.name, &params, &Patch::Apply(&patch)).await {
+            Ok(answer) => self.live.note(desired.kind, &answer),
+            // Somebody wrote it since. A watch will show it, and the next run looks again.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(failed(desired.kind, &desired.name, "scaled", error)),
+        }
+        Ok(())
     }
 
     /// Writes a ConfigMap only if it still is what was read, which is nothing, if there was none.
@@ -173,6 +227,16 @@ impl Applier {
         self.live.forget(kind, name);
         Ok(true)
     }
+}
+
+/// The hash of what was applied last.
+fn applied(live: &Value) -> Option<&str> {
+    live.pointer("/metadata/annotations").and_then(|all| all.get(names::APPLIED)?.as_str())
+}
+
+/// How many replicas are asked for; one is the default.
+fn replicas(live: &Value) -> i64 {
+    live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
 }
 
 fn failed(kind: Kind, name: &str, what: &'static str, source: kube::Error) -> Error {

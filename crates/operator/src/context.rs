@@ -17,9 +17,12 @@ use tokio::sync::watch;
 
 use crate::{
     bell::Bell,
+    delivery::judge::Tier,
     desk::{Desk, Entry, Id},
     live::Live,
+    losses::Losses,
     metrics::Metrics,
+    names,
     reconcile::PipelineKind,
     secrets::{Source, Sources},
     verdicts::Verdicts,
@@ -53,6 +56,8 @@ pub struct World {
     pub desk: Desk,
     /// What collectors say of pipelines.
     pub verdicts: Arc<Verdicts>,
+    /// What collectors dropped when they ended.
+    pub losses: Arc<Losses>,
     /// The collectors' pods.
     pub pods: Store<Pod>,
     /// The pipelines.
@@ -127,10 +132,23 @@ impl World {
         self.seen.send_replace(true);
     }
 
-    /// Waits until everything was seen once, and every pipeline looked at.
-    pub async fn complete(&self) {
+    /// Waits until all watches have shown what there is, those of the collectors' pods included.
+    pub async fn all_seen(&self) {
         // It ends only with this value itself.
         let _ = self.seen.subscribe().wait_for(|seen| *seen).await;
+    }
+
+    /// The pods of a tier, as far as they run, are about to, or are ending. One that has ended runs no collector.
+    pub fn pods_of(&self, tier: Tier) -> Vec<Arc<Pod>> {
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let has_ended = |pod: &Pod| matches!(phase(pod).as_deref(), Some("Succeeded" | "Failed"));
+        let is_of = |pod: &Pod| pod.labels().get(names::NAME).map(String::as_str) == Some(tier.name());
+        self.pods.state().into_iter().filter(|pod| is_of(pod) && !has_ended(pod)).collect()
+    }
+
+    /// Waits until everything was seen once, and every pipeline looked at.
+    pub async fn complete(&self) {
+        self.all_seen().await;
         self.desk.complete(|| self.pipelines.uids()).await;
     }
 
@@ -138,6 +156,8 @@ impl World {
     pub fn present(&self) -> BTreeMap<Id, Arc<Entry>> {
         let present = self.desk.of(|| self.pipelines.uids());
         self.metrics.retain(|id| present.contains_key(id));
+        let there = self.all_uids();
+        self.losses.retain(|uid| there.contains(uid));
         self.sources.retain(|| self.pipelines.named());
         present
     }

@@ -8,7 +8,7 @@
 //! A collector that does not answer is as good as not there.
 //! *Not done*: nothing is written. Verdicts are told to [`Verdicts`](crate::verdicts::Verdicts), and statuses follow.
 
-use std::{net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
@@ -16,11 +16,11 @@ use kube::ResourceExt as _;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::{
-    judge::{Answer, Tier, judge, read},
+    judge::{Answer, Tier, judge},
     sections::Documents,
     steady::Steady,
 };
-use crate::{build::CONFIG, context::World, kind::Kind, names};
+use crate::{build::CONFIG, context::World, kind::Kind, names, verdicts::Read};
 
 pub mod ask;
 pub mod judge;
@@ -35,47 +35,67 @@ const AT_ONCE: usize = 8;
 
 /// Asks for ever.
 pub async fn follow(world: &World) {
-    world.live.synced().await;
+    // Also for the pods: what a cache shows that was not filled yet is not what there is.
+    world.all_seen().await;
     let (mut documents, mut steady) = (Documents::default(), Steady::default());
     let mut rounds = interval(PERIOD);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         rounds.tick().await;
-        let answers = ask_all(world).await;
+        let (answers, read) = ask_all(world).await;
         // As they are after the answers: a collector may be behind, and never ahead.
         for tier in Tier::ALL {
             documents.want(tier, document(world, tier).as_deref());
         }
-        world.verdicts.note_read(Tier::ALL.map(|tier| (tier, read(&answers, tier))).into());
+        world.verdicts.note_read(read);
         world.verdicts.set(steady.after(judge(&answers, &documents)));
     }
 }
 
-async fn ask_all(world: &World) -> Vec<Answer> {
+/// What the collectors that stay say, and by which document each of them goes, also those that are ending: these still deliver as their document says.
+async fn ask_all(world: &World) -> (Vec<Answer>, BTreeMap<String, Read>) {
     let pods = world.pods.state();
-    let asked = pods.iter().filter_map(|pod| collector(pod));
-    let answers = asked.map(|(tier, name, address)| async move {
-        let report = ask::ask(address).await;
+    let asked = pods.iter().filter_map(|pod| Asked::from_pod(pod));
+    let answers = asked.map(|asked| async move {
+        let report = ask::ask(asked.address).await;
         let report = report.inspect_err(|error| {
             tracing::debug!(
                 kind = "Pod",
-                name,
+                name = asked.name,
                 error = error as &dyn std::error::Error,
                 "a collector does not say how it is"
             );
         });
-        Answer { tier, report: report.ok() }
+        (asked, report.ok())
     });
-    stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await
+    let answers: Vec<_> = stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
+    let hash = |report: &report::Report| report.revision.as_ref().map(|revision| revision.hash.clone());
+    let read = answers.iter().map(|(asked, report)| (asked.uid.clone(), report.as_ref().and_then(hash))).collect();
+    let staying = answers.into_iter().filter(|(asked, _)| !asked.is_ending);
+    (staying.map(|(asked, report)| Answer { tier: asked.tier, report }).collect(), read)
 }
 
-/// Where a collector can be asked, if it runs and stays.
-fn collector(pod: &Pod) -> Option<(Tier, String, IpAddr)> {
-    let status = pod.status.as_ref()?;
-    let runs = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();
-    let tier = Tier::of(pod.labels().get(names::NAME)?)?;
-    let address = status.pod_ip.as_ref()?.parse().ok()?;
-    runs.then(|| (tier, pod.name_any(), address))
+/// A collector that can be asked.
+struct Asked {
+    tier: Tier,
+    name: String,
+    uid: String,
+    address: IpAddr,
+    is_ending: bool,
+}
+
+impl Asked {
+    /// Nothing, if it does not run.
+    fn from_pod(pod: &Pod) -> Option<Self> {
+        let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Running"))?;
+        Some(Self {
+            tier: Tier::of(pod.labels().get(names::NAME)?)?,
+            name: pod.name_any(),
+            uid: pod.uid()?,
+            address: status.pod_ip.as_ref()?.parse().ok()?,
+            is_ending: pod.metadata.deletion_timestamp.is_some(),
+        })
+    }
 }
 
 /// The document that the collectors of a tier are to read.

@@ -5,7 +5,7 @@
 //!
 //! *Guaranteed*: a document holds only pipelines that hold a slot, and is written only if nobody wrote it since the locks were read; an operator that was paused overwrites nothing. It is
 //! written only if the collector's own rules accept it; a pipeline whose section they refuse is left out, and all others are not disturbed. Values and rights are there
-//! before the document that asks for them; values stay until all collectors go by another, or for [`STAY`]. What a document does not need any more goes when the collectors that receive have read it.
+//! before the document that asks for them; values stay until all collectors go by another, or for [`STAY`]. What a document does not need any more goes when the collectors that receive have been seen to go by it, all of them; it stays where none was seen, for [`STAY`].
 //! The address that senders know stays as long as there is a pipeline that holds a slot or is about to take one.
 
 use std::{
@@ -18,11 +18,11 @@ use std::{
 };
 
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Pod, Secret},
+    api::core::v1::{ConfigMap, Secret},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{Api, Resource as _, ResourceExt as _};
-use kubewake_api::{Layer, Signal};
+use kubewake_api::{Document, Layer, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
@@ -38,6 +38,7 @@ use crate::{
     lock::{self, Lock},
     metrics::Step,
     names::{self, Part},
+    verdicts::Agreement,
     words::{self, Discretion},
 };
 
@@ -187,15 +188,13 @@ impl Runs {
         };
         // Collectors make use of their rights as soon as they have read the document that asks for it.
         let (rights, others) = build::objects(&around, layer).into_iter().partition(|it| it.kind.is_right());
-        let mut wanted = self.apply(rights).await?;
+        let min_replicas = around.settings.min_replicas;
+        let mut wanted = self.apply(rights, min_replicas).await?;
         wanted.extend(self.texts(&around, layer, &read, written).await?);
         wanted.insert((Kind::ConfigMap, names::LAYER.to_owned()));
-        wanted.extend(self.apply(others).await?);
+        wanted.extend(self.apply(others, min_replicas).await?);
         let given_up = written.is_some_and(|written| written.elapsed() >= STAY);
-        // Who goes by the document before still needs what that one is about: rights, and the collectors behind.
-        if layer.gateway.is_none() || self.world.verdicts.is_read(Tier::Gateway, layer.gateway.as_ref(), given_up) {
-            self.sweep(&wanted).await?;
-        }
+        self.sweep_unneeded(layer, &wanted, given_up).await?;
         hasten::pods(&self.world, layer).await;
         Ok(())
     }
@@ -247,12 +246,16 @@ impl Runs {
     }
 
     /// Makes objects what they should be, and says which these are.
-    async fn apply(&self, objects: Vec<Desired>) -> Result<BTreeSet<(Kind, String)>, Error> {
+    async fn apply(&self, objects: Vec<Desired>, min_replicas: i32) -> Result<BTreeSet<(Kind, String)>, Error> {
         let mut applied = BTreeSet::new();
         for desired in objects {
             // Not of a kind that the cluster lacks, or that has not been listed yet; what there is of it stays.
             if self.world.live.shows(desired.kind) {
-                self.made(desired.kind, self.applier.apply(&desired).await)?;
+                let made = match desired.kind {
+                    Kind::Deployment => self.applier.apply_scaled(&desired, min_replicas).await,
+                    _ => self.applier.apply(&desired).await,
+                };
+                self.made(desired.kind, made)?;
             }
             applied.insert((desired.kind, desired.name));
         }
@@ -289,15 +292,53 @@ impl Runs {
         Ok(wanted)
     }
 
-    /// Whether all collectors go by these documents, and none is about to start with others.
+    /// Whether all collectors go by these documents. Those of a tier without one must be gone, with what makes them.
     fn is_read_by_all(&self, layer: &Layer) -> bool {
-        let is_starting = |pod: &Pod| {
-            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-            pod.metadata.deletion_timestamp.is_none() && matches!(phase, None | Some("Pending"))
+        let sticky = match &layer.sticky {
+            Some(document) => self.agreement(Tier::Sticky, document) == Agreement::All,
+            None => {
+                let has_set = self.world.live.get(Kind::StatefulSet, names::STICKY).is_some();
+                !has_set && self.world.pods_of(Tier::Sticky).is_empty()
+            }
         };
-        let of_tiers = [(Tier::Gateway, &layer.gateway), (Tier::Sticky, &layer.sticky)];
-        of_tiers.into_iter().all(|(tier, document)| self.world.verdicts.is_read(tier, document.as_ref(), false))
-            && !self.world.pods.state().iter().any(|pod| is_starting(pod))
+        let gateway = layer.gateway.as_ref().map(|document| self.agreement(Tier::Gateway, document));
+        sticky && gateway == Some(Agreement::All)
+    }
+
+    /// Whether the collectors of a tier go by a document: all whose pods are there now, also those that have yet to start or are ending.
+    fn agreement(&self, tier: Tier, document: &Document) -> Agreement {
+        let pods = self.world.pods_of(tier);
+        let uids = pods.iter().map(|pod| pod.metadata.uid.as_deref().unwrap_or_default());
+        self.world.verdicts.agreement(uids, document)
+    }
+
+    /// Removes what the documents do not need any more. Collectors that go by the one before still need what that one is about: rights, and the
+    /// collectors behind.
+    async fn sweep_unneeded(
+        &self,
+        layer: &Layer,
+        wanted: &BTreeSet<(Kind, String)>,
+        given_up: bool,
+    ) -> Result<(), Error> {
+        let Some(document) = &layer.gateway else {
+            return self.sweep_in_order(wanted).await;
+        };
+        match self.agreement(Tier::Gateway, document) {
+            Agreement::All => self.sweep(wanted).await,
+            Agreement::Unknown if given_up => self.sweep(wanted).await,
+            Agreement::Unknown | Agreement::Behind => Ok(()),
+        }
+    }
+
+    /// Removes collectors in the order in which data flows: what those that receive still hold goes to those behind, which stay until the last of the former
+    /// has ended. That end is an event of its pod, and so a reason for the next run.
+    async fn sweep_in_order(&self, wanted: &BTreeSet<(Kind, String)>) -> Result<(), Error> {
+        let mut wanted = wanted.clone();
+        if !self.world.pods_of(Tier::Gateway).is_empty() {
+            let behind = self.world.live.keys(Part::Layer).into_iter().filter(|(_, name)| name == names::STICKY);
+            wanted.extend(behind);
+        }
+        self.sweep(&wanted).await
     }
 
     /// Removes everything, as no pipeline is left. One that no watch has shown yet takes over what is there.

@@ -39,6 +39,7 @@ pub mod leader;
 pub mod leftovers;
 pub mod live;
 pub mod lock;
+pub mod losses;
 pub mod metrics;
 pub mod monitors;
 pub mod names;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 /// Who owns the fields of what is made.
 pub const MANAGER: &str = "kubewake-operator";
+/// Who owns the number of the gateway's replicas until the autoscaler writes it. What [`MANAGER`] owns and does not ask for any more would be reset to 1.
+pub const REPLICAS_MANAGER: &str = "kubewake-operator-replicas";
 /// The label that tells people who made an object.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The label that says what an object is for: the layer, or a lock.

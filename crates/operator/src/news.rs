@@ -23,12 +23,20 @@ pub struct News<'a> {
     reason: Option<&'a str>,
     /// In the words of the condition that decided on it.
     words: Option<&'a str>,
+    /// Whether collectors do not start and will not by themselves, such as for an image that cannot be pulled.
+    is_stuck: bool,
 }
 
 impl<'a> News<'a> {
     fn new(state: Option<State>, reason: Option<&'a str>, conditions: &'a [Condition]) -> Self {
         let decisive = conditions.iter().find(|condition| Some(condition.reason.as_str()) == reason);
-        Self { state, reason, words: decisive.map(|condition| condition.message.as_str()) }
+        Self { state, reason, words: decisive.map(|condition| condition.message.as_str()), is_stuck: false }
+    }
+
+    /// The same, about collectors that are stuck or are not.
+    #[must_use]
+    pub fn stuck(self, is_stuck: bool) -> Self {
+        Self { is_stuck, ..self }
     }
 
     /// Tells of it, if that was not said before. It is news and no more: without it everything goes on.
@@ -53,7 +61,8 @@ impl<'a> News<'a> {
 
     fn event(self) -> Event {
         let failed = self.reason == Some(Reason::ApplyFailed.as_str());
-        let is_bad = failed || matches!(self.state, Some(State::Degraded | State::Invalid));
+        let stuck = self.is_stuck && self.reason == Some(Reason::CollectorNotReady.as_str());
+        let is_bad = failed || stuck || matches!(self.state, Some(State::Degraded | State::Invalid));
         Event {
             type_: if is_bad { EventType::Warning } else { EventType::Normal },
             reason: self.reason.unwrap_or_default().to_owned(),

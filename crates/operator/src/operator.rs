@@ -13,7 +13,7 @@ use kube::{
     runtime::{
         WatchStreamExt as _, controller, reflector,
         reflector::Store,
-        watcher::{self, watcher},
+        watcher::{self, Event, watcher},
     },
 };
 use kubewake_api::{
@@ -34,6 +34,7 @@ use crate::{
     leader::{Candidate, Terms},
     leftovers,
     live::Live,
+    losses::Losses,
     metrics::{Metrics, Queue, Step},
     monitors, names,
     reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
@@ -139,11 +140,13 @@ impl Operator {
         let departures = [traces.departures(), logs.departures(), metrics.departures()];
         let departures = departures.map(|departures| bell.clone().ring_on(departures));
         let telemetries = Api::<Telemetry>::all(client.clone());
-        let (telemetry, watch_telemetry) = self.follow(telemetries, watcher::Config::default(), &bell);
+        let (telemetry, watch_telemetry) = self.follow(telemetries, watcher::Config::default(), &bell, |_| {});
         let of_collectors = watcher::Config::default().labels(&names::of_collectors());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
-        let (pods, watch_pods) = self.follow(pods, of_collectors, &bell);
-        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, pods));
+        let losses = Arc::new(Losses::new(bell.clone()));
+        let seen = Arc::clone(&losses);
+        let (pods, watch_pods) = self.follow(pods, of_collectors, &bell, move |pod| seen.observe(pod));
+        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, (pods, losses)));
         let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
         let clear = async {
             world.see().await;
@@ -179,7 +182,13 @@ impl Operator {
         }
     }
 
-    fn world(&self, bell: Bell, pipelines: Pipelines, telemetry: Store<Telemetry>, pods: Store<Pod>) -> World {
+    fn world(
+        &self,
+        bell: Bell,
+        pipelines: Pipelines,
+        telemetry: Store<Telemetry>,
+        (pods, losses): (Store<Pod>, Arc<Losses>),
+    ) -> World {
         World {
             client: self.client.clone(),
             options: self.options.clone(),
@@ -187,6 +196,7 @@ impl Operator {
             sources: Sources::new(self.client.clone(), bell.clone(), Arc::clone(&self.metrics)),
             desk: Desk::default(),
             verdicts: Arc::new(Verdicts::new(bell.clone())),
+            losses,
             pods,
             pipelines,
             seen: watch::Sender::new(false),
@@ -222,14 +232,17 @@ impl Operator {
         }
     }
 
-    /// Objects as a watch shows them, and the work of watching them. Every change rings the bell.
-    fn follow<K>(
+    /// Objects as a watch shows them, and the work of watching them. Every change rings the bell, after `observe` has seen it: an object that goes is seen as it was at
+    /// the end.
+    fn follow<K, F>(
         &self,
         api: Api<K>,
         config: watcher::Config,
         bell: &Bell,
-    ) -> (Store<K>, impl Future<Output = ()> + use<K>)
+        observe: F,
+    ) -> (Store<K>, impl Future<Output = ()> + use<K, F>)
     where
+        F: Fn(&K),
         K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let (reader, writer) = reflector::store();
@@ -239,7 +252,13 @@ impl Operator {
         let events = reflector::reflector(writer, objects.default_backoff());
         let work = events.for_each(move |event| {
             match event {
-                Ok(_) => bell.ring(),
+                Ok(event) => {
+                    match &event {
+                        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => observe(object),
+                        Event::Init | Event::InitDone => {}
+                    }
+                    bell.ring();
+                }
                 Err(error) => {
                     metrics.failed(Step::Watch, Cause::from(&error));
                     tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched");

@@ -21,9 +21,10 @@ const NO_ROOM: &str = "Unschedulable";
 /// What is said of an image that is not there, by turns.
 const NO_IMAGE: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"];
 
-/// How many collectors there are of each tier that is needed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How many collectors there are of each tier that is needed: that of the gateway, and the sticky one where traces wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collectors {
+    /// At least one, so that what holds for all holds for somebody.
     tiers: Vec<Tier>,
 }
 

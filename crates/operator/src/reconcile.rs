@@ -33,6 +33,7 @@ use crate::{
     kind::Kind,
     layer::{Failure, Runs},
     lock::{self, Lock, Slot},
+    losses,
     metrics::Step,
     names,
     news::News,
@@ -227,6 +228,7 @@ impl Context {
         object: &K,
         before: Option<&PipelineStatus>,
         status: PipelineStatus,
+        is_stuck: bool,
     ) -> Result<(), Error> {
         if before == Some(&status) {
             return Ok(());
@@ -241,7 +243,7 @@ impl Context {
             answer => answer.map_err(|error| Error::Status(Box::new(error)))?,
         };
         self.written.note(&answer, status.clone());
-        Box::pin(News::from(&status).tell(before.map(News::from), &self.events, object)).await;
+        Box::pin(News::from(&status).stuck(is_stuck).tell(before.map(News::from), &self.events, object)).await;
         Ok(())
     }
 
@@ -264,7 +266,10 @@ impl Context {
 
 /// Brings the layer nearer to what one pipeline asks for.
 pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -> Result<Action, Error> {
-    let Some(owner) = owner(&*object) else { return Ok(Action::await_change()) };
+    if object.meta().deletion_timestamp.is_some() {
+        return terminating(&*object, &context).await;
+    }
+    let Some(owner) = object.owner_ref(&()) else { return Ok(Action::await_change()) };
     let (pipeline, world) = (object.pipeline(), &context.world);
     let _timer = world.metrics.reconcile(pipeline.signal);
     let id = id_of(&pipeline);
@@ -285,30 +290,38 @@ pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -
         verdict: world.verdicts.get(&id, &pipeline.uid),
         slots: settings.slots(pipeline.signal),
         warnings: settings.warnings(&pipeline),
+        losses: world.losses.uncounted(&pipeline.uid),
     };
     let before = context.written.after(&*object).or_else(|| object.status().cloned());
     let status = status::status(before.as_ref(), &facts, Timestamp::now());
     world.metrics.state(&id, status.state);
-    context.write(&*object, before.as_ref(), status).await?;
+    let last_loss = status.dropped_at_shutdown.as_ref().map(|drops| drops.last_time.0);
+    context.write(&*object, before.as_ref(), status, facts.collectors.are_stuck()).await?;
+    world.losses.counted(&pipeline.uid, facts.losses.len());
     if let Some(failure) = outcome.failure.clone() {
         return Err(Error::Layer(failure));
     }
     context.succeeded(&pipeline.uid);
-    Ok(Action::requeue(next_look(&entry, world.options.resync, Timestamp::now())))
+    Ok(Action::requeue(next_look(&entry, last_loss, world.options.resync, Timestamp::now())))
+}
+
+/// Says of a pipeline that is being deleted that it is. Nothing else is done for it: it is no holder any more, and the layer goes on without it.
+async fn terminating<K: PipelineKind>(object: &K, context: &Context) -> Result<Action, Error> {
+    let before = context.written.after(object).or_else(|| object.status().cloned());
+    let status = status::terminating(before.as_ref(), object.meta(), Timestamp::now());
+    context.write(object, before.as_ref(), status, false).await?;
+    Ok(Action::await_change())
 }
 
 /// When to look again if nothing happens: at the latest when a certificate is to be warned about, or has expired.
-fn next_look(entry: &Entry, resync: Duration, now: Timestamp) -> Duration {
+fn next_look(entry: &Entry, last_loss: Option<Timestamp>, resync: Duration, now: Timestamp) -> Duration {
+    // What was lost lately is not lately any more after a while.
+    let forgotten = last_loss.and_then(|at| at.checked_add(losses::LATELY).ok()).filter(|at| *at > now);
     let recheck = entry.valid.as_ref().and_then(|valid| valid.recheck(now));
     // One that has expired is kept as it was, and is nothing to come back for at once.
-    let left = recheck.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-    left.map_or(resync, |left| left.min(resync))
-}
-
-/// The pipeline as an owner; nothing, if it is going or was never stored.
-fn owner<K: PipelineKind>(object: &K) -> Option<OwnerReference> {
-    let owner = object.owner_ref(&())?;
-    object.meta().deletion_timestamp.is_none().then_some(owner)
+    let left =
+        [recheck, forgotten].into_iter().flatten().filter_map(|at| Duration::try_from(at.duration_since(now)).ok());
+    left.fold(resync, Duration::min)
 }
 
 fn id_of(pipeline: &Pipeline) -> Id {

@@ -4,15 +4,19 @@
 //! time, so that a status which says nothing new is equal to the one before.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kubewake_api::{ConditionType, Delivery, Problem, Reason, State, v1alpha1::PipelineStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use kubewake_api::{
+    ConditionType, Delivery, Problem, Reason, State,
+    v1alpha1::{PipelineStatus, ShutdownDrops},
+};
 
 use crate::{
     desk::{Entry, Id},
     layer::Outcome,
     lock::Slot,
+    losses::{self, Loss},
     ready::Collectors,
-    verdicts::Verdict,
+    verdicts::{Rollout, Verdict},
 };
 
 #[cfg(test)]
@@ -44,6 +48,8 @@ pub struct Facts<'a> {
     pub slots: usize,
     /// What is unwise about it where collectors run as they do.
     pub warnings: Vec<Problem>,
+    /// What collectors dropped of it when they ended, as far as the status before does not say it.
+    pub losses: Vec<Loss>,
 }
 
 /// A condition without its times.
@@ -57,7 +63,9 @@ struct Said {
 /// The status, given the one before.
 pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp) -> PipelineStatus {
     let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
-    let said = [accepted(facts), configured(facts, old), collector_ready(facts), delivering(facts, old)];
+    let drops = losses::total(before.and_then(|before| before.dropped_at_shutdown.as_ref()), &facts.losses);
+    let delivering = delivering(facts, old, drops.as_ref(), now);
+    let said = [accepted(facts), configured(facts, old), collector_ready(facts), delivering];
     let (state, reason) = state(facts, &said);
     PipelineStatus {
         observed_generation: facts.generation,
@@ -65,7 +73,32 @@ pub fn status(before: Option<&PipelineStatus>, facts: &Facts<'_>, now: Timestamp
         reason: Some(reason.as_str().to_owned()),
         ready: facts.is_carried().then(|| facts.collectors.to_string()),
         backend: Some(facts.backend.clone()).filter(|backend| !backend.is_empty()),
+        dropped_at_shutdown: drops,
         conditions: said.into_iter().map(|said| said.condition(old, facts.generation, now)).collect(),
+    }
+}
+
+/// The status of a pipeline that is being deleted.
+pub fn terminating(before: Option<&PipelineStatus>, meta: &ObjectMeta, now: Timestamp) -> PipelineStatus {
+    let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
+    let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let held = if finalizers.is_empty() { String::new() } else { format!("; finalizers hold it: {finalizers}") };
+    let message = format!("it is being deleted, and collectors carry it no more{held}");
+    let said = |type_, status| Said { type_, status, reason: Reason::Terminating, message: message.clone() };
+    let said = [
+        said(ConditionType::Accepted, Some(false)),
+        said(ConditionType::Configured, Some(false)),
+        said(ConditionType::CollectorReady, Some(false)),
+        said(ConditionType::Delivering, None),
+    ];
+    PipelineStatus {
+        observed_generation: meta.generation,
+        state: Some(State::Terminating),
+        reason: Some(Reason::Terminating.as_str().to_owned()),
+        ready: None,
+        backend: before.and_then(|before| before.backend.clone()),
+        dropped_at_shutdown: before.and_then(|before| before.dropped_at_shutdown.clone()),
+        conditions: said.into_iter().map(|said| said.condition(old, meta.generation, now)).collect(),
     }
 }
 
@@ -136,9 +169,9 @@ fn configured(facts: &Facts<'_>, old: &[Condition]) -> Said {
     }
     let was_configured = || Said::again(ConditionType::Configured, old).is_some_and(|old| old.status == Some(true));
     match &facts.verdict {
-        Some(Verdict { rollout: Some((reason, words)), .. }) => said(false, *reason, words),
+        Some(Verdict { rollout: Rollout::Incomplete(reason, words), .. }) => said(false, *reason, words),
         // Collectors that run already may go by the document before, as those do that it takes over from another.
-        None if facts.collectors.work() && !was_configured() => {
+        None | Some(Verdict { rollout: Rollout::Unknown, .. }) if facts.collectors.work() && !was_configured() => {
             said(false, Reason::RolloutInProgress, "collectors have not said yet that they have read the new document")
         }
         _ => said(true, Reason::Configured, "it is part of the collectors' document"),
@@ -156,7 +189,7 @@ fn collector_ready(facts: &Facts<'_>) -> Said {
     Said { type_: ConditionType::CollectorReady, status: Some(status), reason, message }
 }
 
-fn delivering(facts: &Facts<'_>, old: &[Condition]) -> Said {
+fn delivering(facts: &Facts<'_>, old: &[Condition], drops: Option<&ShutdownDrops>, now: Timestamp) -> Said {
     let type_ = ConditionType::Delivering;
     let unknown = || Said {
         type_,
@@ -164,8 +197,20 @@ fn delivering(facts: &Facts<'_>, old: &[Condition]) -> Said {
         reason: Reason::Unknown,
         message: "the collectors have not been asked".to_owned(),
     };
+    let is_recent = |drops: &&ShutdownDrops| now.duration_since(drops.last_time.0) < losses::LATELY;
+    let is_worse = |verdict: &Verdict| {
+        matches!(verdict.delivery, Delivery::DataDropped | Delivery::BackendUnreachable | Delivery::BackendRefuses)
+    };
+    let says_worse = facts.verdict.as_ref().is_some_and(is_worse);
     match &facts.verdict {
         _ if !facts.is_rendered() => unknown(),
+        // What is the matter with the backend now is said first: it may well be why something was lost.
+        _ if !says_worse && drops.filter(is_recent).is_some() => Said {
+            type_,
+            status: Some(false),
+            reason: Reason::DataDropped,
+            message: drops.map(lost).unwrap_or_default(),
+        },
         Some(verdict) => Said {
             type_,
             status: (verdict.delivery != Delivery::Unknown).then(|| verdict.delivery.is_well()),
@@ -175,6 +220,13 @@ fn delivering(facts: &Facts<'_>, old: &[Condition]) -> Said {
         // An operator that has just started goes by what the one before it said.
         None => Said::again(type_, old).unwrap_or_else(unknown),
     }
+}
+
+fn lost(drops: &ShutdownDrops) -> String {
+    let ShutdownDrops { items, last_time: Time(at) } = drops;
+    format!(
+        "data was dropped lately: a collector ended at {at} before it could deliver ({items} items since the pipeline was made)"
+    )
 }
 
 /// All of it in one word, and why: the first condition that is not as it should be decides.

@@ -38,8 +38,7 @@ const PERIOD: Duration = Duration::from_secs(15);
 
 /// Says what there is to say, for ever. Where there is no pipeline nobody else looks at anything.
 pub async fn follow(world: &World, events: &Events) {
-    // It ends only with this value itself.
-    let _ = world.seen.subscribe().wait_for(|seen| *seen).await;
+    world.all_seen().await;
     let (mut strokes, mut failures) = (pin!(world.bell.strokes()), world.failure.subscribe());
     loop {
         if !world.has_pipelines() {
@@ -82,7 +81,11 @@ async fn report(world: &World, events: &Events) {
     match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::MANAGER), &patch).await {
         Ok(answer) => {
             world.written.note(&answer, status.clone());
-            News::from(&status).tell(telemetry.status.as_ref().map(News::from), events, &telemetry).await;
+            let is_stuck = layer.collectors.as_ref().is_some_and(Collectors::are_stuck);
+            News::from(&status)
+                .stuck(is_stuck)
+                .tell(telemetry.status.as_ref().map(News::from), events, &telemetry)
+                .await;
         }
         Err(error) => {
             world.metrics.failed(Step::Status, Cause::from(&error));

@@ -1,13 +1,13 @@
 //! What the collectors' own figures say of each pipeline, for its status.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Mutex, PoisonError},
 };
 
 use kubewake_api::{Delivery, Document, Reason};
 
-use crate::{bell::Bell, delivery::judge::Tier, desk::Id};
+use crate::{bell::Bell, desk::Id};
 
 /// What is known of one pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,18 +18,51 @@ pub struct Verdict {
     pub delivery: Delivery,
     /// In words.
     pub message: String,
-    /// Why its section is not in force everywhere, with words, if it is not.
-    pub rollout: Option<(Reason, String)>,
+    /// Whether its section is in force everywhere.
+    pub rollout: Rollout,
+}
+
+/// Whether what the document says of a pipeline is in force at the collectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rollout {
+    /// No collector says which document it goes by.
+    Unknown,
+    /// All collectors that answer do what the document says.
+    InForce,
+    /// Not at all of them: why, with words.
+    Incomplete(Reason, String),
+}
+
+impl Rollout {
+    /// Why it is not in force everywhere, if that is known.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Unknown | Self::InForce => None,
+            Self::Incomplete(reason, _) => Some(*reason),
+        }
+    }
 }
 
 /// The hash of the document that a collector goes by; nothing, if it does not say.
 pub type Read = Option<String>;
 
+/// Whether the collectors of a tier go by a document. The order is that of caution: of several the last one decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Agreement {
+    /// At least one collector was observed, and all that were observed go by the document.
+    All,
+    /// No collector was observed, or one of them does not say by which document it goes. Nothing may be removed because of it.
+    Unknown,
+    /// A collector says that it goes by another document.
+    Behind,
+}
+
 /// What is known of all pipelines.
 #[derive(Debug)]
 pub struct Verdicts {
     known: Mutex<BTreeMap<Id, Verdict>>,
-    read: Mutex<Option<BTreeMap<Tier, BTreeSet<Read>>>>,
+    /// By the uid of the collector's pod.
+    read: Mutex<BTreeMap<String, Read>>,
     bell: Bell,
 }
 
@@ -54,24 +87,24 @@ impl Verdicts {
         known.get(id).filter(|verdict| verdict.uid.as_deref().is_none_or(|of| of == uid)).cloned()
     }
 
-    /// What the collectors of each tier go by now, all of them.
-    pub fn note_read(&self, all: BTreeMap<Tier, BTreeSet<Read>>) {
+    /// The documents by which collectors go, by the uid of their pod: what the last round of questions found.
+    pub fn note_read(&self, all: BTreeMap<String, Read>) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if read.as_ref() != Some(&all) {
-            *read = Some(all);
+        if *read != all {
+            *read = all;
             self.bell.ring();
         }
     }
 
-    /// Whether all collectors of a tier go by this document; there must be none, if it is none. Those that do not say may be taken to: they are `given_up`.
-    pub fn is_read(&self, tier: Tier, document: Option<&Document>, given_up: bool) -> bool {
+    /// Whether the collectors in the pods of these uids go by a document.
+    pub fn agreement<'a>(&self, pods: impl IntoIterator<Item = &'a str>, document: &Document) -> Agreement {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let does = |read: &Read| match (read, document) {
-            (Some(read), Some(document)) => *read == document.hash,
-            (None, Some(_)) => given_up,
-            (_, None) => false,
+        let of_pod = |uid: &str| match read.get(uid) {
+            Some(Some(hash)) if *hash == document.hash => Agreement::All,
+            Some(Some(_)) => Agreement::Behind,
+            Some(None) | None => Agreement::Unknown,
         };
-        read.as_ref().is_some_and(|read| read.get(&tier).into_iter().flatten().all(does))
+        pods.into_iter().map(of_pod).max().unwrap_or(Agreement::Unknown)
     }
 }
 
@@ -88,7 +121,7 @@ mod tests {
             uid: uid.map(str::to_owned),
             delivery: Delivery::DataDropped,
             message: String::new(),
-            rollout: None,
+            rollout: Rollout::InForce,
         };
         verdicts.set(BTreeMap::from([(id.clone(), verdict(Some("one")))]));
         assert!(verdicts.get(&id, "one").is_some());
@@ -98,21 +131,22 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_read_when_everybody_goes_by_it() {
+    fn agreement_over_observed_pods_is_unknown_without_any() {
         let verdicts = Verdicts::new(Bell::default());
-        let [old, new] = ["old", "new"].map(|hash| Some(hash.to_owned()));
         let document = Document { yaml: String::new(), hash: "new".to_owned() };
-        let is_read = |given_up| verdicts.is_read(Tier::Gateway, Some(&document), given_up);
-        let after = |all: &[&Read], given_up| {
-            verdicts.note_read(BTreeMap::from([(Tier::Gateway, all.iter().copied().cloned().collect())]));
-            is_read(given_up)
+        let read = |all: &[(&str, Option<&str>)]| {
+            verdicts.note_read(all.iter().map(|(uid, hash)| ((*uid).to_owned(), hash.map(str::to_owned))).collect());
         };
-        assert!(!is_read(true), "nobody was asked");
-        assert!(after(&[], false), "there is nobody");
-        assert!(after(&[&new], false));
-        assert!(!after(&[&new, &old], true), "one goes by another, and says so");
-        assert!(!after(&[&new, &None], false) && after(&[&new, &None], true));
-        assert!(!verdicts.is_read(Tier::Gateway, None, true), "those who should not be there are");
-        assert!(verdicts.is_read(Tier::Sticky, None, false), "and nobody else");
+        let of = |pods: &[&str]| verdicts.agreement(pods.iter().copied(), &document);
+        assert_eq!(of(&[]), Agreement::Unknown, "nobody was observed, and nobody was asked");
+        assert_eq!(of(&["a"]), Agreement::Unknown, "it has not been asked yet");
+        read(&[("a", Some("new"))]);
+        assert_eq!(of(&["a"]), Agreement::All);
+        assert_eq!(of(&[]), Agreement::Unknown, "what was asked before is not there any more");
+        assert_eq!(of(&["a", "b"]), Agreement::Unknown, "one has come since");
+        read(&[("a", Some("new")), ("b", None)]);
+        assert_eq!(of(&["a", "b"]), Agreement::Unknown, "one does not say");
+        read(&[("a", Some("new")), ("b", None), ("c", Some("old"))]);
+        assert_eq!(of(&["a", "b", "c"]), Agreement::Behind, "one goes by another document, and says so");
     }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::level::is_child;
+use crate::memory::NoMemory;
 use crate::numbers::{resource_entry, scope_entry};
 use crate::plan::Plan;
 use crate::view::{ResourceEntry, ScopeEntry};
@@ -15,19 +16,19 @@ pub(crate) trait Walk {
     const RECORDS: bool = true;
 
     /// The resource of an entry. Another one is written as a whole field.
-    fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
+    fn resource(&mut self, plan: &mut Plan<'_>, entry: &ResourceEntry<'_>) -> bool {
         let _ = (plan, entry);
         false
     }
 
     /// The scope of an entry. Another one is written as a whole field.
-    fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
+    fn scope(&mut self, plan: &mut Plan<'_>, entry: &ScopeEntry<'_>) -> bool {
         let _ = (plan, entry);
         false
     }
 
     /// A record. Another one is written as a whole field.
-    fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool;
+    fn record(&mut self, plan: &mut Plan<'_>, place: &Place<'_>, field: &Field<'_>) -> bool;
 }
 
 /// Where a record is.
@@ -39,21 +40,23 @@ pub(crate) struct Place<'a> {
 }
 
 /// Walks a request. If nothing was changed the same bytes are returned; entries without a change are copied as they stand.
-pub(crate) fn edit(bytes: &Bytes, walk: &mut impl Walk) -> Bytes {
-    let mut plan = Plan::default();
+pub(crate) fn edit(bytes: &Bytes, walk: &mut impl Walk, mut plan: Plan<'_>) -> Result<Bytes, NoMemory> {
     let mut changed = false;
     let mut fields = Fields::new(bytes);
     for field in fields.by_ref() {
         changed |= is_child(0, &field)
             && replace(&mut plan, &field, |plan| edit_resource_entry(plan, bytes, field.value, walk))
             || copy(&mut plan, bytes, &field);
+        if plan.is_exhausted() {
+            return Err(NoMemory);
+        }
     }
     plan.run(bytes, fields.rest());
-    if changed { plan.write(bytes) } else { bytes.clone() }
+    if changed { plan.write(bytes) } else { Ok(bytes.clone()) }
 }
 
 /// Puts a message into the plan whose content `write` plans, unless that says that nothing changed.
-pub(crate) fn replace(plan: &mut Plan, field: &Field<'_>, write: impl FnOnce(&mut Plan) -> bool) -> bool {
+pub(crate) fn replace(plan: &mut Plan<'_>, field: &Field<'_>, write: impl FnOnce(&mut Plan<'_>) -> bool) -> bool {
     plan.open(field.number);
     let changed = write(plan);
     if changed {
@@ -65,12 +68,12 @@ pub(crate) fn replace(plan: &mut Plan, field: &Field<'_>, write: impl FnOnce(&mu
 }
 
 /// Puts a field into the plan as it stands. Returns false: nothing changed.
-pub(crate) fn copy(plan: &mut Plan, source: &[u8], field: &Field<'_>) -> bool {
+pub(crate) fn copy(plan: &mut Plan<'_>, source: &[u8], field: &Field<'_>) -> bool {
     plan.run(source, field.raw);
     false
 }
 
-fn edit_resource_entry<W: Walk>(plan: &mut Plan, source: &[u8], content: &[u8], walk: &mut W) -> bool {
+fn edit_resource_entry<W: Walk>(plan: &mut Plan<'_>, source: &[u8], content: &[u8], walk: &mut W) -> bool {
     let resource = ResourceEntry::new(content);
     let replaced = walk.resource(plan, &resource);
     if !W::RECORDS && !replaced {
@@ -86,13 +89,16 @@ fn edit_resource_entry<W: Walk>(plan: &mut Plan, source: &[u8], content: &[u8], 
             && is_child(1, &field)
             && replace(plan, &field, |plan| edit_scope_entry(plan, source, &resource, field.value, walk))
             || copy(plan, source, &field);
+        if plan.is_exhausted() {
+            break;
+        }
     }
     plan.run(source, fields.rest());
     changed
 }
 
 fn edit_scope_entry(
-    plan: &mut Plan,
+    plan: &mut Plan<'_>,
     source: &[u8],
     resource: &ResourceEntry<'_>,
     content: &[u8],
@@ -108,6 +114,9 @@ fn edit_scope_entry(
             continue;
         }
         changed |= is_child(2, &field) && walk.record(plan, &place, &field) || copy(plan, source, &field);
+        if plan.is_exhausted() {
+            break;
+        }
     }
     plan.run(source, fields.rest());
     changed

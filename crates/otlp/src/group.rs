@@ -31,7 +31,8 @@ pub struct TraceGroup {
 /// A resource is repeated in each group that has a span of it, so the groups together may be far larger than the request.
 /// They are written one by one, as they are asked for; whoever keeps them counts their bytes.
 ///
-/// Assumed: the bytes were scanned. Others do not panic; what is not understood goes.
+/// Assumed: the bytes were scanned. Others do not panic; what is not understood goes. The list of spans takes memory that
+/// nobody is asked for, so that a stranger's request must not come here.
 pub fn group_by_trace(bytes: &Bytes) -> TraceGroups {
     let mut map = Map::of(bytes);
     // Stable, so that the spans of a trace stay in order.
@@ -43,7 +44,7 @@ pub fn group_by_trace(bytes: &Bytes) -> TraceGroups {
         start += spans.len();
     }
     groups.sort_by_key(|group| map.spans.get(group.start).map(|span| span.raw.start));
-    let mut plan = Plan::default();
+    let mut plan = Plan::unlimited();
     plan.extend(&map.request);
     TraceGroups { bytes: bytes.clone(), is_single: groups.len() == 1, groups: groups.into_iter(), map, plan }
 }
@@ -56,7 +57,7 @@ pub struct TraceGroups {
     /// Which of the sorted spans are in a group.
     groups: std::vec::IntoIter<Range<usize>>,
     map: Map,
-    plan: Plan,
+    plan: Plan<'static>,
 }
 
 impl Iterator for TraceGroups {
@@ -69,7 +70,7 @@ impl Iterator for TraceGroups {
             return Some(TraceGroup { trace_id, bytes: self.bytes.clone(), items: spans.len() });
         }
         self.map.plan(&mut self.plan, spans);
-        let bytes = self.plan.write(&self.bytes);
+        let bytes = self.plan.write(&self.bytes).ok()?;
         self.plan.clear();
         Some(TraceGroup { trace_id, bytes, items: spans.len() })
     }
@@ -144,7 +145,7 @@ impl Map {
     }
 
     /// Plans the spans of one trace, after what is in the plan already.
-    fn plan(&self, plan: &mut Plan, spans: &[Place]) {
+    fn plan(&self, plan: &mut Plan<'_>, spans: &[Place]) {
         for of_resource in spans.chunk_by(|a, b| a.resource == b.resource) {
             plan.open(request::RESOURCE_ENTRIES);
             plan.extend(headers(&self.resources, of_resource.first().map(|span| span.resource)));

@@ -20,6 +20,7 @@
 mod decode;
 mod encode;
 mod error;
+mod out;
 mod put;
 mod reader;
 mod text;
@@ -28,6 +29,7 @@ mod timestamp;
 pub use error::{EncodeError, Error, Reason};
 
 use crate::Signal;
+use crate::memory::{Allowance, Meter};
 use crate::schema::{self, Message};
 
 /// How many messages may lie inside each other, the request included.
@@ -35,6 +37,9 @@ use crate::schema::{self, Message};
 /// A list in an attribute takes two more, a map three: this is enough for values of 64 levels. Parsers of other
 /// languages refuse protobuf beyond 100 messages, so that nobody can rely on more.
 pub const MAX_DEPTH: usize = 200;
+
+/// How many times as long as a document its protobuf may be: of a list of zeros, packed as doubles.
+pub const MAX_PROTOBUF_PER_JSON: usize = 4;
 
 /// A message that can be shown by itself, without the request around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +63,17 @@ pub enum Record {
 ///
 /// If the bytes are no JSON or a field has a value that is not of its kind.
 pub fn decode(signal: Signal, json: &[u8]) -> Result<Vec<u8>, Error> {
-    decode::decode(request(signal), json)
+    decode::decode(request(signal), json, Meter::unlimited())
+}
+
+/// As [`decode`], with memory for the protobuf that is asked for before it is allocated. Strings with escapes take up to three times the length of the
+/// document beside that.
+///
+/// # Errors
+///
+/// As for [`decode`], and [`Reason::NoMemory`] if the allowance does not grant what the protobuf takes.
+pub fn decode_within(signal: Signal, json: &[u8], allowance: &mut dyn Allowance) -> Result<Vec<u8>, Error> {
+    decode::decode(request(signal), json, Meter::new(allowance))
 }
 
 /// Appends the JSON of an export request in protobuf to `out`.
@@ -67,7 +82,21 @@ pub fn decode(signal: Signal, json: &[u8]) -> Result<Vec<u8>, Error> {
 ///
 /// If the bytes are no such message; `out` is then as it was.
 pub fn encode(signal: Signal, protobuf: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    encode::encode(request(signal), protobuf, out)
+    encode::encode(request(signal), protobuf, out, Meter::unlimited())
+}
+
+/// As [`encode`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// As for [`encode`], and [`EncodeError::NoMemory`] if the allowance does not grant what the text takes.
+pub fn encode_within(
+    signal: Signal,
+    protobuf: &[u8],
+    out: &mut Vec<u8>,
+    allowance: &mut dyn Allowance,
+) -> Result<(), EncodeError> {
+    encode::encode(request(signal), protobuf, out, Meter::new(allowance))
 }
 
 /// Appends the JSON of one record in protobuf to `out`, as one object without line breaks.
@@ -83,7 +112,7 @@ pub fn encode_record(record: Record, protobuf: &[u8], out: &mut Vec<u8>) -> Resu
         Record::LogRecord => &schema::LOG_RECORD,
         Record::Metric => &schema::METRIC,
     };
-    encode::encode(message, protobuf, out)
+    encode::encode(message, protobuf, out, Meter::unlimited())
 }
 
 /// The protobuf of the first of several export requests of OpenCensus, one behind the other, and how many bytes of JSON it takes.
@@ -91,7 +120,7 @@ pub fn encode_record(record: Record, protobuf: &[u8], out: &mut Vec<u8>) -> Resu
 pub(crate) fn decode_opencensus(json: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Error> {
     match json.trim_ascii_start() {
         [] => Ok(None),
-        _ => decode::decode_first(&schema::OPENCENSUS_REQUEST, json).map(Some),
+        _ => decode::decode_first(&schema::OPENCENSUS_REQUEST, json, Meter::unlimited()).map(Some),
     }
 }
 

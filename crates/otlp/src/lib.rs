@@ -5,6 +5,9 @@
 //! by copying raw slices, and [`view`] reads single fields in place. Unknown fields survive all of it. [`probability`] and [`TraceState`]
 //! are the arithmetic and the notation of consistent sampling.
 //!
+//! What an operation allocates depends on what a stranger sent. Those whose name ends in `within` ask an [`Allowance`] before they
+//! allocate; the others are for requests of trusted origin, and for tests.
+//!
 //! No function touches a network, a clock or a disk, and none panics, whatever the bytes. `scan` is the one that judges
 //! them; all the others assume that it accepted them, and say what they do if it did not.
 
@@ -13,6 +16,7 @@ mod group;
 mod join;
 pub mod json;
 mod level;
+mod memory;
 mod numbers;
 pub mod opencensus;
 mod partition;
@@ -31,11 +35,14 @@ mod zero_ids;
 
 pub use group::{TraceGroup, TraceGroups, group_by_trace};
 pub use join::join;
-pub use partition::{Grain, Share, Shares, partition};
-pub use retain::{Fate, Retained, TraceId, retain, select, select_traces};
-pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verdict, When, rewrite};
+pub use memory::{Allowance, NoMemory, Unlimited, work_bytes};
+pub use partition::{Grain, Share, Shares, partition, partition_within};
+pub use retain::{
+    Fate, Retained, TraceId, retain, retain_within, select, select_traces, select_traces_within, select_within,
+};
+pub use rewrite::{AttributeList, Change, Edit, Editor, Edits, Rules, Value, Verdict, When, rewrite, rewrite_within};
 pub use scan::{Index, IndexedRecord, ScanError, ScanErrorKind, Summary, Traits, Visitor, index, scan, scan_with};
 pub use signal::Signal;
-pub use split::{Limit, Piece, Split, split};
+pub use split::{Limit, Piece, Split, split, split_within};
 pub use trace_state::{TraceState, TraceStateError};
-pub use zero_ids::clear_zero_ids;
+pub use zero_ids::{clear_zero_ids, clear_zero_ids_within};

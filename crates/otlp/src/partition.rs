@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child};
+use crate::memory::{Allowance, Meter};
 use crate::plan::Plan;
 use crate::view::{MetricKind, Point, RecordRef, ResourceEntry, ScopeEntry};
 use crate::wire::{Field, Fields};
@@ -48,34 +49,69 @@ pub fn partition(
     bytes: &Bytes,
     grain: Grain,
     assign: impl FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize,
-) -> Shares {
-    let points = signal == Signal::Metrics && grain == Grain::Items;
-    let mut mapper = Mapper { signal, source: bytes, points, assign, map: Map::default() };
-    mapper.request();
-    let mut map = mapper.map;
-    // Stable, so that what goes to one destination stays in order.
-    map.leaves.sort_by_key(|leaf| leaf.to);
-    let is_single = map.leaves.chunk_by(|a, b| a.to == b.to).take(2).count() < 2;
-    let mut plan = Plan::default();
-    plan.extend(&map.request);
-    Shares { bytes: bytes.clone(), is_single, next: 0, map, plan }
+) -> Shares<'static> {
+    Shares::new(signal, bytes, grain, assign, Meter::unlimited())
+}
+
+/// As [`partition`], with memory that is asked for before it is allocated. When there is none the shares end early, and
+/// [`Shares::is_exhausted`] says so. `assign` may then not have been asked for all.
+pub fn partition_within<'m>(
+    signal: Signal,
+    bytes: &Bytes,
+    grain: Grain,
+    assign: impl FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize,
+    allowance: &'m mut dyn Allowance,
+) -> Shares<'m> {
+    Shares::new(signal, bytes, grain, assign, Meter::new(allowance))
 }
 
 /// The shares of a request; see [`partition`].
 #[derive(Debug)]
-pub struct Shares {
+pub struct Shares<'m> {
     bytes: Bytes,
     is_single: bool,
     /// The first leaf of the next share.
     next: usize,
     map: Map,
-    plan: Plan,
+    plan: Plan<'m>,
 }
 
-impl Iterator for Shares {
+impl<'m> Shares<'m> {
+    fn new(
+        signal: Signal,
+        bytes: &Bytes,
+        grain: Grain,
+        assign: impl FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize,
+        meter: Meter<'m>,
+    ) -> Self {
+        let points = signal == Signal::Metrics && grain == Grain::Items;
+        let mut mapper = Mapper { signal, source: bytes, points, assign, map: Map::default(), meter };
+        mapper.request();
+        let Mapper { mut map, mut meter, .. } = mapper;
+        // Most requests are in order already: of one destination. The sort needs room for as many leaves again.
+        if !map.leaves.is_sorted_by_key(|leaf| leaf.to) && meter.reserve(size_of_val(map.leaves.as_slice())) {
+            // Stable, so that what goes to one destination stays in order.
+            map.leaves.sort_by_key(|leaf| leaf.to);
+        }
+        let is_single = map.leaves.chunk_by(|a, b| a.to == b.to).take(2).count() < 2;
+        let mut plan = Plan::new(meter);
+        plan.extend(&map.request);
+        Self { bytes: bytes.clone(), is_single, next: 0, map, plan }
+    }
+
+    /// Whether the shares ended for want of memory.
+    pub fn is_exhausted(&self) -> bool {
+        self.plan.is_exhausted()
+    }
+}
+
+impl Iterator for Shares<'_> {
     type Item = Share;
 
     fn next(&mut self) -> Option<Share> {
+        if self.plan.is_exhausted() {
+            return None;
+        }
         let rest = self.map.leaves.get(self.next..)?;
         let leaves = rest.chunk_by(|a, b| a.to == b.to).next()?;
         let (to, items) = (leaves.first()?.to, leaves.iter().map(|leaf| leaf.items).sum());
@@ -84,7 +120,7 @@ impl Iterator for Shares {
             return Some(Share { to, bytes: self.bytes.clone(), items });
         }
         self.map.plan(&mut self.plan, leaves);
-        let bytes = self.plan.write(&self.bytes);
+        let bytes = self.plan.write(&self.bytes).ok()?;
         self.plan.clear();
         Some(Share { to, bytes, items })
     }
@@ -95,6 +131,9 @@ impl Iterator for Shares {
 struct Map {
     /// Messages around leaves, each after the one that it is in.
     entries: Vec<Entry>,
+    /// What is in entries beside their children. One list for all: an allocation for each entry would take more than the
+    /// entry itself.
+    headers: Vec<Header>,
     leaves: Vec<Leaf>,
     /// Unknown fields of the request.
     request: Vec<Range<usize>>,
@@ -105,8 +144,16 @@ struct Entry {
     /// Its field in the message around it.
     number: u32,
     around: Option<usize>,
-    /// What is in it beside its children.
-    headers: Vec<Range<usize>>,
+    /// Its first and its last header, if it has any.
+    headers: Option<(usize, usize)>,
+}
+
+#[derive(Debug)]
+struct Header {
+    /// The whole field.
+    raw: Range<usize>,
+    /// The next one of the same entry.
+    next: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -120,21 +167,25 @@ struct Leaf {
 
 impl Map {
     /// Plans the leaves of one share, after what is in the plan already.
-    fn plan(&self, plan: &mut Plan, leaves: &[Leaf]) {
+    fn plan(&self, plan: &mut Plan<'_>, leaves: &[Leaf]) {
         for of_entry in leaves.chunk_by(|a, b| self.outermost(a.within) == self.outermost(b.within)) {
             self.nested(plan, of_entry, 0);
         }
     }
 
     /// Plans leaves that share their entry at `depth`.
-    fn nested(&self, plan: &mut Plan, leaves: &[Leaf], depth: usize) {
+    fn nested(&self, plan: &mut Plan<'_>, leaves: &[Leaf], depth: usize) {
         let Some(entry) = leaves.first().and_then(|leaf| self.at(leaf.within, depth)) else {
             leaves.iter().for_each(|leaf| plan.range(leaf.raw.start, leaf.raw.end));
             return;
         };
         let Some(Entry { number, headers, .. }) = self.entries.get(entry) else { return };
         plan.open(*number);
-        plan.extend(headers);
+        let mut next = headers.map(|(first, _)| first);
+        while let Some(Header { raw, next: after }) = next.and_then(|at| self.headers.get(at)) {
+            plan.range(raw.start, raw.end);
+            next = *after;
+        }
         for inner in leaves.chunk_by(|a, b| self.at(a.within, depth + 1) == self.at(b.within, depth + 1)) {
             self.nested(plan, inner, depth + 1);
         }
@@ -160,21 +211,26 @@ impl Map {
     }
 }
 
-struct Mapper<'s, A> {
+struct Mapper<'s, 'm, A> {
     signal: Signal,
     source: &'s [u8],
     points: bool,
     assign: A,
     map: Map,
+    meter: Meter<'m>,
 }
 
-impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
+impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, '_, A> {
     fn request(&mut self) {
         for field in Fields::new(self.source) {
             if is_child(0, &field) {
                 self.resource_entry(&field);
             } else {
-                self.map.request.push(self.range(&field));
+                let range = self.range(&field);
+                self.meter.push(&mut self.map.request, range);
+            }
+            if self.meter.is_exhausted() {
+                return;
             }
         }
     }
@@ -187,6 +243,9 @@ impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
                 self.scope_entry(&resource, &field, index);
             } else {
                 self.header(index, &field);
+            }
+            if self.meter.is_exhausted() {
+                return;
             }
         }
     }
@@ -201,6 +260,9 @@ impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
             } else {
                 self.header(index, &field);
             }
+            if self.meter.is_exhausted() {
+                return;
+            }
         }
     }
 
@@ -210,7 +272,8 @@ impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
         }
         let to = (self.assign)(record, None);
         let items = count_items(self.signal, RECORD, field.value, usize::MAX);
-        self.map.leaves.push(Leaf { to, items, raw: self.range(field), within });
+        let raw = self.range(field);
+        self.meter.push(&mut self.map.leaves, Leaf { to, items, raw, within });
     }
 
     /// Takes a metric apart; false if it has no points.
@@ -229,7 +292,8 @@ impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
         for field in Fields::new(data.value) {
             if is_child(4, &field) {
                 let to = (self.assign)(record, Some(&Point::new(kind, field.value)));
-                self.map.leaves.push(Leaf { to, items: 1, raw: self.range(&field), within });
+                let raw = self.range(&field);
+                self.meter.push(&mut self.map.leaves, Leaf { to, items: 1, raw, within });
             } else {
                 self.header(within, &field);
             }
@@ -238,15 +302,25 @@ impl<'s, A: FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize> Mapper<'s, A> {
     }
 
     fn open(&mut self, number: u32, around: Option<usize>) -> usize {
-        self.map.entries.push(Entry { number, around, headers: Vec::new() });
-        self.map.entries.len() - 1
+        let index = self.map.entries.len();
+        self.meter.push(&mut self.map.entries, Entry { number, around, headers: None });
+        index
     }
 
     fn header(&mut self, entry: usize, field: &Field<'_>) {
-        let range = self.range(field);
-        if let Some(entry) = self.map.entries.get_mut(entry) {
-            entry.headers.push(range);
-        }
+        let (raw, at) = (self.range(field), self.map.headers.len());
+        self.meter.push(&mut self.map.headers, Header { raw, next: None });
+        let Some(Entry { headers, .. }) = self.map.entries.get_mut(entry) else { return };
+        let first = match *headers {
+            None => at,
+            Some((first, last)) => {
+                if let Some(last) = self.map.headers.get_mut(last) {
+                    last.next = Some(at);
+                }
+                first
+            }
+        };
+        *headers = Some((first, at));
     }
 
     /// Where a field is in the request that it was read from.

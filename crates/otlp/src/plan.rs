@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::wire::{len_field_size, put_header};
+use crate::memory::{Allowance, Meter, NoMemory};
+use crate::wire::{len_field_size, put_header, tag_size, varint_size};
 
 /// Messages that are open at once: a resource, a scope, a record.
 const LEVELS: usize = 4;
@@ -15,8 +16,12 @@ const LEVELS: usize = 4;
 const NEW: usize = 512;
 
 /// What to write, in order. It is reused for many outputs: [`Plan::clear`] keeps its memory.
-#[derive(Debug, Default)]
-pub(crate) struct Plan {
+///
+/// It asks for memory before it becomes long. When there is none it takes no more, and [`Plan::write`] says so; until then it
+/// can be used like any other.
+#[derive(Debug)]
+pub(crate) struct Plan<'m> {
+    meter: Meter<'m>,
     parts: Vec<Part>,
     /// New bytes that [`Part::New`] points into.
     new: Vec<u8>,
@@ -36,10 +41,44 @@ enum Part {
     Open { number: u32, len: usize },
 }
 
-impl Plan {
-    /// A plan with room for so many parts.
-    pub(crate) fn with_room(parts: usize) -> Self {
-        Self { parts: Vec::with_capacity(parts), open: Vec::with_capacity(LEVELS), ..Self::default() }
+impl Plan<'_> {
+    /// A plan that may take any memory.
+    pub(crate) fn unlimited() -> Self {
+        Self::new(Meter::unlimited())
+    }
+}
+
+impl<'m> Plan<'m> {
+    /// A plan that asks for its memory.
+    pub(crate) fn within(allowance: &'m mut dyn Allowance) -> Self {
+        Self::new(Meter::new(allowance))
+    }
+
+    pub(crate) fn new(meter: Meter<'m>) -> Self {
+        Self { meter, parts: Vec::new(), new: Vec::new(), open: Vec::new(), size: 0 }
+    }
+
+    /// The same plan with room for so many parts, which are few.
+    #[must_use]
+    pub(crate) fn with_room(self, parts: usize) -> Self {
+        Self { parts: Vec::with_capacity(parts), open: Vec::with_capacity(LEVELS), ..self }
+    }
+
+    /// For other lists that are made beside the plan.
+    pub(crate) fn meter(&mut self) -> &mut Meter<'m> {
+        &mut self.meter
+    }
+
+    /// Whether there was no memory for all of it.
+    #[inline]
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.meter.is_exhausted()
+    }
+
+    /// Asks for what it takes to read and change a message.
+    #[inline]
+    pub(crate) fn covers_work_on(&mut self, message: &[u8]) -> bool {
+        self.meter.covers_work_on(message)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -62,7 +101,7 @@ impl Plan {
         }
         match self.parts.last_mut() {
             Some(Part::Run { end: last, .. }) if *last == start => *last = end,
-            _ => self.parts.push(Part::Run { start, end }),
+            _ => self.meter.push(&mut self.parts, Part::Run { start, end }),
         }
         self.grow(end - start);
     }
@@ -74,24 +113,35 @@ impl Plan {
         }
     }
 
-    /// Adds what `write` appends to the vector.
-    pub(crate) fn new_bytes(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.new.is_empty() {
-            self.new.reserve(NEW);
-        }
+    /// Adds new bytes.
+    pub(crate) fn new_bytes(&mut self, bytes: &[u8]) {
+        self.put_new(bytes.len(), |new| new.extend_from_slice(bytes));
+    }
+
+    /// Adds a new field.
+    pub(crate) fn new_field(&mut self, number: u32, content: &[u8]) {
+        let size = tag_size(number) + varint_size(content.len() as u64) + content.len();
+        self.put_new(size, |new| {
+            put_header(new, number, content.len());
+            new.extend_from_slice(content);
+        });
+    }
+
+    /// Adds what `write` appends to the vector, which has `size` bytes.
+    fn put_new(&mut self, size: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.new.len();
-        write(&mut self.new);
-        let end = self.new.len();
-        if end > start {
-            self.parts.push(Part::New { start, end });
-            self.grow(end - start);
+        if size == 0 || self.new.capacity() - start < size && !self.meter.make_room(&mut self.new, size.max(NEW)) {
+            return;
         }
+        write(&mut self.new);
+        self.meter.push(&mut self.parts, Part::New { start, end: self.new.len() });
+        self.grow(size);
     }
 
     /// Begins a message field. It ends with [`Plan::close`], or never was with [`Plan::abandon`].
     pub(crate) fn open(&mut self, number: u32) {
         self.open.push((self.parts.len(), 0));
-        self.parts.push(Part::Open { number, len: 0 });
+        self.meter.push(&mut self.parts, Part::Open { number, len: 0 });
     }
 
     /// Ends the message that was opened last.
@@ -121,11 +171,13 @@ impl Plan {
     }
 
     /// Writes the plan. One run alone is a slice of the source, without a copy.
-    pub(crate) fn write(&self, source: &Bytes) -> Bytes {
+    pub(crate) fn write(&mut self, source: &Bytes) -> Result<Bytes, NoMemory> {
+        self.meter.check()?;
         match *self.parts.as_slice() {
-            [] => Bytes::new(),
-            [Part::Run { start, end }] if end <= source.len() => source.slice(start..end),
-            _ => Bytes::from(self.write_parts(source)),
+            [] => Ok(Bytes::new()),
+            [Part::Run { start, end }] if end <= source.len() => Ok(source.slice(start..end)),
+            _ if !self.meter.reserve(self.size) => Err(NoMemory),
+            _ => Ok(Bytes::from(self.write_parts(source))),
         }
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::level::is_child;
+use crate::memory::{Allowance, NoMemory, Unlimited};
 use crate::plan::Plan;
 use crate::rewrite::Edits;
 use crate::view::{RecordRef, ResourceEntry};
@@ -27,6 +28,12 @@ pub struct Retained {
     pub dropped: usize,
 }
 
+impl Retained {
+    fn nothing() -> Self {
+        Self { bytes: Bytes::new(), items: 0, dropped: 0 }
+    }
+}
+
 /// Keeps the records that `keep` says yes to. A record is a span, a log record or a metric.
 ///
 /// Guaranteed for bytes that [`scan`](crate::scan) accepted: `keep` is asked once for each record, in order; what is
@@ -34,14 +41,42 @@ pub struct Retained {
 /// that had none stays. If every record is kept the same bytes are returned, and nothing is copied.
 ///
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood is kept.
-pub fn retain(signal: Signal, bytes: &Bytes, mut keep: impl FnMut(&RecordRef<'_>) -> bool) -> Retained {
-    select(signal, bytes, |record, _| keep(record))
+pub fn retain(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>) -> bool) -> Retained {
+    retain_within(signal, bytes, keep, &mut Unlimited).unwrap_or_else(|NoMemory| Retained::nothing())
+}
+
+/// As [`retain`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// If the allowance does not grant what the result takes and what it takes to make it.
+pub fn retain_within(
+    signal: Signal,
+    bytes: &Bytes,
+    mut keep: impl FnMut(&RecordRef<'_>) -> bool,
+    allowance: &mut dyn Allowance,
+) -> Result<Retained, NoMemory> {
+    select_within(signal, bytes, |record, _| keep(record), allowance)
 }
 
 /// As [`retain`], and changes what it keeps, in one walk: `keep` may add edits for the span or log record that it says yes
 /// to. Edits of a metric have no effect.
 pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &mut Edits) -> bool) -> Retained {
-    Filter::run(bytes, Each::new(signal, keep))
+    select_within(signal, bytes, keep, &mut Unlimited).unwrap_or_else(|NoMemory| Retained::nothing())
+}
+
+/// As [`select`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// As for [`retain_within`].
+pub fn select_within(
+    signal: Signal,
+    bytes: &Bytes,
+    keep: impl FnMut(&RecordRef<'_>, &mut Edits) -> bool,
+    allowance: &mut dyn Allowance,
+) -> Result<Retained, NoMemory> {
+    Filter::run(bytes, Each::new(signal, keep), Plan::within(allowance))
 }
 
 /// As [`select`], for spans on which their trace id alone decides: `decide` is asked once for neighbours of one trace, and told how many they
@@ -49,7 +84,20 @@ pub fn select(signal: Signal, bytes: &Bytes, keep: impl FnMut(&RecordRef<'_>, &m
 ///
 /// Assumed: [`Traits::has_plain_ids`](crate::Traits::has_plain_ids). A span that does not begin with its trace id is kept.
 pub fn select_traces(bytes: &Bytes, decide: impl FnMut(&TraceId, usize) -> Fate) -> Retained {
-    Filter::run(bytes, Runs::new(decide))
+    select_traces_within(bytes, decide, &mut Unlimited).unwrap_or_else(|NoMemory| Retained::nothing())
+}
+
+/// As [`select_traces`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// As for [`retain_within`].
+pub fn select_traces_within(
+    bytes: &Bytes,
+    decide: impl FnMut(&TraceId, usize) -> Fate,
+    allowance: &mut dyn Allowance,
+) -> Result<Retained, NoMemory> {
+    Filter::run(bytes, Runs::new(decide), Plan::within(allowance))
 }
 
 /// Parts of a plan for which there is room at first: as many as a request of a hundred records needs that loses some of them.
@@ -58,20 +106,20 @@ const ROOM: usize = 64;
 /// Who decides on the records of a scope.
 trait Chooser {
     /// Puts into the plan what is left of this content of a scope entry.
-    fn scope<'s>(&mut self, out: &mut Output<'s>, resource: &ResourceEntry<'_>, content: &'s [u8]) -> Records;
+    fn scope<'s>(&mut self, out: &mut Output<'s, '_>, resource: &ResourceEntry<'_>, content: &'s [u8]) -> Records;
 }
 
 /// What is left so far.
-struct Output<'s> {
+struct Output<'s, 'm> {
     source: &'s [u8],
-    plan: Plan,
+    plan: Plan<'m>,
     items: usize,
     dropped: usize,
     /// Whether anything was dropped or edited; a metric without points is a record, but no item.
     changed: bool,
 }
 
-impl<'s> Output<'s> {
+impl<'s> Output<'s, '_> {
     /// These bytes of the source stay as they are.
     fn keep(&mut self, raw: &'s [u8]) {
         self.plan.run(self.source, raw);
@@ -97,19 +145,22 @@ struct Records {
     edited: bool,
 }
 
-struct Filter<'s, C> {
-    out: Output<'s>,
+struct Filter<'s, 'm, C> {
+    out: Output<'s, 'm>,
     chooser: C,
 }
 
-impl<'s, C: Chooser> Filter<'s, C> {
-    fn run(bytes: &'s Bytes, chooser: C) -> Retained {
-        let out = Output { source: bytes, plan: Plan::with_room(ROOM), items: 0, dropped: 0, changed: false };
+impl<'s, 'm, C: Chooser> Filter<'s, 'm, C> {
+    fn run(bytes: &'s Bytes, chooser: C, plan: Plan<'m>) -> Result<Retained, NoMemory> {
+        let out = Output { source: bytes, plan: plan.with_room(ROOM), items: 0, dropped: 0, changed: false };
         let mut filter = Self { out, chooser };
         filter.request();
-        let Output { plan, items, dropped, changed, .. } = filter.out;
-        let bytes = if changed { plan.write(bytes) } else { bytes.clone() };
-        Retained { bytes, items, dropped }
+        let Output { mut plan, items, dropped, changed, .. } = filter.out;
+        if plan.is_exhausted() {
+            return Err(NoMemory);
+        }
+        let bytes = if changed { plan.write(bytes)? } else { bytes.clone() };
+        Ok(Retained { bytes, items, dropped })
     }
 
     fn request(&mut self) {
@@ -119,6 +170,9 @@ impl<'s, C: Chooser> Filter<'s, C> {
                 self.entry(&field, Self::resource_entry);
             } else {
                 self.out.keep(field.raw);
+            }
+            if self.out.plan.is_exhausted() {
+                return;
             }
         }
         self.out.keep(fields.rest());
@@ -137,6 +191,9 @@ impl<'s, C: Chooser> Filter<'s, C> {
                 records.edited |= inner.edited;
             } else {
                 self.out.keep(field.raw);
+            }
+            if self.out.plan.is_exhausted() {
+                break;
             }
         }
         self.out.keep(fields.rest());

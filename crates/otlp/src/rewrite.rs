@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crate::Signal;
 use crate::edit::{Place, Walk, copy, edit, replace};
 use crate::level::is_child;
+use crate::memory::{Allowance, NoMemory, Unlimited};
 use crate::numbers::{
     exponential_point, histogram_point, number_point, resource, resource_entry, scope, scope_entry, summary_point,
 };
@@ -61,7 +62,22 @@ pub trait Editor {
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays as it is. Not done: two attributes
 /// with the same key are made one only where that key is edited.
 pub fn rewrite(signal: Signal, bytes: &Bytes, editor: &mut impl Editor) -> Bytes {
-    edit(bytes, &mut Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() })
+    rewrite_within(signal, bytes, editor, &mut Unlimited).unwrap_or_else(|NoMemory| bytes.clone())
+}
+
+/// As [`rewrite`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// If the allowance does not grant what the result takes and what it takes to make it.
+pub fn rewrite_within(
+    signal: Signal,
+    bytes: &Bytes,
+    editor: &mut impl Editor,
+    allowance: &mut dyn Allowance,
+) -> Result<Bytes, NoMemory> {
+    let mut rewriter = Rewriter { signal, editor, edits: Edits::default(), bench: Bench::default() };
+    edit(bytes, &mut rewriter, Plan::within(allowance))
 }
 
 struct Rewriter<'e, E> {
@@ -81,7 +97,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Puts a span or a log record into the plan with the edits done, if that makes a difference.
-    pub(crate) fn record(&mut self, plan: &mut Plan, signal: Signal, field: &Field<'_>, edits: &Edits) -> bool {
+    pub(crate) fn record(&mut self, plan: &mut Plan<'_>, signal: Signal, field: &Field<'_>, edits: &Edits) -> bool {
         let target = match signal {
             Signal::Traces => Target::SPAN,
             Signal::Logs => Target::LOG_RECORD,
@@ -91,12 +107,12 @@ impl Bench {
         self.message(plan, field.number, field.value, target, edits)
     }
 
-    fn message(&mut self, plan: &mut Plan, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
+    fn message(&mut self, plan: &mut Plan<'_>, number: u32, content: &[u8], target: Target, edits: &Edits) -> bool {
         if edits.is_empty() || !apply::apply(edits.as_slice(), content, target, &mut self.work, &mut self.scratch) {
             return false;
         }
         plan.open(number);
-        plan.new_bytes(|out| out.extend_from_slice(&self.scratch));
+        plan.new_bytes(&self.scratch);
         plan.close();
         true
     }
@@ -105,26 +121,35 @@ impl Bench {
 impl<E: Editor> Walk for Rewriter<'_, E> {
     const RECORDS: bool = E::RECORDS;
 
-    fn resource(&mut self, plan: &mut Plan, entry: &ResourceEntry<'_>) -> bool {
+    fn resource(&mut self, plan: &mut Plan<'_>, entry: &ResourceEntry<'_>) -> bool {
         let resource = entry.resource();
+        if !plan.covers_work_on(resource.as_bytes()) {
+            return false;
+        }
         self.edits.clear();
         self.editor.resource(resource, &mut self.edits);
         let target = Target::attributes(resource::ATTRIBUTES);
         self.bench.message(plan, resource_entry::RESOURCE, resource.as_bytes(), target, &self.edits)
     }
 
-    fn scope(&mut self, plan: &mut Plan, entry: &ScopeEntry<'_>) -> bool {
+    fn scope(&mut self, plan: &mut Plan<'_>, entry: &ScopeEntry<'_>) -> bool {
         let scope = entry.scope();
+        if !plan.covers_work_on(scope.as_bytes()) {
+            return false;
+        }
         self.edits.clear();
         self.editor.scope(scope, &mut self.edits);
         let target = Target::attributes(scope::ATTRIBUTES);
         self.bench.message(plan, scope_entry::SCOPE, scope.as_bytes(), target, &self.edits)
     }
 
-    fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
+    fn record(&mut self, plan: &mut Plan<'_>, place: &Place<'_>, field: &Field<'_>) -> bool {
         let record = RecordRef::new(self.signal, place.resource, place.scope, field.value);
         if self.signal == Signal::Metrics {
             return self.metric(plan, place, &record, field);
+        }
+        if !plan.covers_work_on(field.value) {
+            return false;
         }
         self.edits.clear();
         self.editor.record(&record, &mut self.edits);
@@ -133,7 +158,7 @@ impl<E: Editor> Walk for Rewriter<'_, E> {
 }
 
 impl<E: Editor> Rewriter<'_, E> {
-    fn metric(&mut self, plan: &mut Plan, place: &Place<'_>, record: &RecordRef<'_>, field: &Field<'_>) -> bool {
+    fn metric(&mut self, plan: &mut Plan<'_>, place: &Place<'_>, record: &RecordRef<'_>, field: &Field<'_>) -> bool {
         replace(plan, field, |plan| {
             let mut changed = false;
             let mut fields = Fields::new(field.value);
@@ -146,20 +171,23 @@ impl<E: Editor> Rewriter<'_, E> {
         })
     }
 
-    fn data(&mut self, plan: &mut Plan, place: &Place<'_>, record: &RecordRef<'_>, data: &Field<'_>) -> bool {
+    fn data(&mut self, plan: &mut Plan<'_>, place: &Place<'_>, record: &RecordRef<'_>, data: &Field<'_>) -> bool {
         replace(plan, data, |plan| {
             let mut changed = false;
             let mut fields = Fields::new(data.value);
             for inner in fields.by_ref() {
                 changed |= is_child(4, &inner) && self.point(plan, record, data.number, &inner)
                     || copy(plan, place.source, &inner);
+                if plan.is_exhausted() {
+                    break;
+                }
             }
             plan.run(place.source, fields.rest());
             changed
         })
     }
 
-    fn point(&mut self, plan: &mut Plan, metric: &RecordRef<'_>, data: u32, field: &Field<'_>) -> bool {
+    fn point(&mut self, plan: &mut Plan<'_>, metric: &RecordRef<'_>, data: u32, field: &Field<'_>) -> bool {
         let Some(point) = MetricKind::of(data).map(|kind| Point::new(kind, field.value)) else { return false };
         let attributes = match point {
             Point::Number(_) => number_point::ATTRIBUTES,
@@ -167,6 +195,9 @@ impl<E: Editor> Rewriter<'_, E> {
             Point::ExponentialHistogram(_) => exponential_point::ATTRIBUTES,
             Point::Summary(_) => summary_point::ATTRIBUTES,
         };
+        if !plan.covers_work_on(field.value) {
+            return false;
+        }
         self.edits.clear();
         self.editor.point(metric, &point, &mut self.edits);
         self.bench.message(plan, field.number, field.value, Target::attributes(attributes), &self.edits)

@@ -10,7 +10,8 @@
 //!
 //! What all spans of a request have in common is noted on the way, as [`Traits`]: it costs nothing here, and saves others a walk of their own.
 //!
-//! A metric should have one data message. Where it has more, all are checked and the last one counts, as in the Collector.
+//! A metric with more than one data message is refused: protobuf merges them, and the Collector takes the last one, so that processors
+//! and backends would not see the same.
 
 mod error;
 mod index;

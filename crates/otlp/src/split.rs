@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::level::{RECORD, count_items, is_child, leaf};
+use crate::memory::{Allowance, Meter};
 use crate::plan::Plan;
 use crate::wire::{Field, Fields};
 
@@ -44,20 +45,25 @@ pub struct Piece {
 /// for whoever sets the limit and keeps the pieces to count their bytes.
 ///
 /// Assumed: the bytes were scanned. Others do not panic; what is not understood stays together.
-pub fn split(signal: Signal, bytes: &Bytes, limit: Limit) -> Split {
-    let request = Frame { number: 0, at: 0, end: bytes.len(), headers: Vec::new(), header_size: 0, kept: 0 };
-    Split { signal, bytes: bytes.clone(), limit, frames: vec![request], plan: Plan::default(), items: 0, taken: false }
+pub fn split(signal: Signal, bytes: &Bytes, limit: Limit) -> Split<'static> {
+    Split::new(signal, bytes, limit, Plan::unlimited())
+}
+
+/// As [`split`], with memory that is asked for before it is allocated. When there is none the pieces end early, and
+/// [`Split::is_exhausted`] says so.
+pub fn split_within<'m>(signal: Signal, bytes: &Bytes, limit: Limit, allowance: &'m mut dyn Allowance) -> Split<'m> {
+    Split::new(signal, bytes, limit, Plan::within(allowance))
 }
 
 /// The pieces of a request; see [`split`].
 #[derive(Debug)]
-pub struct Split {
+pub struct Split<'m> {
     signal: Signal,
     bytes: Bytes,
     limit: Limit,
     /// The messages that are being cut, from the request inwards; the index is the level.
     frames: Vec<Frame>,
-    plan: Plan,
+    plan: Plan<'m>,
     /// Items in the piece so far.
     items: usize,
     /// Whether anything is in the piece.
@@ -89,22 +95,33 @@ enum Step {
     End,
 }
 
-impl Iterator for Split {
+impl Iterator for Split<'_> {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
         self.begin();
         // A second handle, so that fields borrowed from it outlive changes to `self`.
         let bytes = self.bytes.clone();
-        while matches!(self.step(&bytes), Step::More) {}
+        while !self.plan.is_exhausted() && matches!(self.step(&bytes), Step::More) {}
         for level in (1..self.frames.len()).rev() {
             self.end_part(level);
         }
-        self.taken.then(|| Piece { bytes: self.plan.write(&self.bytes), items: self.items })
+        let written = self.taken.then(|| self.plan.write(&self.bytes).ok()).flatten()?;
+        Some(Piece { bytes: written, items: self.items })
     }
 }
 
-impl Split {
+impl<'m> Split<'m> {
+    fn new(signal: Signal, bytes: &Bytes, limit: Limit, plan: Plan<'m>) -> Self {
+        let request = Frame { number: 0, at: 0, end: bytes.len(), headers: Vec::new(), header_size: 0, kept: 0 };
+        Self { signal, bytes: bytes.clone(), limit, frames: vec![request], plan, items: 0, taken: false }
+    }
+
+    /// Whether the pieces ended for want of memory.
+    pub fn is_exhausted(&self) -> bool {
+        self.plan.is_exhausted()
+    }
+
     /// Sets the limit of the pieces that are still to come.
     pub fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
@@ -221,7 +238,9 @@ impl Split {
 
     /// Steps into a child, if it is one that can be cut.
     fn cut(&mut self, level: usize, field: &Field<'_>) -> bool {
-        let Some(frame) = Frame::of(self.signal, level + 1, &self.bytes, field) else { return false };
+        let Some(frame) = Frame::of(self.signal, level + 1, &self.bytes, field, self.plan.meter()) else {
+            return false;
+        };
         if let Limit::Bytes(limit) = self.limit {
             let headers = self.frames.iter().map(|frame| frame.header_size).sum::<usize>() + frame.header_size;
             if headers > limit.get().saturating_mul(HEADER_SHARE.0) / HEADER_SHARE.1 {
@@ -239,7 +258,7 @@ impl Split {
 
 impl Frame {
     /// The message in a field, if it can be cut: it has children, and nothing in it is in doubt.
-    fn of(signal: Signal, level: usize, source: &[u8], field: &Field<'_>) -> Option<Frame> {
+    fn of(signal: Signal, level: usize, source: &[u8], field: &Field<'_>, meter: &mut Meter<'_>) -> Option<Frame> {
         if level >= leaf(signal) {
             return None;
         }
@@ -253,7 +272,7 @@ impl Frame {
             } else if let Some(last) = headers.last_mut().filter(|last| last.end == at) {
                 last.end = end;
             } else {
-                headers.push(at..end);
+                meter.push(&mut headers, at..end);
             }
             at = end;
         }
@@ -262,7 +281,7 @@ impl Frame {
         clear.then_some(Frame { number: field.number, at: start, end: at, headers, header_size, kept: 0 })
     }
 
-    fn begin_part(&self, plan: &mut Plan) {
+    fn begin_part(&self, plan: &mut Plan<'_>) {
         plan.open(self.number);
         plan.extend(&self.headers);
     }

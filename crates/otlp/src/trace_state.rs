@@ -1,8 +1,8 @@
 //! The `tracestate` of W3C Trace Context, and OpenTelemetry's part of it: `ot=rv:…;th:…`.
 //!
 //! [`TraceState`] reads one in place. Guaranteed: what it accepts follows the grammar of W3C and of OpenTelemetry within
-//! their limits (1024 bytes, 32 members, 256 bytes of `ot`), so that `th` and `rv` can be believed to be ones. Members of
-//! others are never changed, except that the last one goes if `ot` comes to a full list. Nothing allocates.
+//! their limits (1024 bytes, 32 members, 256 bytes of `ot`), so that `th` and `rv` can be believed to be ones. What is written is
+//! within the same limits: members of others are never changed, and the last of them go where `ot` leaves them no room. Nothing allocates.
 
 mod grammar;
 
@@ -17,6 +17,8 @@ const MAX_BYTES: usize = 1024;
 const MAX_MEMBERS: usize = 32;
 /// Of the value of `ot`.
 const MAX_OT_BYTES: usize = 256;
+/// What OpenTelemetry's member begins with.
+const OT_KEY: &[u8] = b"ot=";
 
 /// Why bytes are no trace state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,17 +111,26 @@ impl<'a> TraceState<'a> {
         let randomness = self.randomness.map(|(text, _)| text).or(computed.as_ref().map(|hex| hex.as_bytes()));
         let values = [(b"rv:", randomness), (b"th:", threshold.as_ref().map(|hex| hex.as_bytes()))];
         for (name, text) in values.into_iter().filter_map(|(name, text)| text.map(|text| (name, text))) {
-            out.extend_from_slice(if out.len() == start { b"ot=" } else { b";" });
+            out.extend_from_slice(if out.len() == start { OT_KEY } else { b";" });
             out.extend_from_slice(name);
             out.extend_from_slice(text);
         }
         for pair in self.ot.split(|byte| *byte == b';').filter(|pair| is_extra(pair)) {
-            out.extend_from_slice(if out.len() == start { b"ot=" } else { b";" });
+            // A longer `th`, or an `rv` that was not there, may leave no room for all.
+            let is_first = out.len() == start;
+            if !is_first && out.len() - start - OT_KEY.len() + 1 + pair.len() > MAX_OT_BYTES {
+                break;
+            }
+            out.extend_from_slice(if is_first { OT_KEY } else { b";" });
             out.extend_from_slice(pair);
         }
         let room = MAX_MEMBERS - usize::from(out.len() > start);
-        for member in grammar::members(self.text).filter(|member| !member.starts_with(b"ot=")).take(room) {
-            if out.len() > start {
+        for member in grammar::members(self.text).filter(|member| !member.starts_with(OT_KEY)).take(room) {
+            let separator = usize::from(out.len() > start);
+            if out.len() - start + separator + member.len() > MAX_BYTES {
+                break;
+            }
+            if separator > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(member);

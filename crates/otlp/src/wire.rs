@@ -1,8 +1,8 @@
 //! Protobuf on the wire: reading fields out of a slice, and writing them.
 //!
 //! Guaranteed: no function here panics or allocates on reading, whatever the bytes. A varint has at most ten bytes and
-//! fits 64 bits, a tag fits 32 bits, field number 0 and the wire types 3, 4, 6 and 7 are errors, and a length never
-//! reaches past the slice that it was read from. Not done: groups. They are refused, as the Collector refuses them.
+//! fits 64 bits, a tag fits 32 bits, field number 0 and the wire types 4, 6 and 7 are errors, and a length never
+//! reaches past the slice that it was read from. Groups, which OTLP has none of, are passed over as a whole.
 
 mod read;
 mod write;
@@ -25,6 +25,11 @@ pub const LEN: u8 = 2;
 /// Wire type of four bytes: fixed32, sfixed32 and float.
 pub const I32: u8 = 5;
 
+/// Wire type of the start of a group.
+const GROUP_START: u8 = 3;
+/// Wire type of the end of a group.
+const GROUP_END: u8 = 4;
+
 /// The tag of a field whose number is below 16, and whose tag so is one byte.
 pub(crate) const fn tag(number: u32, wire: u8) -> u8 {
     (number << 3) as u8 | wire
@@ -46,7 +51,8 @@ pub enum WireError {
     /// Field number 0, which protobuf reserves.
     #[error("field number 0")]
     FieldZero,
-    /// A group (3, 4) or a wire type that does not exist (6, 7).
+    /// The end of a group that never began (4), or a wire type that does not exist (6, 7). Where fields are checked also a
+    /// group (3).
     #[error("wire type {0} is not supported")]
     WireType(u8),
     /// A length that reaches past the end of the message around it.

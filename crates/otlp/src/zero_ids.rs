@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::Signal;
 use crate::edit::{Place, Walk, edit, replace};
+use crate::memory::{Allowance, NoMemory, Unlimited};
 use crate::numbers::{log, span};
 use crate::plan::Plan;
 use crate::wire::{Field, Fields};
@@ -13,12 +14,21 @@ use crate::wire::{Field, Fields};
 /// For the requests that [`scan`](crate::scan) says `zero_ids` of; others are returned as they are, and so are metrics.
 /// Ids inside links and exemplars stay.
 pub fn clear_zero_ids(signal: Signal, bytes: &Bytes) -> Bytes {
+    clear_zero_ids_within(signal, bytes, &mut Unlimited).unwrap_or_else(|NoMemory| bytes.clone())
+}
+
+/// As [`clear_zero_ids`], with memory that is asked for before it is allocated.
+///
+/// # Errors
+///
+/// If the allowance does not grant what the result takes and what it takes to make it.
+pub fn clear_zero_ids_within(signal: Signal, bytes: &Bytes, allowance: &mut dyn Allowance) -> Result<Bytes, NoMemory> {
     let ids: &[u32] = match signal {
         Signal::Traces => &[span::TRACE_ID, span::SPAN_ID, span::PARENT_SPAN_ID],
         Signal::Logs => &[log::TRACE_ID, log::SPAN_ID],
-        Signal::Metrics => return bytes.clone(),
+        Signal::Metrics => return Ok(bytes.clone()),
     };
-    edit(bytes, &mut ClearIds(ids))
+    edit(bytes, &mut ClearIds(ids), Plan::within(allowance))
 }
 
 /// The field numbers of the ids.
@@ -41,7 +51,7 @@ fn is_zero(field: &Field<'_>) -> bool {
 }
 
 impl Walk for ClearIds {
-    fn record(&mut self, plan: &mut Plan, place: &Place<'_>, field: &Field<'_>) -> bool {
+    fn record(&mut self, plan: &mut Plan<'_>, place: &Place<'_>, field: &Field<'_>) -> bool {
         let none = self.none(field.value);
         replace(plan, field, |plan| {
             let mut changed = false;

@@ -334,3 +334,36 @@ fn protobuf_is_at_most_four_times_as_long_as_its_json() {
         assert!(protobuf.len() <= 4 * document.len());
     }
 }
+
+/// Grants so many bytes in all.
+struct Purse(usize);
+
+impl kubewake_otlp::Allowance for Purse {
+    fn reserve(&mut self, bytes: usize) -> bool {
+        self.0.checked_sub(bytes).map(|left| self.0 = left).is_some()
+    }
+}
+
+/// A document whose protobuf is four times as long as it is.
+fn zeros(count: usize) -> String {
+    let bounds = vec!["0"; count].join(",");
+    format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"histogram":{{"dataPoints":[{{"explicitBounds":[{bounds}]}}]}}}}]}}]}}]}}"#
+    )
+}
+
+#[test]
+fn protobuf_that_is_longer_than_its_document_is_asked_for_before_it_is_allocated() {
+    let document = zeros(300_000);
+    let expected = json::decode(Signal::Metrics, document.as_bytes()).unwrap();
+    assert!(expected.len() > 3 * document.len() && expected.len() < json::MAX_PROTOBUF_PER_JSON * document.len());
+    let granted = 16 << 20;
+    let mut purse = Purse(granted);
+    let decoded = json::decode_within(Signal::Metrics, document.as_bytes(), &mut purse).unwrap();
+    assert_eq!(decoded, expected);
+    // The old allocation is there while its bytes move into the new one. What operations of usual size take is not asked for.
+    assert!(granted - purse.0 + (128 << 10) >= decoded.capacity() + decoded.capacity() / 2, "{}", granted - purse.0);
+    let error = json::decode_within(Signal::Metrics, document.as_bytes(), &mut Purse(2 << 20)).unwrap_err();
+    assert_eq!(error.reason(), json::Reason::NoMemory);
+    json::decode_within(Signal::Metrics, zeros(1000).as_bytes(), &mut Purse(0)).unwrap();
+}

@@ -1,6 +1,8 @@
 //! A view reads what an independent decoder reads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[path = "support/repeated.rs"]
+mod repeated;
 #[path = "support/requests.rs"]
 mod requests;
 #[path = "support/unknown.rs"]
@@ -16,7 +18,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
     ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint, SummaryDataPoint, metric,
     number_data_point,
 };
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -212,5 +214,60 @@ proptest! {
     #[test]
     fn of_metrics(request in requests::metrics(), choices: u64) {
         walk!(Metrics, request, choices, resource_metrics, scope_metrics, metrics, same_metric);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn span_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::span()) {
+        if let Ok(span) = Span::decode(&content[..]) {
+            same_span(view::View::new(&content), &span);
+        }
+    }
+
+    #[test]
+    fn log_record_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::log_record()) {
+        if let Ok(record) = LogRecord::decode(&content[..]) {
+            let seen: view::LogRecord<'_> = view::View::new(&content);
+            same_log(seen, &record);
+            let raw = common::AnyValue::decode(&*seen.raw_body()).unwrap();
+            prop_assert_eq!(raw, record.body.unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn exponential_histogram_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::exponential_point()) {
+        if let Ok(point) = ExponentialHistogramDataPoint::decode(&content[..]) {
+            same_exponential(&Point::new(MetricKind::ExponentialHistogram, &content), &point);
+        }
+    }
+
+    #[test]
+    fn entries_with_repeated_fields_read_as_prost_decodes_them(content in repeated::resource_entry()) {
+        let mut request = Vec::new();
+        kubewake_otlp::wire::put_bytes(&mut request, 1, &content);
+        if let Ok(entry) = ResourceSpans::decode(&content[..]) {
+            let seen = view::resources(&request).next().unwrap();
+            let resource = entry.resource.unwrap_or_default();
+            same_attributes(seen.resource().attributes(), &resource.attributes);
+            prop_assert_eq!(seen.resource().dropped_attributes(), resource.dropped_attributes_count);
+            for (seen, entry) in seen.scopes().zip(&entry.scope_spans) {
+                let scope = entry.scope.clone().unwrap_or_default();
+                prop_assert_eq!(seen.scope().name(), scope.name.as_bytes());
+                same_attributes(seen.scope().attributes(), &scope.attributes);
+                seen.spans().zip(&entry.spans).for_each(|(seen, span)| same_span(seen, span));
+            }
+        }
+    }
+
+    #[test]
+    fn raw_value_of_repeated_fields_is_the_whole_value(content in repeated::pair()) {
+        if let Ok(pair) = KeyValue::decode(&content[..]) {
+            let seen: view::KeyValue<'_> = view::View::new(&content);
+            let raw = common::AnyValue::decode(&*seen.raw_value()).unwrap();
+            prop_assert_eq!(raw, pair.value.unwrap_or_default());
+        }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Ids are lower case hexadecimal, times strings of nanoseconds since 1970, durations numbers of nanoseconds.
 
-mod import;
+pub(crate) mod import;
 mod objects;
-mod params;
+pub(crate) mod params;
 mod pipelines;
 mod search;
 mod services;

@@ -75,6 +75,8 @@ impl Error {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     kubeconfig: PathBuf,
+    /// Where the operator and the collectors run.
+    namespace: Arc<str>,
     shared: Arc<Shared>,
 }
 
@@ -95,8 +97,8 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     /// The cluster of this file, which need not be there yet.
-    pub(crate) fn new(kubeconfig: PathBuf) -> Self {
-        Self { kubeconfig, shared: Arc::default() }
+    pub(crate) fn new(kubeconfig: PathBuf, namespace: &str) -> Self {
+        Self { kubeconfig, namespace: namespace.into(), shared: Arc::default() }
     }
 
     /// A client, made when it is first needed.

@@ -3,7 +3,7 @@
 //! Answers have the form `{data, total, limit, offset, errors}`. What is asked of a span must be true of one span together, its duration too, as in Jaeger.
 
 mod model;
-mod params;
+pub(crate) mod params;
 mod v3;
 
 use std::sync::Arc;

@@ -9,6 +9,9 @@
 
 mod api;
 mod cluster;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod jaeger;
 mod json;
 mod metrics;

@@ -4,7 +4,7 @@
 //! are accepted and dropped, so that a program that sends all three need not be told that this is a viewer of traces; the log says so once.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,8 +12,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use http::{HeaderMap, header::HOST};
 use kubewake_collector::{
     core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall},
+    extension::{AuthRefusal, ServerAuth, Verdict},
     receiver::{Receiver as _, otlp},
 };
 use kubewake_config::{
@@ -24,6 +26,7 @@ use kubewake_otlp::Signal;
 
 use crate::{
     Error,
+    serve::is_known,
     store::{Keeper, Rejected},
 };
 
@@ -41,6 +44,26 @@ pub struct Settings {
     pub grpc: Option<SocketAddr>,
     /// For HTTP.
     pub http: Option<SocketAddr>,
+    /// Names, beside addresses and `localhost`, by which requests over HTTP may ask for a loopback address.
+    pub hosts: Vec<String>,
+}
+
+/// Refuses requests that ask for this machine by a name which somebody else may control. A web page whose name suddenly points to
+/// the loopback address (DNS rebinding) could write spans otherwise: to the browser it asks its own server.
+struct HostGuard {
+    hosts: Vec<String>,
+}
+
+impl ServerAuth for HostGuard {
+    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> Verdict {
+        // A browser always names a host.
+        let is_served = match headers.get(HOST) {
+            None => true,
+            Some(host) => host.to_str().is_ok_and(|host| is_known(host, &self.hosts)),
+        };
+        let refusal = AuthRefusal::Forbidden("this host name is not served here; --allow-host adds one");
+        Verdict::Now(if is_served { Ok(None) } else { Err(refusal) })
+    }
 }
 
 /// A receiver that runs.
@@ -76,7 +99,11 @@ impl Receiver {
             max_body_bytes: REQUEST,
             ..HttpServer::default()
         });
-        let listening = otlp::listen(&OtlpReceiver { grpc, http }, &intake, &Registry::default());
+        // Other addresses are asked for by names of a cluster or a network, which are not known here.
+        let is_loopback = settings.http.is_some_and(|at| at.ip().is_loopback());
+        let hosts = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        let guard = is_loopback.then(|| Arc::new(HostGuard { hosts }) as Arc<dyn ServerAuth>);
+        let listening = otlp::listen(&OtlpReceiver { grpc, http }, guard, &intake, &Registry::default());
         listening.map(Self).map_err(|error| Error::Otlp(error.to_string()))
     }
 

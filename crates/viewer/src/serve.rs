@@ -34,6 +34,9 @@ use crate::{
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
+/// Streams at the same time: a quarter of the connections that are served.
+const MAX_STREAMS: usize = 128;
+
 /// What requests share.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -44,6 +47,8 @@ pub(crate) struct State {
     pub(crate) cluster: Option<Cluster>,
     /// A file is large while it is read: one at a time.
     pub(crate) importing: Arc<Semaphore>,
+    /// Streams that may begin: they last, and must leave connections for pages.
+    pub(crate) streams: Arc<Semaphore>,
     hosts: Arc<[String]>,
     /// Whether streams are to end.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -57,10 +62,12 @@ impl State {
         options: &Options,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let cluster = options.kubeconfig.clone().map(Cluster::new);
+        let cluster = options.kubeconfig.clone().map(|file| Cluster::new(file, &options.namespace));
         let importing = Arc::new(Semaphore::new(1));
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { store, keeper, addresses, data_dir: options.data_dir.clone(), cluster, importing, hosts, stopping }
+        let data_dir = options.data_dir.clone();
+        Self { store, keeper, addresses, data_dir, cluster, importing, streams, hosts, stopping }
     }
 }
 
@@ -116,7 +123,7 @@ fn is_of_another_site(request: &Request) -> bool {
 }
 
 /// Whether somebody may ask by this name: an address, this machine, or a name that was given. Whoever controls another name could make it point here.
-fn is_known(host: &str, hosts: &[String]) -> bool {
+pub(crate) fn is_known(host: &str, hosts: &[String]) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
         None => host.split_once(':').map_or(host, |(name, _)| name),

@@ -28,7 +28,10 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// The cluster whose pipelines and objects are shown. The file need not be there yet.
     pub kubeconfig: Option<PathBuf>,
-    /// Names, beside addresses and `localhost`, by which browsers may ask for the page.
+    /// The namespace of that cluster in which the operator and the collectors run.
+    pub namespace: String,
+    /// Names, beside addresses and `localhost`, by which browsers may ask for the page, and senders on this machine for OTLP over
+    /// HTTP.
     pub hosts: Vec<String>,
 }
 
@@ -42,6 +45,7 @@ impl Default for Options {
             memory: Limits::default().bytes,
             data_dir: None,
             kubeconfig: None,
+            namespace: "kubewake-system".to_owned(),
             hosts: Vec::new(),
         }
     }
@@ -98,7 +102,8 @@ impl Viewer {
         let page = listener.local_addr().map_err(failed)?;
         let store = Arc::new(Store::new(Limits { bytes: options.memory, ..Limits::default() }));
         let keeper = keeper(&options, store.clone()).await?;
-        let settings = Settings { grpc: options.otlp_grpc, http: options.otlp_http };
+        let hosts = options.hosts.clone();
+        let settings = Settings { grpc: options.otlp_grpc, http: options.otlp_http, hosts };
         let receiver = Receiver::start(&settings, keeper.clone())?;
         let addresses = Addresses { page, otlp_grpc: receiver.grpc(), otlp_http: receiver.http() };
         let stopping = watch::Sender::new(false);

@@ -8,13 +8,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use kubewake_release::{IMAGE_REGISTRY, VERSION};
+
 use super::NAMESPACE;
 use crate::{Kubectl, eventually, process::kubewake};
 
 /// Names the images that the cluster can pull: `*` stands for `operator` and `collector`.
 pub const IMAGES: &str = "KUBEWAKE_E2E_IMAGES";
-/// As the manifests call them, and as nodes of the embedded cluster know them.
-const DEFAULT: &str = "kubewake/*";
 /// Network policies add up. The operator's own let nobody in but pods beside it, which an API server is not.
 const HEALTH: &str = "---
 apiVersion: networking.k8s.io/v1
@@ -91,11 +91,12 @@ pub(super) fn refuse_unless_alone(kubectl: &Kubectl) {
 }
 
 fn manifests() -> String {
-    let images = std::env::var(IMAGES).unwrap_or_else(|_| DEFAULT.to_owned());
+    // As the manifests call them, and as nodes of the embedded cluster know them.
+    let images = std::env::var(IMAGES).unwrap_or_else(|_| format!("{IMAGE_REGISTRY}/*:{VERSION}"));
     let image = |name: &str| images.replace('*', name);
-    let output = kubewake().args(["operator", "manifests", "--image", &image("operator")]).output().unwrap();
+    let images = ["--image", &image("operator"), "--collector-image", &image("collector")];
+    let output = kubewake().args(["operator", "manifests"]).args(images).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let ours = format!("        - --identity=story\n        - --collector-image={}\n", image("collector"));
     let changes = [
         ("  replicas: 2\n", "  replicas: 1\n"),
         (
@@ -104,7 +105,7 @@ fn manifests() -> String {
         ),
         (
             "        - --webhook-listen=$(POD_IP):9443\n        - --webhook-service=kubewake-operator\n        - --shutdown-delay-seconds=5\n",
-            &ours,
+            "        - --identity=story\n",
         ),
     ];
     let text = changes.into_iter().fold(String::from_utf8(output.stdout).unwrap(), |text, (from, to)| {

@@ -117,7 +117,13 @@ impl<'a> Picture<'a> {
 
     /// Where it comes from, by its parent or by the link that stands for it.
     fn origin(&self, span: &Span) -> Option<SpanRef> {
-        span.parent().or_else(|| self.caller(span).cloned())
+        let parent = span.parent().filter(|parent| !self.is_of_dark_server(span, parent));
+        parent.or_else(|| self.caller(span).cloned())
+    }
+
+    /// Whether a span was begun by a call of an API server whose own spans nobody gets here: it is as good as a root.
+    fn is_of_dark_server(&self, span: &Span, parent: &SpanRef) -> bool {
+        self.callers == Callers::Dark && span.kind == "server" && self.spans.get(parent).is_none()
     }
 
     /// Whether it is told. What an API server does inside a request is not, but an orphan always is.
@@ -143,8 +149,13 @@ impl<'a> Picture<'a> {
         let error = if span.error.is_some() { " error" } else { "" };
         let caller = self.caller(span);
         let links = span.links.iter().filter(|link| Some(*link) != caller);
-        let names: BTreeSet<&str> =
-            links.map(|link| self.spans.get(link).map_or("somewhere", |span| span.name.as_str())).collect();
+        let linked = links.filter_map(|link| match self.spans.get(link) {
+            Some(span) => Some(span.name.as_str()),
+            // A call of the API server, whether it is traced or not.
+            None if self.callers == Callers::Dark => None,
+            None => Some("somewhere"),
+        });
+        let names: BTreeSet<&str> = linked.collect();
         let links: String = names.iter().map(|name| format!(" ~> {name}")).collect();
         format!("{orphan}{} [{}] {}{error}{links}", span.name, span.service, span.kind)
     }

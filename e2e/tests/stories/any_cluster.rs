@@ -1,5 +1,8 @@
 //! Somebody tells the stories of clients on a cluster that is there already.
 
+mod variants;
+mod writer;
+
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,

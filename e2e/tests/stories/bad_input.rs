@@ -13,7 +13,7 @@ use kubewake_e2e::{
 const HTTP_LIMIT: usize = 20 << 20;
 const GRPC_LIMIT: usize = 4 << 20;
 /// An idle collector, the limits of a few requests, and room for a debug build: far from what the bombs unpack to.
-const PEAK_MIB: u64 = 128;
+const PEAK_MIB: u64 = 192;
 const BOMB_MIB: usize = 1024;
 
 const PROTOBUF: &str = "application/x-protobuf";

@@ -1,19 +1,9 @@
 //! Input that is well formed, and unreasonable.
 
-use kubewake_e2e::{Collector, Config, Sink, eventually, grpc_to, http, http_to, otlp::spans};
-
-/// A field of protobuf that holds these bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut out = vec![number << 3 | 2];
-    let mut length = content.len();
-    while length > 0x7f {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend_from_slice(content);
-    out
-}
+use kubewake_e2e::{
+    Collector, Config, Sink, eventually, grpc_to, http, http_to,
+    otlp::{field, spans},
+};
 
 /// A span with an attribute that is a list in a list in a list.
 fn deep(levels: usize) -> Vec<u8> {

@@ -13,7 +13,13 @@ use std::{
 use kubewake_e2e::{
     Sink, free_address, http,
     process::{Process, workspace},
+    python,
 };
+use kubewake_release::Image;
+use serde_json::Value;
+
+/// Where images have their bill of materials.
+const SBOM: &str = "usr/share/doc/kubewake/sbom.cdx.json";
 
 fn image() -> Option<PathBuf> {
     let image = std::env::var_os("KUBEWAKE_IMAGE").map(PathBuf::from);
@@ -47,7 +53,7 @@ fn run(image: &Path, args: &[&str]) -> Command {
 fn the_image_holds_a_program_authorities_and_a_user_and_nothing_else() {
     let Some(image) = image() else { return };
     let names: BTreeSet<_> = files(&image).iter().map(|file| file.strip_prefix(&image).unwrap().to_owned()).collect();
-    let expected = ["etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "kubewake"];
+    let expected = ["etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "kubewake", SBOM];
     assert_eq!(names, expected.into_iter().map(PathBuf::from).collect());
 
     for file in files(&image) {
@@ -57,6 +63,59 @@ fn the_image_holds_a_program_authorities_and_a_user_and_nothing_else() {
     let users = fs::read_to_string(image.join("etc/passwd")).unwrap();
     assert_eq!(users.lines().map(|line| line.split(':').nth(2).unwrap()).collect::<Vec<_>>(), ["65532"]);
     assert!(fs::read_to_string(image.join("etc/ssl/certs/ca-certificates.crt")).unwrap().contains("BEGIN CERTIFICATE"));
+}
+
+/// The names and versions of what an archive's bill of materials lists, which must be valid.
+fn materials(image: Image) -> Option<(Value, BTreeSet<String>)> {
+    let archives = std::env::var_os("KUBEWAKE_IMAGE_ARCHIVES").map(PathBuf::from);
+    let Some(archives) = archives else {
+        eprintln!("SKIPPED: no archives of images were made: run `cargo xtask test`");
+        return None;
+    };
+    let file = archives.parent().unwrap().join(image.name()).join(SBOM);
+    let report = python::run("validate_sbom.py", &[file.to_str().unwrap()]);
+    assert_eq!(report["problem"], Value::Null, "{}", image.name());
+    let bom: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let names = bom["components"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned());
+    let names = names.collect();
+    Some((bom, names))
+}
+
+#[test]
+fn bill_of_materials_is_valid_and_lists_what_the_program_links() {
+    for image in Image::ALL {
+        let Some((bom, names)) = materials(image) else { return };
+        assert_eq!(bom["metadata"]["component"]["name"], image.reference().rsplit_once(':').unwrap().0);
+        for name in ["tokio", "rustls", "aws-lc-sys", "rust-std", "glibc"] {
+            assert!(names.contains(name), "{}: {name}", image.name());
+        }
+        for name in ["serde_derive", "proptest", "kubewake-node"] {
+            assert!(!names.contains(name), "{}: {name} is not linked", image.name());
+        }
+        assert_eq!(names.contains("kube-client"), image != Image::Collector, "{}", image.name());
+        let refs: BTreeSet<&str> =
+            bom["components"].as_array().unwrap().iter().map(|it| it["bom-ref"].as_str().unwrap()).collect();
+        let edges = bom["dependencies"].as_array().unwrap().iter();
+        let unknown: Vec<_> = edges
+            .flat_map(|it| it["dependsOn"].as_array().unwrap())
+            .filter(|it| !refs.contains(it.as_str().unwrap()))
+            .collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?}", image.name());
+        let tokio = bom["components"].as_array().unwrap().iter().find(|it| it["name"] == "tokio").unwrap();
+        assert_eq!(tokio["hashes"][0]["content"].as_str().unwrap().len(), 64);
+        assert!(tokio["properties"][0]["value"].as_str().unwrap().contains("rt-multi-thread"), "{tokio}");
+    }
+}
+
+#[test]
+fn program_has_no_debug_information() {
+    let Some(image) = image() else { return };
+    let program = fs::read(image.join("kubewake")).unwrap();
+    // The names of sections stand in the file as they are.
+    for section in [".debug_info", ".debug_line", ".debug_str", ".debug_abbrev", ".debug_ranges"] {
+        let name = format!("{section}\0");
+        assert!(!program.windows(name.len()).any(|window| window == name.as_bytes()), "{section}");
+    }
 }
 
 #[test]
@@ -113,13 +172,17 @@ fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
 #[test]
 fn every_recipe_starts_from_scratch_and_runs_as_nobody() {
     let recipes: Vec<PathBuf> = files(&workspace().join("deploy/images"));
-    assert!(recipes.len() >= 2, "{recipes:?}");
+    assert_eq!(recipes.len(), Image::ALL.len(), "{recipes:?}");
     for recipe in recipes {
         let text = fs::read_to_string(&recipe).unwrap();
         let name = recipe.file_stem().unwrap().to_str().unwrap();
         let image = text.split("\nFROM scratch\n").nth(1).unwrap_or_else(|| panic!("{name} is from something"));
         let lines: Vec<&str> = image.lines().collect();
-        let entry = format!("ENTRYPOINT [\"/kubewake\", \"{name}\"]");
+        let is_example = matches!(name, "head-operator" | "demo-scheduler");
+        let entry = match is_example {
+            true => format!("ENTRYPOINT [\"/{name}\"]"),
+            false => format!("ENTRYPOINT [\"/kubewake\", \"{name}\"]"),
+        };
         assert_eq!(lines, ["COPY --from=build /image/ /", "USER 65532:65532", entry.as_str()], "{name}");
         assert!(text.contains(&format!("RUN cargo xtask image {name} --output /image\n")), "{name}");
     }

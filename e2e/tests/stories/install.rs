@@ -1,12 +1,16 @@
 //! A platform engineer installs the operator by its manifests, and it works with exactly what they let it do.
 
 mod admission;
+mod archives;
 mod documents;
+mod removed;
+mod schemas;
 mod whole;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use kubewake_e2e::{Kubectl, process::workspace};
+use kubewake_release::Image;
 use serde_json::Value;
 
 /// Where the operator is installed.
@@ -21,6 +25,20 @@ fn installed() -> Option<Kubectl> {
     kubectl.ok_anywhere(&format!("apply -k {}", workspace().join("deploy").display()), "");
     kubectl.ok(&format!("rollout status deployment/kubewake-operator {SYSTEM} --timeout=120s"));
     Some(kubectl)
+}
+
+/// A cluster whose nodes have the images of these archives, and can pull nothing. None, with a line that says so, where no
+/// archives were made.
+fn with_archives(images: &[Image]) -> Option<Kubectl> {
+    let Some(folder) = std::env::var_os("KUBEWAKE_IMAGE_ARCHIVES").map(PathBuf::from) else {
+        eprintln!("SKIPPED: no archives of images were made: run `cargo xtask test`");
+        return None;
+    };
+    let archives = images.iter().map(|image| folder.join(format!("{}.tar", image.name())).display().to_string());
+    let given = archives.flat_map(|archive| ["--image-archive".to_owned(), archive]);
+    let args: Vec<String> = std::iter::once("--only-given-images".to_owned()).chain(given).collect();
+    let kubectl = Kubectl::with_nodes(&args.iter().map(String::as_str).collect::<Vec<_>>())?;
+    kubectl.since(22, "kustomize that knows patches").then_some(kubectl)
 }
 
 /// A pipeline of traces to a backend of this machine.

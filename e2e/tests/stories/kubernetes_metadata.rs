@@ -8,8 +8,15 @@ use std::{
     },
 };
 
-use kubewake_e2e::{Backend, Collector, Config, Kubectl, Load, Sink, eventually, http, process, python::python, until};
+use kubewake_e2e::{
+    Backend, Collector, Config, Kubectl, Load, Sink, eventually, http,
+    otlp::{attribute, resource_attributes},
+    process,
+    python::{python, span_sender},
+    until,
+};
 use kubewake_otlp::Signal;
+use kubewake_release::Image;
 use serde_json::Value;
 
 /// A collector that may see pods and nothing else, and asks only for those of its node.
@@ -60,7 +67,7 @@ spec:
   terminationGracePeriodSeconds: 2
   containers:
   - name: collector
-    image: kubewake/collector
+    image: COLLECTOR_IMAGE
     args: ["--config", "/etc/collector/collector.yaml"]
     env:
     - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
@@ -90,43 +97,22 @@ spec:
         - {name: COLLECTOR, value: "ADDRESS"}
 "#;
 
-const SCRIPT: &str = r#"
-import http.client, json, os, time
-span = {'traceId': '5b8efff798038103d269b633813fc60c', 'spanId': 'eee19b7ec3c1b174', 'name': 'buy'}
-body = json.dumps({'resourceSpans': [{'resource': {'attributes': []}, 'scopeSpans': [{'spans': [span]}]}]})
-while True:
-    try:
-        to = http.client.HTTPConnection(os.environ['COLLECTOR'], 4318, source_address=(os.environ['POD_IP'], 0))
-        to.request('POST', '/v1/traces', body, {'content-type': 'application/json'})
-        to.getresponse().read()
-    except OSError:
-        pass
-    time.sleep(0.2)
-"#;
-
 /// The attributes of resources that a sink has.
 fn resources(sink: &Sink) -> Vec<Value> {
-    let requests = sink.received(Signal::Traces);
-    let entries = requests.iter().flat_map(|request| request["resourceSpans"].as_array().cloned().unwrap_or_default());
-    entries.map(|entry| entry["resource"]["attributes"].clone()).collect()
-}
-
-fn attribute<'a>(attributes: &'a Value, key: &str) -> &'a str {
-    let pair = attributes.as_array().into_iter().flatten().find(|pair| pair["key"] == key);
-    pair.and_then(|pair| pair["value"]["stringValue"].as_str()).unwrap_or_default()
+    resource_attributes(&sink.received(Signal::Traces))
 }
 
 #[test]
 fn a_pod_is_known_by_the_address_that_it_sends_from() {
-    let image = format!("example/python={}", python().display());
+    let image = format!("example/python:3.7={}", python().display());
     let Some(kubectl) = Kubectl::with_nodes(&["--image", &image]) else { return };
     let sink = Sink::start();
-    let document = COLLECTOR.replace("SINK", &sink.address().to_string()).replace("NAMESPACE", kubectl.namespace());
+    let document = COLLECTOR.replace("COLLECTOR_IMAGE", Image::Collector.reference());
+    let document = document.replace("SINK", &sink.address().to_string()).replace("NAMESPACE", kubectl.namespace());
     kubectl.ok_with("apply -f -", &document);
     kubectl.ok("wait --for=condition=Ready pod/collector --timeout=60s");
     let address = kubectl.field("pod collector", ".status.podIP");
-    let script = SCRIPT.trim().replace('\n', "\\n");
-    kubectl.ok_with("apply -f -", &SENDER.replace("SCRIPT", &script).replace("ADDRESS", &address));
+    kubectl.ok_with("apply -f -", &SENDER.replace("SCRIPT", &span_sender("{}")).replace("ADDRESS", &address));
     kubectl.ok("rollout status deployment/shop --timeout=60s");
     let names = || kubectl.field("pods -l app=shop", ".items[*].metadata.name");
     let pods: BTreeSet<String> = names().split(' ').map(str::to_owned).collect();

@@ -5,6 +5,7 @@ mod delivery;
 mod first;
 mod gone;
 mod guarded;
+mod identity;
 mod missing;
 mod recorder;
 mod refused;

@@ -16,6 +16,7 @@ use kubewake_e2e::{
     traced::ADMINISTRATORS,
     traces::Span,
 };
+use kubewake_release::Image;
 
 /// The groups that the API server believes: who types, the operator and its schedulers.
 const TRUSTED: [&str; 2] = [ADMINISTRATORS, "system:serviceaccounts:scheduler-system"];
@@ -64,7 +65,7 @@ impl Scene {
     /// On an API server that believes these groups, with these arguments of the operator.
     fn start_with(trusted: &[&str], more: &[&str]) -> Option<Self> {
         let program = example("demo-scheduler").get_program().to_owned();
-        let image = format!("kubewake/demo-scheduler={}", program.to_str().unwrap());
+        let image = format!("{}={}", Image::DemoScheduler.reference(), program.to_str().unwrap());
         let args = ["--nodes", "3", "--image", &image, "--image", "example/shell=/bin/sh"];
         let traced = Traced::start(&args, trusted)?;
         let webhook = traced.webhook(&KINDS, &[]);
@@ -75,7 +76,7 @@ impl Scene {
         // As it is deployed, but that its spans come here, and soon.
         let here =
             format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
-        let operator = file("operator.yaml").replace("http://127.0.0.1:4317", &here);
+        let operator = file("operator.yaml").replace("http://kubewake-otlp.kubewake-system:4317", &here);
         let operator = operator.replace("[operator]", &format!("[{}]", [&["operator"], more].concat().join(", ")));
         kubectl.ok_with("apply -f - --namespace scheduler-system", &operator);
         kubectl.ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");

@@ -50,7 +50,7 @@ impl Stage {
         command.args(["webhook", "--select", "v1/configmaps", "--select", "apps/v1/deployments"]);
         command.args(["--listen", &format!("{}:0", Cluster::host()), "--name", &self.name]);
         command.args(["--namespace-selector", &namespace]).args(&self.args).env_remove("RUST_LOG");
-        self.traces.export_from(&mut command).env("KUBECONFIG", self.kubectl.cluster().kubeconfig());
+        self.traces.export_all_from(&mut command).env("KUBECONFIG", self.kubectl.cluster().kubeconfig());
         let mut process = Process::start(&mut command);
         process.ready();
         self.webhook = Some(process);
@@ -69,6 +69,14 @@ impl Stage {
     /// The annotations of an object.
     fn annotations(&self, object: &str) -> Value {
         self.kubectl.json(object)["metadata"]["annotations"].clone()
+    }
+
+    /// Those of them that the webhook writes.
+    fn stamped(&self, object: &str) -> Value {
+        let mut all = self.annotations(object);
+        let ours = all.as_object_mut().expect("it has annotations");
+        ours.retain(|key, _| key.starts_with("tracing.k8s.io/") || key.starts_with("trail.kubewake.io/"));
+        all
     }
 
     /// The context of an object: `00-trace-span-flags`.

@@ -36,7 +36,7 @@ pub struct OperatorArgs {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
     /// The image of schedulers
-    #[arg(long, value_name = "IMAGE", default_value = "kubewake/demo-scheduler")]
+    #[arg(long, value_name = "IMAGE", default_value = kubewake_release::Image::DemoScheduler.reference())]
     image: String,
     /// The ServiceAccount of schedulers
     #[arg(long, value_name = "NAME", default_value = "demo-scheduler")]

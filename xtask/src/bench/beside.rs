@@ -1,9 +1,9 @@
-//! A collector and the relay at the same fixed rate, at the same time.
+//! A collector and its baseline (the relay, or the collector of another build) at the same fixed rate, at the same time.
 //!
 //! Each has a sender and a sink of its own, so that both see the same machine: what it does from one minute to the next is
 //! more than what is compared here.
 
-use std::{process::Command, thread::sleep, time::Duration};
+use std::{path::Path, process::Command, thread::sleep, time::Duration};
 
 use anyhow::Context;
 
@@ -42,11 +42,28 @@ pub(crate) struct Round {
     pub doubled: u64,
 }
 
-/// Rounds of relay and collector.
+/// Rounds of a baseline and the collector.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    pub relay: Vec<Round>,
+    pub baseline: Vec<Round>,
     pub collector: Vec<Round>,
+}
+
+/// What the collector under test is measured beside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Baseline<'a> {
+    Relay,
+    /// The program of another build, with the same configuration.
+    Collector(&'a Path),
+}
+
+impl Baseline<'_> {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Collector(_) => "before",
+        }
+    }
 }
 
 /// What the collector under test is: its name in files and tables, and its configuration for a backend at an address.
@@ -70,19 +87,24 @@ struct Subject {
 impl Rounds {
     /// Relay and collector side by side, round after round.
     pub(crate) fn run(plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<Self> {
-        let mut rounds = Self { relay: Vec::new(), collector: Vec::new() };
+        Self::run_beside(Baseline::Relay, plan, contender)
+    }
+
+    /// Baseline and collector side by side, round after round.
+    pub(crate) fn run_beside(baseline: Baseline<'_>, plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<Self> {
+        let mut rounds = Self { baseline: Vec::new(), collector: Vec::new() };
         for _ in 0..plan.rounds {
-            let [relay, collector] = measure(plan, contender)?;
-            rounds.relay.push(relay);
+            let [before, collector] = measure(baseline, plan, contender)?;
+            rounds.baseline.push(before);
             rounds.collector.push(collector);
         }
         Ok(rounds)
     }
 
-    /// The collector's CPU beside the relay's: the median of the rounds.
+    /// The collector's CPU beside the baseline's: the median of the rounds.
     pub(crate) fn ratio(&self) -> f64 {
-        let both = self.relay.iter().zip(&self.collector);
-        median(both.map(|(relay, collector)| collector.cpu / relay.cpu).collect())
+        let both = self.baseline.iter().zip(&self.collector);
+        median(both.map(|(baseline, collector)| collector.cpu / baseline.cpu).collect())
     }
 
     /// The most memory that the collector had, by this measure.
@@ -92,19 +114,32 @@ impl Rounds {
 
     /// All rounds of both.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Round> {
-        self.relay.iter().chain(&self.collector)
+        self.baseline.iter().chain(&self.collector)
     }
 
-    /// A row for each.
+    /// A row for the relay and one for the collector.
     pub(crate) fn rows(&self, name: &str, section: &mut Section) {
-        section.row(row(&format!("relay, {name}"), &self.relay, 1.0));
+        self.rows_beside(Baseline::Relay, name, section);
+    }
+
+    /// A row for the baseline and one for the collector.
+    pub(crate) fn rows_beside(&self, baseline: Baseline<'_>, name: &str, section: &mut Section) {
+        section.row(row(&format!("{}, {name}", baseline.name()), &self.baseline, 1.0));
         section.row(row(&format!("collector, {name}"), &self.collector, self.ratio()));
     }
 
-    /// Notes the promise of a ratio, and whether the rate was kept.
+    /// Notes the promise of a ratio to the relay, and whether the rate was kept.
     pub(crate) fn check(&self, name: &str, max_ratio: f64, section: &mut Section) {
+        self.check_beside(Baseline::Relay, name, max_ratio, section);
+    }
+
+    /// Notes the promise of a ratio to the baseline, and whether the rate was kept.
+    pub(crate) fn check_beside(&self, baseline: Baseline<'_>, name: &str, max_ratio: f64, section: &mut Section) {
         let ratio = self.ratio();
-        let what = format!("{name}: CPU at most {max_ratio} × the relay's");
+        let what = match baseline {
+            Baseline::Relay => format!("{name}: CPU at most {max_ratio} × the relay's"),
+            Baseline::Collector(_) => format!("{name}: CPU at most {max_ratio} × that of the build before"),
+        };
         section.check(what, format!("{ratio:.2} ×"), ratio <= max_ratio);
         let kept = self.all().map(|round| round.kept_rate).fold(f64::INFINITY, f64::min);
         section.check(format!("{name}: the rate was kept"), format!("{:.1} %", kept * 100.0), kept >= MIN_RATE);
@@ -125,9 +160,13 @@ fn row(name: &str, rounds: &[Round], ratio: f64) -> Vec<String> {
     ]
 }
 
-fn measure(plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<[Round; 2]> {
+fn measure(baseline: Baseline<'_>, plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<[Round; 2]> {
     let gzip = contender.gzip;
-    let subjects = [Subject::relay(gzip)?, Subject::collector(contender)?];
+    let before = match baseline {
+        Baseline::Relay => Subject::relay(gzip)?,
+        Baseline::Collector(program) => Subject::collector(&format!("{}-before", contender.name), program, contender)?,
+    };
+    let subjects = [before, Subject::collector(contender.name, &Part::Collector.program(), contender)?];
     let send = |time| -> anyhow::Result<Vec<Outcome>> {
         let load = |subject: &Subject| {
             Load::new(&subject.name, &subject.address).rate(plan.rate).gzip(gzip).lasting(time).start()
@@ -143,13 +182,13 @@ fn measure(plan: &Plan, contender: &Contender<'_>) -> anyhow::Result<[Round; 2]>
         before.push(subject.process.cpu()?);
     }
     let outcomes = send(plan.measured)?;
-    let [relay, collector] = subjects;
+    let [baseline, collector] = subjects;
     let mut rounds = before.into_iter().zip(outcomes);
     let mut round = |subject: Subject| {
         let (before, outcome) = rounds.next().context("a sender for each")?;
         subject.finish(plan, before, &outcome)
     };
-    Ok([round(relay)?, round(collector)?])
+    Ok([round(baseline)?, round(collector)?])
 }
 
 /// A relay on a free port.
@@ -172,12 +211,12 @@ impl Subject {
         Ok(Self { name: "relay".to_owned(), process, address, sink, keeps_all: true })
     }
 
-    fn collector(contender: &Contender<'_>) -> anyhow::Result<Self> {
-        let sink = Sink::start("collector-sink")?;
-        let config = Config::new(contender.name)?;
+    fn collector(name: &str, program: &Path, contender: &Contender<'_>) -> anyhow::Result<Self> {
+        let sink = Sink::start(&format!("{name}-sink"))?;
+        let config = Config::new(name)?;
         config.write(&(contender.parts)(&sink.address))?;
-        let (name, keeps_all) = (contender.name.to_owned(), contender.keeps_all);
-        Ok(Self { name, process: config.start()?, address: config.grpc, sink, keeps_all })
+        let process = config.start_program(program)?;
+        Ok(Self { name: name.to_owned(), process, address: config.grpc, sink, keeps_all: contender.keeps_all })
     }
 
     /// What it used since then for what its sender sent.

@@ -1,6 +1,11 @@
 //! The collector under test and its configurations.
 
-use std::{fs, net::TcpListener, path::PathBuf, process::Command};
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -63,7 +68,12 @@ impl Config {
 
     /// Starts a collector with it.
     pub(crate) fn start(&self) -> anyhow::Result<Process> {
-        let mut command = Command::new(Part::Collector.program());
+        self.start_program(&Part::Collector.program())
+    }
+
+    /// Starts the collector of another build with it.
+    pub(crate) fn start_program(&self, program: &Path) -> anyhow::Result<Process> {
+        let mut command = Command::new(program);
         Process::start(&self.name, command.arg("collector").arg("--config").arg(&self.path))
     }
 }

@@ -10,10 +10,10 @@ use crate::steps::{output, run as run_command};
 
 /// What an image says of itself.
 pub(super) struct About<'a> {
-    /// Its name, and which one of that name it is.
+    /// Its complete name, with registry and tag.
     pub(super) tag: &'a str,
-    /// What the program is told to be.
-    pub(super) command: &'a str,
+    /// The program, and the arguments that come before those of a container.
+    pub(super) entry_point: &'a [String],
     /// Whom it runs as.
     pub(super) user: &'a str,
 }
@@ -45,6 +45,8 @@ pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::R
     });
     let mut manifest = written(&layout, &blobs, &manifest)?.named("application/vnd.oci.image.manifest.v1+json");
     if let Some(manifest) = manifest.as_object_mut() {
+        // `ctr images import` and `kind load` store the first literally, and docker and podman prefer it. The second is what
+        // `skopeo` selects by. `RepoTags` below is what docker reads where it has a store of its own.
         let version = about.tag.rsplit_once(':').map_or("latest", |(_, version)| version);
         let names = json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
         manifest.insert("annotations".to_owned(), names);
@@ -69,7 +71,7 @@ fn config(about: &About<'_>, layer: &str) -> Value {
         "created": "1970-01-01T00:00:00Z",
         "architecture": architecture,
         "os": "linux",
-        "config": { "User": about.user, "Entrypoint": ["/kubewake", about.command], "WorkingDir": "/" },
+        "config": { "User": about.user, "Entrypoint": about.entry_point, "WorkingDir": "/" },
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{layer}")] },
     })
 }
@@ -90,10 +92,15 @@ fn written(layout: &Path, blobs: &Path, value: &Value) -> anyhow::Result<Blob> {
     blob(blobs, &file)
 }
 
+/// The SHA-256 sum of a file.
+pub(super) fn sha256(file: &Path) -> anyhow::Result<String> {
+    let said = output("sha256sum", &[text(file)?])?;
+    said.split_whitespace().next().map(str::to_owned).context("sha256sum says nothing")
+}
+
 /// Gives a file the name that its content has.
 fn blob(blobs: &Path, file: &Path) -> anyhow::Result<Blob> {
-    let said = output("sha256sum", &[text(file)?])?;
-    let digest = said.split_whitespace().next().context("sha256sum says nothing")?.to_owned();
+    let digest = sha256(file)?;
     let size = fs::metadata(file)?.len();
     fs::rename(file, blobs.join(&digest))?;
     Ok(Blob { digest, size })
@@ -123,7 +130,8 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&out).unwrap();
         fs::write(root.join("program"), "does nothing").unwrap();
-        let about = About { tag: "example/program:1", command: "serve", user: "65532:65532" };
+        let entry_point = ["/kubewake".to_owned(), "serve".to_owned()];
+        let about = About { tag: "docker.io/example/program:1", entry_point: &entry_point, user: "65532:65532" };
         write(&archive, &root, &about).unwrap();
         let again = place.path().join("again.tar");
         write(&again, &root, &about).unwrap();
@@ -141,11 +149,14 @@ mod tests {
             path
         };
         let index = json(&out.join("index.json"));
+        let annotations = &index["manifests"][0]["annotations"];
+        assert_eq!(annotations["io.containerd.image.name"], "docker.io/example/program:1");
+        assert_eq!(annotations["org.opencontainers.image.ref.name"], "1");
         let manifest = json(&named(&index["manifests"][0]));
         let (config, layer) = (json(&named(&manifest["config"])), named(&manifest["layers"][0]));
         assert_eq!(config["config"]["Entrypoint"], json!(["/kubewake", "serve"]));
         assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
-        assert_eq!(json(&out.join("manifest.json"))[0]["RepoTags"], json!(["example/program:1"]));
+        assert_eq!(json(&out.join("manifest.json"))[0]["RepoTags"], json!(["docker.io/example/program:1"]));
         let listed = output("tar", &["--list", "--file", text(&layer).unwrap()]).unwrap();
         assert_eq!(listed.lines().collect::<Vec<_>>(), ["./", "./program"]);
     }

@@ -7,18 +7,19 @@ use std::{
 };
 
 use anyhow::Context;
+use serde_json::Value;
 
-use super::text;
+use super::{sbom, text};
 
 /// Who runs it: nobody that owns a file. The number is the one that others use for this, and the one of the manifests.
 pub(super) const USER: &str = "65532:65532";
 /// Whom programs believe: the bundle of Debian's `ca-certificates`, where they look for it.
-const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
+pub(super) const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 const PASSWD: &str = "kubewake:x:65532:65532::/:/\n";
 const GROUP: &str = "kubewake:x:65532:\n";
 
 /// Makes the directory anew.
-pub(super) fn write(root: &Path, program: &Path) -> anyhow::Result<()> {
+pub(super) fn write(root: &Path, program: &Path, materials: &Value) -> anyhow::Result<()> {
     match fs::remove_dir_all(root) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(error).with_context(|| format!("cannot empty {}", root.display()));
@@ -26,14 +27,21 @@ pub(super) fn write(root: &Path, program: &Path) -> anyhow::Result<()> {
         _ => {}
     }
     let there = || format!("cannot write {}", root.display());
-    fs::create_dir_all(root.join("etc/ssl/certs")).with_context(there)?;
+    for file in [AUTHORITIES, sbom::PATH] {
+        let folder = root.join(file).parent().map(Path::to_owned).unwrap_or_default();
+        fs::create_dir_all(folder).with_context(there)?;
+    }
     let authorities = Path::new("/").join(AUTHORITIES);
     fs::copy(&authorities, root.join(AUTHORITIES))
         .with_context(|| format!("no {}: install ca-certificates", authorities.display()))?;
     fs::write(root.join("etc/passwd"), PASSWD).with_context(there)?;
     fs::write(root.join("etc/group"), GROUP).with_context(there)?;
-    fs::copy(program, root.join("kubewake")).with_context(there)?;
-    for (file, mode) in [(AUTHORITIES, 0o444), ("etc/passwd", 0o444), ("etc/group", 0o444), ("kubewake", 0o555)] {
+    fs::write(root.join(sbom::PATH), serde_json::to_vec(materials)?).with_context(there)?;
+    let name = program.file_name().and_then(|name| name.to_str()).context("the program has no name")?;
+    fs::copy(program, root.join(name)).with_context(there)?;
+    for (file, mode) in
+        [(AUTHORITIES, 0o444), (sbom::PATH, 0o444), ("etc/passwd", 0o444), ("etc/group", 0o444), (name, 0o555)]
+    {
         fs::set_permissions(root.join(file), fs::Permissions::from_mode(mode)).with_context(there)?;
     }
     Ok(())

@@ -55,7 +55,7 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
 }
 
 /// Files with this extension, without what is built, installed or hidden.
-fn below(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+pub(super) fn below(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -3,7 +3,7 @@
 use kubewake_config::written::{AttributeMatch, Conditions, MatchType, Processor, Selection};
 
 use crate::{
-    Signal, Valid,
+    Settings, Signal, Valid,
     pipeline::{Filter, Input},
     v1alpha1::{self, Attribute, Severity, SpanKind, StatusCode, Workload, WorkloadKind},
 };
@@ -20,7 +20,7 @@ pub(super) fn selects(input: &Input) -> bool {
 }
 
 /// `k8s_attributes`, with what the pipelines select by.
-pub(super) fn enrichment(pipelines: &[&Valid]) -> Processor {
+pub(super) fn enrichment(pipelines: &[&Valid], settings: &Settings) -> Processor {
     let by_set = pipelines.iter().any(|pipeline| {
         let workloads = &pipeline.input.workloads;
         workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
@@ -41,7 +41,9 @@ pub(super) fn enrichment(pipelines: &[&Valid]) -> Processor {
     metadata.extend(by_set.then_some("k8s.replicaset.name"));
     let associations = vec![Some("k8s.pod.uid"), Some("k8s.pod.ip"), None];
     // Who sent something is known from the first request on, or pipelines would take what is not theirs.
-    Processor::KubernetesAttributes { metadata, wait_for_metadata: true, associations }
+    let relays = settings.trusted_relays.iter();
+    let trusted_relays = relays.map(|relay| (relay.namespace.clone(), relay.service_account.clone())).collect();
+    Processor::KubernetesAttributes { metadata, wait_for_metadata: true, associations, trusted_relays }
 }
 
 /// The `filter` of a pipeline; none if it takes and keeps everything.

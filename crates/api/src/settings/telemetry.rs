@@ -3,12 +3,14 @@
 use super::{CPU_UTILIZATION, MAX_REPLICAS, MIN_REPLICAS, Sending, Settings, amounts, image};
 use crate::{
     Problem,
-    v1alpha1::{PullSecret, Resources, Slots, TelemetrySpec},
-    validate::{is_name, refuse, sending, within},
+    v1alpha1::{PullSecret, Resources, Slots, TelemetrySpec, TrustedRelay},
+    validate::{is_label, is_name, refuse, sending, within},
 };
 
 /// As many as the schema allows, of whatever is counted.
 const MOST: i64 = 1000;
+/// As many as the schema allows.
+const MAX_TRUSTED_RELAYS: i64 = 32;
 
 /// What is said over what holds by default, and what is wrong with it.
 pub(super) fn read(spec: &TelemetrySpec, mut settings: Settings) -> (Settings, Vec<Problem>) {
@@ -36,6 +38,7 @@ pub(super) fn read(spec: &TelemetrySpec, mut settings: Settings) -> (Settings, V
     let opencensus = spec.receivers.as_ref().and_then(|receivers| receivers.opencensus.as_ref());
     settings.opencensus = opencensus.is_some_and(|opencensus| opencensus.enabled);
     settings.enrichment = spec.enrichment.as_ref().is_none_or(|enrichment| enrichment.enabled);
+    settings.trusted_relays = sound(found, |problems| trusted_relays(spec, problems)).unwrap_or_default();
     settings.log_level = spec.log_level.unwrap_or_default();
     (settings, all)
 }
@@ -86,6 +89,24 @@ fn pull_secrets(spec: &TelemetrySpec, problems: &mut Vec<Problem>) -> Vec<PullSe
         refuse(format!("spec.imagePullSecrets[{index}].name"), "is not the name of a Secret", problems);
     }
     spec.image_pull_secrets.clone()
+}
+
+fn trusted_relays(spec: &TelemetrySpec, problems: &mut Vec<Problem>) -> Vec<TrustedRelay> {
+    within("spec.trustedRelays", i64::try_from(spec.trusted_relays.len()).ok(), 0, MAX_TRUSTED_RELAYS, problems);
+    for (index, relay) in spec.trusted_relays.iter().enumerate() {
+        if !is_label(&relay.namespace) {
+            refuse(format!("spec.trustedRelays[{index}].namespace"), "is not the name of a namespace", problems);
+        }
+        if !is_name(&relay.service_account) {
+            let path = format!("spec.trustedRelays[{index}].serviceAccount");
+            refuse(path, "is not the name of a ServiceAccount", problems);
+        }
+    }
+    // The order means nothing, and must not be a change of the document.
+    let mut relays = spec.trusted_relays.clone();
+    relays.sort_by(|a, b| (&a.namespace, &a.service_account).cmp(&(&b.namespace, &b.service_account)));
+    relays.dedup();
+    relays
 }
 
 fn slots(spec: &TelemetrySpec, problems: &mut Vec<Problem>) -> Slots {

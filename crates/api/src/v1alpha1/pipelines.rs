@@ -1,6 +1,6 @@
 //! The three kinds of pipelines.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -116,10 +116,29 @@ pub struct PipelineStatus {
     /// Where it sends to, or where that is written if that is a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
+    /// What collectors held for it that ended before they could deliver it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_at_shutdown: Option<ShutdownDrops>,
     /// `Accepted`, `Configured`, `CollectorReady` and `Delivering`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
+}
+
+/// What collectors dropped when they ended.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShutdownDrops {
+    /// Spans, log records or data points, since the pipeline was made.
+    #[schemars(range(min = 0))]
+    pub items: i64,
+    /// When the last of these collectors ended.
+    #[schemars(schema_with = "date_time")]
+    pub last_time: Time,
+}
+
+fn date_time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "date-time"})
 }
 
 /// The list of conditions as every kind of Kubernetes has it.

@@ -57,6 +57,12 @@ pub struct TelemetrySpec {
     /// Whether the collectors say which pod sent something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrichment: Option<Enrichment>,
+    /// Pods that forward telemetry of others, such as a collector of your own in front of these: they are believed which pod something comes from. Of every
+    /// other pod it is what the address of its connection says: `k8s.pod.uid`, `k8s.pod.ip`, `k8s.pod.name`, `k8s.namespace.name` and the names of its workload
+    /// that it claims are overwritten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub trusted_relays: Vec<TrustedRelay>,
     /// What the collectors log: `debug`, `info` (default), `warn` or `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
@@ -156,6 +162,18 @@ pub struct PullSecret {
     /// Its name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
+}
+
+/// Pods that run under one ServiceAccount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustedRelay {
+    /// The namespace of the pods.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: String,
+    /// The ServiceAccount that the pods run under.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
+    pub service_account: String,
 }
 
 /// How many pipelines of each kind are active at once. Others wait until one is deleted.

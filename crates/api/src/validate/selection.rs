@@ -53,7 +53,7 @@ fn workload(check: &mut Check<'_>, path: &str, workload: &Workload) {
     }
 }
 
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_name(text)
 }
 

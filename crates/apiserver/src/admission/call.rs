@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request as HttpRequest, Version, header};
+use http::{HeaderValue, Request as HttpRequest, header};
 use http_body_util::Full;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -24,6 +24,10 @@ use crate::{
 const USER_AGENT: &str = "kube-apiserver-admission";
 /// So much of an answer that is an error is shown.
 const SHOWN: usize = 2048;
+/// The port that a URL need not name.
+const HTTPS_PORT: u16 = 443;
+/// What Go says of a call that took too long.
+const DEADLINE_EXCEEDED: &str = "context deadline exceeded";
 
 /// Why a webhook did not let a request go on.
 #[derive(Debug)]
@@ -116,6 +120,7 @@ impl Admission {
         let request = build(&url, review, &client_span)?;
         let answer = send(hook, &*self.services, request, hook.timeout).await;
         let answer = answer.map_err(|why| {
+            client_span.set("error.type", error_type(&why));
             client_span.fail(&why);
             format!("Post {url:?}: {why}")
         })?;
@@ -133,7 +138,7 @@ async fn send(
 ) -> Result<Answer, String> {
     let (address, client) = hook.endpoint.client(services)?;
     match timeout(time, client.send(request)).await {
-        Err(_) => Err("context deadline exceeded".to_owned()),
+        Err(_) => Err(DEADLINE_EXCEEDED.to_owned()),
         Ok(answer) => answer.map_err(|error| words::of_transport(&error, &address)),
     }
 }
@@ -185,9 +190,23 @@ fn client_span(hook: &Hook, url: &str, parent: &Span) -> Span {
         span.set("http.request.method", "POST");
         span.set("url.full", url);
         span.set("server.address", host);
-        span.set("server.port", i64::from(port));
+        if port != HTTPS_PORT {
+            span.set("server.port", i64::from(port));
+        }
+        // Go's client says so of every request before it knows better.
+        span.set("network.protocol.version", "1.1");
     }
     span
+}
+
+/// The Go type of the error of a call that had no answer, as kube-apiserver's spans name it.
+fn error_type(why: &str) -> &'static str {
+    match why {
+        DEADLINE_EXCEEDED => "context.deadlineExceededError",
+        _ if why.starts_with("dial ") || why.starts_with("read ") || why.starts_with("write ") => "*net.OpError",
+        _ if why.starts_with("tls: failed to verify certificate") => "*tls.CertificateVerificationError",
+        _ => "*errors.errorString",
+    }
 }
 
 fn describe_answer(span: &Span, answer: &Answer) {
@@ -195,7 +214,6 @@ fn describe_answer(span: &Span, answer: &Answer) {
         return;
     }
     let status = answer.head.status;
-    span.set("network.protocol.version", if answer.head.version == Version::HTTP_2 { "2" } else { "1.1" });
     span.set("http.response.status_code", i64::from(status.as_u16()));
     if status.as_u16() >= 400 {
         span.set("error.type", status.as_str());

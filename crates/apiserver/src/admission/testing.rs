@@ -49,6 +49,8 @@ pub async fn core() -> Arc<Core> {
         tracer: Tracer::default(),
         metrics: Metrics::default(),
         clock: Timestamp::now,
+        in_flight: crate::handler::in_flight::InFlightLimits::new(0, 0),
+        heavy: crate::handler::heavy::HeavyWork::default(),
         body_limit: 1 << 20,
         stop: watch::Sender::new(false),
         port: AtomicU16::new(0),

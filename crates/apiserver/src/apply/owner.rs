@@ -1,11 +1,11 @@
 //! A manager that writes an object.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Map, Value};
 
 use super::{
-    compare::compare,
+    compare::{Comparison, compare},
     conflict::Conflicts,
     fieldset::Set,
     last_applied,
@@ -22,7 +22,7 @@ use crate::{
         GroupVersion, Status,
         meta::{self, Meta},
     },
-    schema::Schema,
+    schema::{Node, Schema},
 };
 
 /// The longest name of a manager, in bytes.
@@ -39,6 +39,27 @@ static NOBODYS: LazyLock<Set> = LazyLock::new(|| {
     }
     set
 });
+
+/// Shows objects in the other versions of their kind, in which their managers may have written.
+pub trait Convert: std::fmt::Debug {
+    /// An object of the request's version in another one, and the shape of that; none if there is no such version.
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Node)>;
+}
+
+/// What a write changed, as each version of the kind that has a manager sees it.
+struct Differences {
+    own: (String, Comparison),
+    others: BTreeMap<String, Option<Comparison>>,
+}
+
+impl Differences {
+    fn of(&self, api_version: &str) -> Option<&Comparison> {
+        if self.own.0 == api_version {
+            return Some(&self.own.1);
+        }
+        self.others.get(api_version).map_or(Some(&self.own.1), Option::as_ref)
+    }
+}
 
 /// Who writes, and what.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +78,8 @@ pub struct Owner<'a> {
     pub reset: &'a Set,
     /// The time, as it shall stand in `managedFields`: RFC 3339, UTC, seconds.
     pub now: &'a str,
+    /// The other versions of the kind. Without it all entries are taken as of the request's version.
+    pub convert: Option<&'a dyn Convert>,
 }
 
 impl Owner<'_> {
@@ -65,26 +88,48 @@ impl Owner<'_> {
     /// those of `live`; an empty list, or one of an empty entry, ends the bookkeeping of an existing object.
     pub fn update(&self, live: Option<&Value>, new: &mut Value) {
         let managed = self.entries_to_start_from(live, new);
-        let sent = meta::remove_meta(new, "managedFields");
+        meta::remove_meta(new, "managedFields");
         if managed.is_empty() && live.is_some() {
             return;
         }
-        match self.updated(live, new, managed) {
-            Ok(managed) => managed::store(new, &managed),
-            // The books stay as they were.
-            Err(_) => {
-                if let Some(entries) = live.and_then(managed::entries).cloned().or(sent.filter(|_| live.is_none())) {
-                    meta::set_meta(new, "managedFields", entries);
-                }
-            }
+        // Where it fails there are no entries, as in kube-apiserver: none are better than wrong ones.
+        if let Ok(managed) = self.updated(live, new, managed) {
+            managed::store(new, &managed);
         }
+    }
+
+    /// What changed between two objects, in every version that has a manager.
+    fn differences(&self, old: &Value, new: &Value, managed: &Managed) -> Result<Differences, String> {
+        let compared = |old: &Value, new: &Value, schema: &Schema| {
+            compare(old, new, schema).map_err(|error| format!("failed to compare objects: {error}"))
+        };
+        let own = (self.api_version.to_owned(), compared(old, new, self.schema)?);
+        let mut others = BTreeMap::new();
+        let Some(convert) = self.convert else { return Ok(Differences { own, others }) };
+        let versions = managed.values().map(|entry| &entry.api_version).filter(|version| **version != own.0);
+        for version in versions {
+            if others.contains_key(version) {
+                continue;
+            }
+            let converted = |object: &Value| convert.convert(object, version);
+            let difference = match (converted(old), converted(new)) {
+                (Some((old, schema)), Some((new, _))) => {
+                    validate(&old, &schema).map_err(|error| format!("failed to convert old object: {error}"))?;
+                    validate(&new, &schema).map_err(|error| format!("failed to convert new object: {error}"))?;
+                    Some(compared(&old, &new, &schema)?)
+                }
+                _ => None,
+            };
+            others.insert(version.clone(), difference);
+        }
+        Ok(Differences { own, others })
     }
 
     /// Reads entries. The schema of a built-in type never changes, that of a custom one may have.
     fn decode(&self, entries: Option<&Value>) -> Result<Managed, String> {
         let mut managed = managed::decode(entries)?;
         if self.schema.name.is_empty() {
-            for entry in managed.values_mut() {
+            for entry in managed.values_mut().filter(|entry| entry.api_version == self.api_version) {
                 entry.set = Place::root(self.schema).reconcile(std::mem::take(&mut entry.set));
             }
         }
@@ -108,9 +153,10 @@ impl Owner<'_> {
 
     fn updated(&self, live: Option<&Value>, new: &Value, mut managed: Managed) -> Result<Managed, String> {
         let nothing = Value::Object(Map::new());
-        let difference = compare(live.unwrap_or(&nothing), new, self.schema)?;
+        let differences = self.differences(live.unwrap_or(&nothing), new, &managed)?;
         // By force there are no conflicts.
-        let _ = update::take(&mut managed, None, &difference, self.reset, true);
+        let _ = update::take(&mut managed, None, &|version| differences.of(version), self.reset, true);
+        let Differences { own: (_, difference), .. } = differences;
         let taken = difference.modified.union(&difference.added);
         let taken = taken.recursive_difference(self.reset).difference(&NOBODYS);
         if !taken.is_empty() {
@@ -189,8 +235,9 @@ impl Owner<'_> {
             let owned = managed.values().fold(Set::default(), |all, entry| all.union(&entry.set));
             object = prune(object, &last.set, &owned, self.schema).map_err(failed("prune fields"))?;
         }
-        let difference = compare(old, &object, self.schema).map_err(failed("compare objects"))?;
-        update::take(&mut managed, Some(&id), &difference, self.reset, force).map_err(Error::Conflicts)?;
+        let differences = self.differences(old, &object, &managed).map_err(Error::plain)?;
+        let of_version = |version: &str| differences.of(version);
+        update::take(&mut managed, Some(&id), &of_version, self.reset, force).map_err(Error::Conflicts)?;
         self.settle(&mut managed, &id, live.is_none_or(|live| !same(live, &object)));
         managed::store(&mut object, &managed);
         Ok(object)

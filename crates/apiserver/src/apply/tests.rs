@@ -66,6 +66,7 @@ impl Fixture {
             schema: &self.schema,
             reset,
             now: self.now,
+            convert: None,
         }
     }
 

@@ -41,30 +41,36 @@ impl From<Error> for Status {
     }
 }
 
-/// Takes what a write changed or removed from all others. Without `force` it changes nothing if it would take something.
-pub(super) fn take(
+/// Takes what a write changed or removed from all others. Without `force` it changes nothing if it would take something. `differences`
+/// says what a write changed in the version of an entry; entries of versions that are no more go.
+pub(super) fn take<'c>(
     managed: &mut Managed,
     writer: Option<&Id>,
-    difference: &Comparison,
+    differences: &'c dyn Fn(&str) -> Option<&'c Comparison>,
     reset: &Set,
     force: bool,
 ) -> Result<(), Conflicts> {
     let less = |set: &Set| set.clone().recursive_difference(reset);
-    let changed = less(&difference.modified).union(&less(&difference.added));
-    let removed = less(&difference.removed);
+    let changed = |difference: &Comparison| less(&difference.modified).union(&less(&difference.added));
     if !force {
         let others = managed.iter().filter(|(id, _)| Some(*id) != writer);
-        let conflicts = others.map(|(id, entry)| (id.clone(), entry.set.intersection(&changed)));
+        let conflicts = others.filter_map(|(id, entry)| {
+            let difference = differences(&entry.api_version)?;
+            Some((id.clone(), entry.set.intersection(&changed(difference))))
+        });
         let conflicts = Conflicts(conflicts.filter(|(_, set)| !set.is_empty()).collect());
         if !conflicts.0.is_empty() {
             return Err(conflicts);
         }
     }
-    let gone = changed.union(&removed);
-    for (_, entry) in managed.iter_mut().filter(|(id, _)| Some(*id) != writer) {
-        entry.set = std::mem::take(&mut entry.set).difference(&gone);
-    }
-    managed.retain(|_, entry| !entry.set.is_empty());
+    managed.retain(|id, entry| {
+        if Some(id) != writer {
+            let Some(difference) = differences(&entry.api_version) else { return false };
+            let gone = changed(difference).union(&less(&difference.removed));
+            entry.set = std::mem::take(&mut entry.set).difference(&gone);
+        }
+        !entry.set.is_empty()
+    });
     Ok(())
 }
 

@@ -73,6 +73,11 @@ pub enum Error {
     Write { path: String, source: io::Error },
     #[error("{directory} has only one of ca.crt and ca.key")]
     Half { directory: String },
+    #[error(
+        "cannot use {path}: it is damaged, or {what}; restore it from a backup, or remove ca.crt and ca.key beside it so \
+         that new ones are made: kubeconfigs that were made before are no longer accepted then"
+    )]
+    Damaged { path: String, what: &'static str },
     #[error("ca.crt in {directory} was not made by kubewake, or does not belong to ca.key")]
     Foreign { directory: String },
     #[error("no certificate in {what}")]

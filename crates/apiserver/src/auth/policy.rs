@@ -1,7 +1,7 @@
-//! The roles and bindings that are there from the start, as kube-apiserver 1.35 makes them.
+//! The roles and bindings that are there from the start, as kube-apiserver 1.35 makes them, those of kube-controller-manager's
+//! controllers among them.
 //!
-//! Not among them: the `system:controller:…` roles of kube-controller-manager's controllers, and rules for
-//! features that are off by default.
+//! Not among them: rules for features that are off by default.
 
 use serde_json::{Map, Value, json};
 
@@ -9,6 +9,7 @@ use crate::api::GroupResource;
 
 use super::rbac::GROUP;
 
+mod controllers;
 mod table;
 
 /// All objects, each with its collection, without what a create adds (uid, timestamps). The server writes those that are not there;
@@ -18,8 +19,26 @@ pub fn objects() -> Vec<(GroupResource, Value)> {
     let bindings = table::CLUSTER_BINDINGS.iter().map(|binding| ("clusterrolebindings", binding.to_value("")));
     let local_roles = table::ROLES.iter().map(|role| ("roles", role.local("kube-system")));
     let local_bindings = table::BINDINGS.iter().map(|binding| ("rolebindings", binding.to_value("kube-system")));
-    let all = roles.chain(bindings).chain(local_roles).chain(local_bindings);
+    let all = roles.chain(bindings).chain(local_roles).chain(local_bindings).chain(of_controllers());
     all.map(|(resource, object)| (GroupResource::new(GROUP, resource), object)).collect()
+}
+
+/// Roles of controllers, and their bindings to the accounts of the same names.
+fn of_controllers() -> impl Iterator<Item = (&'static str, Value)> {
+    let cluster = controllers::CLUSTER_ROLES.iter().flat_map(|role| {
+        [("clusterroles", role.cluster_role()), ("clusterrolebindings", bound_to_account(role.name, ""))]
+    });
+    let local = controllers::ROLES.iter().flat_map(|(namespace, role)| {
+        [("roles", role.local(namespace)), ("rolebindings", bound_to_account(role.name, namespace))]
+    });
+    cluster.chain(local)
+}
+
+fn bound_to_account(role: &'static str, namespace: &str) -> Value {
+    let account = role.strip_prefix(controllers::PREFIX).unwrap_or(role);
+    let mut binding = Binding { name: role, role: "", subjects: &[] }.to_value(namespace);
+    put(&mut binding, "subjects", json!([{"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}]));
+    binding
 }
 
 /// A role of the table.

@@ -16,7 +16,7 @@ mod cache;
 mod claims;
 pub mod keys;
 mod request;
-mod verify;
+pub(crate) mod verify;
 
 pub(super) use self::request::shown;
 pub use self::{

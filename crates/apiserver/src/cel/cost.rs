@@ -11,6 +11,8 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
+use super::shape;
+
 /// How large an expression is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extent {
@@ -19,15 +21,19 @@ pub(super) struct Extent {
     loops: u32,
     /// How deep it is nested at all.
     pub(super) depth: u32,
+    /// Whether it calls a function whose result or work is more than the sum of its arguments.
+    multiplies: bool,
 }
 
 pub(super) fn extent(tree: &Ast) -> Extent {
-    let mut whole = Extent { steps: 1, loops: 0, depth: 0 };
+    let multiplies = matches!(&tree.expr, Expr::Call(call) if shape::multiplies(call));
+    let mut whole = Extent { steps: 1, loops: 0, depth: 0, multiplies };
     children(tree, &mut |child| {
         let part = extent(child);
         whole.steps = whole.steps.saturating_add(part.steps);
         whole.loops = whole.loops.max(part.loops);
         whole.depth = whole.depth.max(part.depth);
+        whole.multiplies |= part.multiplies;
     });
     whole.depth += 1;
     whole.loops += u32::from(matches!(tree.expr, Expr::Comprehension(_)));
@@ -74,7 +80,7 @@ pub(super) fn bound(tree: &Ast, extent: Extent, variables: &[(&str, &Value)]) ->
     let whole = variables.iter().map(|(_, value)| units(value)).fold(1, u64::saturating_add);
     let looped = whole.saturating_mul(BYTES_PER_UNIT).saturating_pow(extent.loops);
     let rough = extent.steps.saturating_mul(whole).saturating_mul(looped);
-    if rough <= SMALL {
+    if rough <= SMALL && !extent.multiplies {
         return rough;
     }
     let scope = variables.iter().map(|(name, value)| (*name, Part::of(value))).collect();
@@ -84,7 +90,7 @@ pub(super) fn bound(tree: &Ast, extent: Extent, variables: &[(&str, &Value)]) ->
 /// Below this a rough bound is good enough.
 const SMALL: u64 = 1_000;
 
-const BYTES_PER_UNIT: u64 = 32;
+pub(super) const BYTES_PER_UNIT: u64 = 32;
 
 /// So many steps of an expression, and units of what they look at, are followed into the items of lists, each by itself. It takes
 /// about a millisecond.
@@ -102,17 +108,17 @@ fn units(value: &Value) -> u64 {
 
 /// What is known of a value.
 #[derive(Clone, Copy)]
-struct Part<'v> {
-    exact: Option<&'v Value>,
-    size: u64,
+pub(super) struct Part<'v> {
+    pub(super) exact: Option<&'v Value>,
+    pub(super) size: u64,
     /// The size of its largest part.
-    child: u64,
+    pub(super) child: u64,
     /// How many items it has; bytes, for a text.
-    len: u64,
+    pub(super) len: u64,
 }
 
 impl<'v> Part<'v> {
-    const ONE: Self = Self { exact: None, size: 1, child: 1, len: 1 };
+    pub(super) const ONE: Self = Self { exact: None, size: 1, child: 1, len: 1 };
 
     fn of(value: &'v Value) -> Self {
         let (child, len) = match value {
@@ -130,7 +136,7 @@ impl<'v> Part<'v> {
         Self::of(&NOTHING)
     }
 
-    fn inside(size: u64) -> Self {
+    pub(super) fn inside(size: u64) -> Self {
         Self { exact: None, size, child: size, len: size.saturating_mul(BYTES_PER_UNIT) }
     }
 
@@ -186,17 +192,16 @@ impl<'a, 'v> Walk<'a, 'v> {
                 {
                     return self.item(list, *at.inner());
                 }
-                let (cost, all) = self.parts(tree);
+                let mut args = Vec::new();
+                let (cost, all) = self.parts(tree, Some(&mut args));
                 let result = match call.func_name.as_str() {
                     operators::INDEX | operators::OPT_INDEX => Part::inside(all.child),
-                    "range" => {
-                        Part { len: super::MAX_RANGE.unsigned_abs(), ..Part::inside(super::MAX_RANGE.unsigned_abs()) }
-                    }
                     _ => all,
                 };
-                (cost.saturating_add(all.size), result)
+                let shape = shape::of_call(call, &args, result);
+                (cost.saturating_add(all.size).saturating_add(shape.work), shape.result)
             }
-            _ => self.parts(tree),
+            _ => self.parts(tree, None),
         }
     }
 
@@ -214,13 +219,16 @@ impl<'a, 'v> Walk<'a, 'v> {
         (cost.saturating_add(list.size).saturating_add(2), item)
     }
 
-    /// All parts of an expression, one after the other.
-    fn parts(&mut self, tree: &'a Ast) -> (u64, Part<'v>) {
+    /// All parts of an expression, one after the other, and on request each of them.
+    fn parts(&mut self, tree: &'a Ast, mut each: Option<&mut Vec<Part<'v>>>) -> (u64, Part<'v>) {
         let mut parts = Vec::new();
         children(tree, &mut |child| parts.push(child));
         let mut whole = (1_u64, Part { len: 0, ..Part::ONE });
         for part in parts {
             let (cost, part) = self.cost(part);
+            if let Some(each) = &mut each {
+                each.push(part);
+            }
             whole = (whole.0.saturating_add(cost), whole.1.and(part));
         }
         if let Expr::List(list) = &tree.expr {

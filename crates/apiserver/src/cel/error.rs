@@ -4,6 +4,8 @@ use std::fmt;
 
 use kube_cel::cel::{ExecutionError, ParseErrors};
 
+use super::meter::EXHAUSTED;
+
 /// Why an evaluation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(String);
@@ -12,6 +14,15 @@ impl Failure {
     /// An operator or function was called with types that it does not take.
     pub fn is_overload(&self) -> bool {
         self.0.starts_with("no such overload")
+    }
+
+    /// The evaluation was stopped, as it needed too much.
+    pub fn is_exhausted(&self) -> bool {
+        self.0 == EXHAUSTED
+    }
+
+    pub(super) fn exhausted() -> Self {
+        Self(EXHAUSTED.to_owned())
     }
 
     pub(super) fn internal() -> Self {

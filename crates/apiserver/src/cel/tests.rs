@@ -96,3 +96,85 @@ proptest! {
         }
     }
 }
+
+/// Runs a rule as validation does: the cost first.
+fn run_bounded(source: &str, value: &Value) -> Result<CelValue, String> {
+    let expression = Expression::compile(source).unwrap();
+    if expression.cost(&[("self", value)]) > COST_PER_CALL {
+        return Err("refused by its cost".to_owned());
+    }
+    expression.evaluate(&Scope::new([("self", plain(value))])).map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn chain_of_growing_functions_is_stopped_before_it_allocates() {
+    let text = json!({ "s": "a".repeat(2_000), "list": ["ab", "cd"] });
+    let chains = [
+        r#"self.s.replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").size() > 0"#,
+        r#"[self.s, self.s].join(self.s).split("a").join(self.s).split("a").join(self.s).size() > 0"#,
+        r#"self.s.split("").join(self.s).split("").size() > 0"#,
+        r#"self.s.split("").join(self.s).findAll("a").size() > 0"#,
+        r#"'%s%s%s%s'.format([self.s.split("").join(self.s), self.s.split("").join(self.s), self.s.split("").join(self.s), self.s.split("").join(self.s)]).size() > 0"#,
+        r#"'%.60000f'.format([1.0]).size() > 0"#,
+        r#"base64.encode(bytes(self.s.split("").join(self.s).replace("a", "aaa"))).size() > 0"#,
+        r#"strings.quote(self.s.split("").join(self.s).replace("a", "\"\"\"")).size() > 0"#,
+        // An operator that absorbs errors does not hide it.
+        r#"self.s.split("").join(self.s).replace("a", "aaa").size() > 0 || true"#,
+    ];
+    for chain in chains {
+        let result = run_bounded(chain, &text);
+        assert!(result.is_err(), "{chain}: {result:?}");
+    }
+}
+
+#[test]
+fn quadratic_functions_cost_what_they_compare() {
+    let list: Vec<String> = (0..20_000).map(|n| format!("item-{n}")).collect();
+    let value = json!({ "a": list, "s": "a".repeat(500_000), "t": format!("{}b", "a".repeat(200_000)) });
+    for rule in [
+        "sets.contains(self.a, self.a)",
+        "sets.equivalent(self.a, self.a)",
+        "sets.intersects(self.a, self.a.map(x, x + '!'))",
+        "self.a.distinct().size() > 0",
+        "self.s.indexOf(self.t) < 0",
+        "self.s.lastIndexOf(self.t) < 0",
+        "self.a.all(x, x.matches(x + '(a|b){1,50}'))",
+    ] {
+        assert_eq!(run_bounded(rule, &value).unwrap_err(), "refused by its cost", "{rule}");
+    }
+}
+
+#[test]
+fn arguments_are_evaluated_once() {
+    // Each call of the library would evaluate its argument twice, so that this would take 2^60 steps.
+    for (start, end) in [("ip(", ".string())"), ("max(", ", 1)"), ("min(", ", 1)")] {
+        let inner = if start == "ip(" { "'10.0.0.1'" } else { "1" };
+        let nested = format!("{}{inner}{}", start.repeat(30), end.repeat(30).replacen(".string()", "", 1));
+        let _ = run_bounded(&nested, &json!({}));
+    }
+}
+
+#[test]
+fn ordinary_use_of_growing_functions_goes_on() {
+    let value = json!({ "s": "a-b-c", "list": ["x", "y"], "url": "https://example.com/a b?x=1&y=2" });
+    for rule in [
+        "self.s.replace('-', '+') == 'a+b+c' && self.s.replace('-', '', 1) == 'ab-c'",
+        "self.s.split('-') == ['a', 'b', 'c'] && self.s.split('-', 2) == ['a', 'b-c'] && self.s.split('-').join('') == 'abc'",
+        "self.list.join(', ') == 'x, y' && ['a'].join() == 'a'",
+        "'%s has %d, %.2f'.format([self.s, 3, 1.5]) == 'a-b-c has 3, 1.50'",
+        "base64.encode(b'hello') == 'aGVsbG8=' && string(base64.decode('aGVsbG8=')) == 'hello'",
+        r#"strings.quote('a"b') == '"a\\"b"'"#,
+        "self.s.matches('^[a-z](-[a-z])*$') && self.s.find('[b-z]') == 'b' && self.s.findAll('[a-z]', 2) == ['a', 'b']",
+        "sets.contains(self.list, ['x']) && sets.equivalent(self.list, ['y', 'x']) && sets.intersects(self.list, ['y'])",
+        "[3, 1, 2].sort() == [1, 2, 3] && [1, 1].distinct() == [1] && [[1], [2]].flatten() == [1, 2] && [1, 2].reverse() == [2, 1]",
+        "self.s.indexOf('b') == 2 && self.s.lastIndexOf('-') == 3 && self.s.substring(2, 3) == 'b' && self.s.charAt(0) == 'a'",
+        "ip('10.0.0.1').string() == '10.0.0.1' && isIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP('10.1.1.1')",
+        "quantity('1Gi').isGreaterThan(quantity('1Mi')) && quantity('1').add(quantity('2')).compareTo(quantity('3')) == 0",
+        "url('https://example.com/x?a=1').getHost() == 'example.com' && url('https://h/x?a=1').getQuery()['a'] == ['1']",
+        "[1, 5, 3].max() == 5 && [1, 5, 3].min() == 1 && [1, 5, 3].sum() == 9 && math.greatest(1, 2) == 2",
+        "'TacoCat'.lowerAscii() == 'tacocat' && ' x '.trim() == 'x' && jsonpatch.escapeKey('a/b~') == 'a~1b~0'",
+        "semver('1.2.3').isLessThan(semver('1.3.0'))",
+    ] {
+        assert_eq!(run_bounded(rule, &value), Ok(CelValue::Bool(true)), "{rule}");
+    }
+}

@@ -92,6 +92,18 @@ impl Chosen {
     /// JSON, as everything is answered that nothing else is asked for.
     pub const JSON: Self = Self { media: Media::Json, pretty: false, form: Form::Object };
 
+    /// With what the query says of the rows of a Table.
+    ///
+    /// # Errors
+    /// A 400 with kube-apiserver's words.
+    pub fn with_include(self, query: &Query<'_>) -> Result<Self, Status> {
+        let form = match self.form {
+            Form::Table { version, .. } => Form::Table { version, include: include(query)? },
+            other => other,
+        };
+        Ok(Self { form, ..self })
+    }
+
     /// The `Content-Type` of the answer.
     pub fn content_type(&self, watch: bool) -> &'static str {
         match (self.media, watch) {
@@ -119,30 +131,25 @@ impl Chosen {
 /// Chooses how to answer a request for objects.
 ///
 /// # Errors
-/// A 406 or 400 with kube-apiserver's words.
+/// A 406 with kube-apiserver's words.
 pub fn negotiate(
     accept: Option<&str>,
     user_agent: Option<&str>,
     query: &Query<'_>,
     endpoint: Endpoint,
 ) -> Result<Chosen, Status> {
-    let accept = accept.unwrap_or_default();
-    if !endpoint.custom {
-        route(accept, endpoint.answer)?;
+    let (media, form, pretty) = choose(accept.unwrap_or_default(), |media, clause| form(media, clause, endpoint))
+        .ok_or_else(|| not_acceptable(Answer::Object))?;
+    if endpoint.answer == Answer::Watch && media == Media::Yaml {
+        return Err(not_acceptable(Answer::Watch));
     }
-    let (media, form, pretty) = choose(accept, |media, clause| form(media, clause, endpoint))
-        .filter(|(media, ..)| endpoint.answer != Answer::Watch || *media != Media::Yaml)
-        .ok_or_else(|| not_acceptable(endpoint.answer))?;
-    let form = match form {
-        Form::Table { version, .. } => Form::Table { version, include: include(query)? },
-        other => other,
-    };
     Ok(Chosen { media, pretty: pretty || is_pretty(query, user_agent), form })
 }
 
 /// Chooses how to answer with a Status or anything else that has one form only. JSON if nothing fits.
 pub fn negotiate_plain(accept: Option<&str>, user_agent: Option<&str>, query: &Query<'_>) -> Chosen {
-    let plain = |_, clause: &Clause<'_>| (!clause.transforms()).then_some(Form::Object);
+    let fits = |clause: &Clause<'_>| !clause.transforms() && clause.param("sv").is_none();
+    let plain = |_, clause: &Clause<'_>| fits(clause).then_some(Form::Object);
     let (media, form, pretty) = choose(accept.unwrap_or_default(), plain).unwrap_or((Media::Json, Form::Object, false));
     Chosen { media, pretty: pretty || is_pretty(query, user_agent), form }
 }
@@ -167,6 +174,9 @@ fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Op
 
 /// The form of objects that a clause asks for, if it can be given in this media type.
 fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
+    if clause.param("sv").is_some_and(|version| version != "v1") {
+        return None;
+    }
     if !clause.transforms() {
         return (!endpoint.custom || media != Media::Protobuf).then_some(Form::Object);
     }
@@ -183,21 +193,26 @@ fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
     }
 }
 
-/// Built-in kinds are first refused by kube-apiserver's router, which compares names only.
-fn route(accept: &str, answer: Answer) -> Result<(), Status> {
-    let known = [Media::Json, Media::Yaml, Media::Protobuf].map(Media::name);
-    let names = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
-    if accept.is_empty() || names.into_iter().any(|name| name == "*/*" || known.contains(&name)) {
-        return Ok(());
-    }
-    let streams = match answer {
-        Answer::Object => "",
+/// Refuses what kube-apiserver's router does not know, before any handler of a built-in kind sees it: the router compares names as
+/// they are written, and knows no `application/*`. `more` is what else a path produces.
+///
+/// # Errors
+/// A 406 with kube-apiserver's words.
+pub fn route(accept: Option<&str>, answer: Answer, more: &[&str]) -> Result<(), Status> {
+    let accept = accept.unwrap_or_default();
+    let media = [Media::Json, Media::Yaml, Media::Protobuf].map(Media::name);
+    let streams: &[&str] = match answer {
+        Answer::Object => &[],
         Answer::List | Answer::Watch => {
-            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+            &["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]
         }
     };
-    let known = known.join(", ");
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {known}{streams}");
+    let known: Vec<&str> = more.iter().chain(&media).chain(streams).copied().collect();
+    let mut names = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim_matches(' '));
+    if accept.is_empty() || names.any(|name| name == "*/*" || known.contains(&name)) {
+        return Ok(());
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", known.join(", "));
     Err(Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(Details::default()))
 }
 

@@ -28,7 +28,7 @@ impl Body {
     /// What strict field validation objects to, in the order of the body: keys that are there twice, and fields that the schema
     /// does not know, which are given by their paths.
     pub fn problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
-        let duplicates = self.duplicates.iter().map(|path| (path, format!("duplicate field {}", go::quote(path))));
+        let duplicates = self.duplicates.iter().map(|path| (path, duplicate_field(path)));
         let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| (path, unknown_field(path)))).collect();
         json::in_order_of(bytes, &mut fields, |(path, _)| path);
         let fields = fields.into_iter().map(|(_, message)| message);
@@ -79,6 +79,11 @@ pub fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
 pub fn cannot_be_handled(found: &str, version: &str, wanted: &str, why: &str) -> Status {
     let version = go::quote(version);
     Status::bad_request(format!("{found} in version {version} cannot be handled as a {wanted}: {why}"))
+}
+
+/// A field that is there more than once.
+pub fn duplicate_field(path: &str) -> String {
+    format!("duplicate field {}", go::quote(path))
 }
 
 /// What strict field validation says of a field that the schema does not know.

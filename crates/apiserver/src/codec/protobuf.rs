@@ -5,6 +5,7 @@
 //! does not know are skipped. In a watch, each event is a frame: its length in four bytes, and a `WatchEvent` without magic, in which the
 //! object has it. Not done: kinds of other versions than the stable ones, custom resources (which have no messages).
 
+mod list;
 mod read;
 mod special;
 mod table;
@@ -16,6 +17,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+pub use self::list::ListMessage;
 use self::{table::Table, wire::Reader};
 use crate::api::GroupVersion;
 

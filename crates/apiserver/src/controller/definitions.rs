@@ -11,7 +11,7 @@ use crate::{
     codec::query::{DeleteOptions, Propagation},
     core::Core,
     crd::{
-        self,
+        self, History,
         names::{self, Deletion},
     },
     handler::internal::{Internal, Target},
@@ -78,11 +78,11 @@ async fn see(
                 uid
             });
         }
-        serve(core, &value);
+        serve_aside(core, &value).await;
         return;
     }
     if !accept(core, internal, &value).await {
-        serve(core, &value);
+        serve_aside(core, &value).await;
         reconsider_others(core, internal, definition).await;
     }
 }
@@ -122,10 +122,26 @@ async fn reconsider_others(core: &Core, internal: &Internal, definition: &Stored
     }
 }
 
+/// Compiles schemas and rules, which may take long, on no async thread.
+async fn serve_aside(core: &Core, definition: &Value) {
+    core.heavy.run(async { serve(core, definition) }).await;
+}
+
 /// Replaces what is served of a definition.
 fn serve(core: &Core, definition: &Value) {
-    let resources: Vec<Arc<Resource>> = crd::resources(definition).into_iter().map(Arc::new).collect();
     let name = definition.name();
+    let catalog = core.registry.catalog();
+    let served = catalog.all().filter_map(|resource| resource.custom.as_ref()).find(|custom| &*custom.crd == name);
+    let fingerprint = crd::fingerprint(definition);
+    // What was stored under the same schemas need not be looked at when it is read.
+    let history = match served {
+        Some(custom) if custom.fingerprint == fingerprint => {
+            History { since: custom.schemas_since, stored_before: Arc::clone(&custom.stored_before) }
+        }
+        Some(custom) => History::after(custom, definition, core.store.revision()),
+        None => core.store.revision().into(),
+    };
+    let resources: Vec<Arc<Resource>> = crd::resources(definition, history).into_iter().map(Arc::new).collect();
     core.registry.change(|catalog| {
         catalog.remove(|resource| resource.custom.as_ref().is_some_and(|custom| &*custom.crd == name));
         resources.iter().for_each(|resource| catalog.insert(Arc::clone(resource)));

@@ -45,6 +45,9 @@ const WAITING: usize = 256;
 /// How often an object that changes under our hands is looked at in a row.
 const ATTEMPTS: usize = 16;
 
+/// Owners that are known to be gone: kube-controller-manager's number.
+const ABSENT_OWNERS: usize = 500;
+
 /// A change in one of the collections.
 type News = (GroupResource, Change);
 
@@ -97,13 +100,22 @@ struct Collector {
     index: Index,
     /// Objects that came with an owner who is not there, and when to look at them again.
     doubtful: VecDeque<(Instant, ObjectKey)>,
+    /// The uids of owners that were seen to go, as many as are remembered. Nobody can be asked for an owner once its kind is not served any more, as after its
+    /// definition was deleted, but it is known to be gone.
+    absent: VecDeque<Arc<str>>,
 }
 
 impl Collector {
     fn new(core: &Arc<Core>) -> Self {
         let internal = Internal::new(core, "system:serviceaccount:kube-system:generic-garbage-collector")
             .managing("kube-controller-manager");
-        Self { core: Arc::clone(core), internal, index: Index::default(), doubtful: VecDeque::new() }
+        Self {
+            core: Arc::clone(core),
+            internal,
+            index: Index::default(),
+            doubtful: VecDeque::new(),
+            absent: VecDeque::new(),
+        }
     }
 
     async fn see(&mut self, resource: &GroupResource, change: Change) {
@@ -129,7 +141,12 @@ impl Collector {
 
     async fn gone(&mut self, key: &ObjectKey, uid: &str) {
         let owners = self.index.remove(key);
-        for dependent in self.index.dependents(uid) {
+        let dependents = self.index.dependents(uid);
+        if !dependents.is_empty() {
+            self.absent.truncate(ABSENT_OWNERS - 1);
+            self.absent.push_front(uid.into());
+        }
+        for dependent in dependents {
             self.check(&dependent).await;
         }
         // An owner may have waited for this one.
@@ -141,7 +158,7 @@ impl Collector {
     }
 
     fn lacks_owner(&self, object: &Stored) -> bool {
-        let owners = Owners::of(&self.core, object, &object.value());
+        let owners = self.owners(object, &object.value());
         let lost = owners.dangling.len() + owners.waiting.len();
         lost > 0 && !owners.unknown
     }
@@ -190,7 +207,7 @@ impl Collector {
     async fn decide(&self, key: &ObjectKey) -> Result<(), Status> {
         let Some(object) = self.core.store.get(key) else { return Ok(()) };
         let value = object.value();
-        let owners = Owners::of(&self.core, &object, &value);
+        let owners = self.owners(&object, &value);
         match owners {
             Owners { unknown: true, .. } => Ok(()),
             Owners { ref solid, ref dangling, ref waiting, .. } if *solid > 0 => {
@@ -300,12 +317,16 @@ struct Owners {
     unknown: bool,
 }
 
-impl Owners {
-    fn of(core: &Core, object: &Stored, value: &Value) -> Self {
-        let mut owners = Self::default();
-        let catalog = core.registry.catalog();
+impl Collector {
+    fn owners(&self, object: &Stored, value: &Value) -> Owners {
+        let mut owners = Owners::default();
+        let catalog = self.core.registry.catalog();
         for reference in value.owners() {
             let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+            if self.absent.iter().any(|uid| &**uid == text("uid")) {
+                owners.dangling.push(text("uid").to_owned());
+                continue;
+            }
             let Some(resource) = owner_resource(&catalog, text("apiVersion"), text("kind")) else {
                 owners.unknown = true;
                 continue;
@@ -313,7 +334,7 @@ impl Owners {
             let namespace = if resource.namespaced { &*object.key.namespace } else { "" };
             let key = ObjectKey::new(resource.group_resource(), namespace, text("name"));
             let uid = text("uid");
-            match core.store.get(&key).filter(|owner| &*owner.uid == uid) {
+            match self.core.store.get(&key).filter(|owner| &*owner.uid == uid) {
                 None => owners.dangling.push(uid.to_owned()),
                 Some(owner) if owner.deleting && owner.value().finalizers().any(|known| known == FOREGROUND) => {
                     owners.waiting.push(uid.to_owned());

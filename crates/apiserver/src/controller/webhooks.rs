@@ -54,9 +54,10 @@ impl<T: fmt::Debug + Send + Sync + 'static> Follower<T> {
         loop {
             match feed.next().await {
                 // Never fewer than there are: while they come one by one, a request could slip through.
-                Change::Reset => self.list(),
+                Change::Reset => Arc::clone(&self.core).heavy.run(async { self.list() }).await,
                 Change::Set(stored) => {
-                    self.set(&stored);
+                    // Expressions may take long to compile: no async thread waits for them.
+                    Arc::clone(&self.core).heavy.run(async { self.set(&stored) }).await;
                     self.publish();
                 }
                 Change::Gone(stored) => {
@@ -87,5 +88,55 @@ impl<T: fmt::Debug + Send + Sync + 'static> Follower<T> {
     fn publish(&self) {
         let all = self.all.values().map(|(_, compiled)| Arc::clone(compiled)).collect();
         (self.target)(&self.core.admission).store(Arc::new(all));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Mutex,
+            mpsc::{Receiver, channel},
+        },
+        time::Duration,
+    };
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{admission::testing, api::ObjectKey};
+
+    static SERVED: Mutex<Option<Receiver<()>>> = Mutex::new(None);
+
+    /// Compiles until somebody else has been served.
+    fn compile(value: &Value) -> Configuration {
+        let served = SERVED.lock().unwrap().take();
+        if let Some(served) = served {
+            served.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        Configuration::compile(value)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn configuration_is_compiled_on_no_async_thread() {
+        let core = testing::core().await;
+        let follower = Follower::load(&core, "mutatingwebhookconfigurations", compile, |all| &all.mutating);
+        let (serve, served) = channel();
+        *SERVED.lock().unwrap() = Some(served);
+        tokio::spawn(follower.run());
+        let key = ObjectKey::new(
+            GroupResource::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+            "",
+            "hooks",
+        );
+        core.store.create(key, json!({"metadata": {"name": "hooks", "uid": "u"}, "webhooks": []})).await.unwrap();
+        // Taken by the compiler: from here on it waits for the only async thread to serve another task.
+        while SERVED.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+        tokio::spawn(async move { serve.send(()).ok() }).await.unwrap();
+        while core.admission.mutating.load().is_empty() {
+            tokio::task::yield_now().await;
+        }
     }
 }

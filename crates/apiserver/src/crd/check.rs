@@ -1,11 +1,14 @@
 //! Validation of CustomResourceDefinitions, in kube-apiserver's words.
 //!
 //! kube-apiserver checks an internal form in which what all versions have in common stands once, at the top of the spec. Its
-//! messages show that form, and so do these. Not done: relaxations for CRDs that older releases let in, and the static cost of
-//! rules (the cost of running one is bounded instead).
+//! messages show that form, and so do these. Rules in CEL must compile, and their worst case must be within kube-apiserver's limits
+//! (`estimate.rs`). Not done: relaxations for CRDs that older releases let in.
 
+mod budget;
 mod conversion;
+mod declared;
 mod defaults;
+mod estimate;
 mod expressions;
 mod keyed;
 mod openapi;

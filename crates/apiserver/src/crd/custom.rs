@@ -52,6 +52,10 @@ impl CustomStrategy {
 }
 
 impl Strategy for CustomStrategy {
+    fn runs_expressions(&self) -> bool {
+        self.validator.has_rules()
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         if self.custom.has_status {
             object.as_object_mut().and_then(|object| object.remove("status"));

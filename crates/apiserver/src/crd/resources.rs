@@ -1,6 +1,9 @@
 //! What a CRD serves.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value};
@@ -8,25 +11,86 @@ use serde_json::{Map, Value};
 use super::{CustomStrategy, names, structural};
 use crate::{
     api::{GroupVersion, meta::Meta},
+    discovery::groups::compare_versions,
     registry::{Custom, Resource, ScalePaths, Subresource},
-    schema::{Node, builtin},
+    schema::{Node, Schema, builtin},
 };
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const VERBS_TERMINATING: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
 const VERBS_OF_PARTS: [&str; 3] = ["get", "patch", "update"];
 
+/// Tells what the versions of a CRD and their schemas say from what others say.
+pub fn fingerprint(crd: &Value) -> Arc<str> {
+    let versions = crd.pointer("/spec/versions").map(Value::to_string).unwrap_or_default();
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, versions.as_bytes());
+    BASE64_STANDARD.encode(digest.as_ref()).into()
+}
+
+/// What is known of the objects that are stored already.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// What was stored later follows the schemas of now.
+    pub since: u64,
+    /// See [`Custom::stored_before`].
+    pub stored_before: Arc<[(u64, Arc<str>)]>,
+}
+
+impl From<u64> for History {
+    fn from(since: u64) -> Self {
+        Self { since, stored_before: Arc::from([]) }
+    }
+}
+
+impl History {
+    /// The history under a definition of another fingerprint, which is served from this revision on.
+    pub fn after(custom: &Custom, crd: &Value, revision: u64) -> Self {
+        let stored_now = storage_version(structural::array(spec_of(crd), "versions"));
+        let mut before = custom.stored_before.to_vec();
+        if *custom.storage_version != *stored_now {
+            before.push((revision, Arc::clone(&custom.storage_version)));
+        }
+        Self { since: revision, stored_before: before.into() }
+    }
+}
+
+fn spec_of(crd: &Value) -> &Map<String, Value> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    crd.get("spec").and_then(Value::as_object).unwrap_or(&EMPTY)
+}
+
+fn storage_version(versions: &[Value]) -> &str {
+    let all = versions.iter().filter_map(Value::as_object);
+    let mut storage = all.filter(|version| structural::flag(version, "storage"));
+    storage.next_back().map(|version| structural::text(version, "name")).unwrap_or_default()
+}
+
 /// The resources of a CRD, one for each version that is served; none before it is established.
-pub fn resources(crd: &Value) -> Vec<Resource> {
+pub fn resources(crd: &Value, history: impl Into<History>) -> Vec<Resource> {
     let spec = crd.get("spec").and_then(Value::as_object);
     let names = crd.pointer("/status/acceptedNames").and_then(Value::as_object);
     let (Some(spec), Some(names)) = (spec, names) else { return Vec::new() };
     if !names::is_true(crd, "Established") {
         return Vec::new();
     }
-    let versions = structural::array(spec, "versions").iter().filter_map(Value::as_object);
-    let served = versions.filter(|version| structural::flag(version, "served"));
-    served.map(|version| Definition { crd, spec, names, version }.resource()).collect()
+    let versions = || structural::array(spec, "versions").iter().filter_map(Value::as_object);
+    let schema = |version| (Arc::from(structural::text(version, "name")), Arc::new(schema(version)));
+    let (schemas, fingerprint) = (Arc::new(versions().map(schema).collect()), fingerprint(crd));
+    let shared = Shared { schemas, fingerprint, history: history.into() };
+    let served = versions().filter(|version| structural::flag(version, "served"));
+    served.map(|version| Definition { crd, spec, names, version, shared: &shared }.resource()).collect()
+}
+
+/// What all versions of a CRD have in common.
+struct Shared {
+    schemas: Arc<BTreeMap<Arc<str>, Arc<Schema>>>,
+    fingerprint: Arc<str>,
+    history: History,
+}
+
+fn schema(version: &Map<String, Value>) -> Schema {
+    let openapi = version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&Value::Null);
+    structural::build(openapi, &object_meta())
 }
 
 /// The type of `metadata`.
@@ -39,15 +103,14 @@ struct Definition<'a> {
     spec: &'a Map<String, Value>,
     names: &'a Map<String, Value>,
     version: &'a Map<String, Value>,
+    shared: &'a Shared,
 }
 
 impl Definition<'_> {
     fn resource(&self) -> Resource {
         let gv = GroupVersion::new(structural::text(self.spec, "group"), structural::text(self.version, "name"));
         let custom = Arc::new(self.custom(&gv));
-        let openapi =
-            self.version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&Value::Null);
-        let schema = Arc::new(structural::build(openapi, &object_meta()));
+        let schema = self.shared.schemas.get(&gv.version).cloned().unwrap_or_default();
         let kind = self.name("kind");
         let selectable: Vec<Arc<str>> = self.selectable().collect();
         let strategy = CustomStrategy::new(&gv, &kind, &custom, &schema, selectable.clone());
@@ -73,13 +136,13 @@ impl Definition<'_> {
     fn custom(&self, gv: &GroupVersion) -> Custom {
         let subresources = self.version.get("subresources");
         let part = |name: &str| subresources.and_then(|all| all.get(name)).filter(|part| !part.is_null());
-        let versions = structural::array(self.spec, "versions").iter().filter_map(Value::as_object);
-        let mut storage = versions
-            .filter(|version| structural::flag(version, "storage"))
-            .map(|version| structural::text(version, "name"));
         Custom {
             crd: self.crd.name().into(),
-            storage_version: storage.next_back().unwrap_or_default().into(),
+            storage_version: storage_version(structural::array(self.spec, "versions")).into(),
+            schemas: Arc::clone(&self.shared.schemas),
+            fingerprint: Arc::clone(&self.shared.fingerprint),
+            schemas_since: self.shared.history.since,
+            stored_before: Arc::clone(&self.shared.history.stored_before),
             has_status: part("status").is_some(),
             scale: part("scale").and_then(Value::as_object).map(scale_paths),
             columns: structural::array(self.version, "additionalPrinterColumns").to_vec(),
@@ -94,7 +157,22 @@ impl Definition<'_> {
             return None;
         }
         let own = self.version.get("deprecationWarning").and_then(Value::as_str).map(Into::into);
-        Some(own.unwrap_or_else(|| format!("{gv} {} is deprecated", self.name("kind")).into()))
+        Some(own.unwrap_or_else(|| {
+            let kind = self.name("kind");
+            let advice = self.successor().map(|version| format!("; use {}/{version} {kind}", gv.group));
+            format!("{gv} {kind} is deprecated{}", advice.unwrap_or_default()).into()
+        }))
+    }
+
+    /// The best version that is served, not deprecated, and newer than this one.
+    fn successor(&self) -> Option<&str> {
+        let own = structural::text(self.version, "name");
+        let versions = structural::array(self.spec, "versions").iter().filter_map(Value::as_object);
+        let fit = versions
+            .filter(|version| structural::flag(version, "served") && !structural::flag(version, "deprecated"))
+            .map(|version| structural::text(version, "name"))
+            .filter(|name| compare_versions(name, own).is_lt());
+        fit.min_by(|a, b| compare_versions(a, b))
     }
 
     fn selectable(&self) -> impl Iterator<Item = Arc<str>> {

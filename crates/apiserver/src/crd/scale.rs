@@ -19,11 +19,17 @@ pub const REPLICAS: &str = ".spec.replicas";
 /// The Scale of a custom resource. It has none while the number of replicas is not set: that is an internal error with this
 /// message, as it is for kube-apiserver.
 pub fn of_custom(object: &Value, paths: &ScalePaths) -> Result<Value, String> {
-    let wanted = int(object, &paths.spec_replicas)?;
     let missing = || format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
+    int(object, &paths.spec_replicas)?.ok_or_else(missing)?;
+    of_custom_or(object, paths, 0)
+}
+
+/// The same, with another number where the number of replicas is not set.
+pub fn of_custom_or(object: &Value, paths: &ScalePaths, unset: i64) -> Result<Value, String> {
+    let wanted = int(object, &paths.spec_replicas)?.unwrap_or(unset);
     let has = int(object, &paths.status_replicas)?.unwrap_or_default();
     let selector = paths.label_selector.as_deref().and_then(|path| find(object, path)?.as_str()).unwrap_or_default();
-    Ok(scale(object, wanted.ok_or_else(missing)?, has, selector))
+    Ok(scale(object, wanted, has, selector))
 }
 
 /// The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.

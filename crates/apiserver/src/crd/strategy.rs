@@ -16,6 +16,10 @@ use crate::{
 pub struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
+    fn runs_expressions(&self) -> bool {
+        true
+    }
+
     fn prepare_delete(&self, object: &mut Value, now: &str) {
         names::set_terminating(object, names::Deletion::Pending, now);
     }

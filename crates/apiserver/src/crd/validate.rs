@@ -12,7 +12,7 @@ mod embedded;
 mod format;
 mod lists;
 mod number;
-mod pattern;
+pub(crate) mod pattern;
 mod rules;
 mod value;
 
@@ -26,7 +26,11 @@ use crate::{
     schema::{ListType, Node, Schema},
 };
 
-pub(crate) use self::{convert::escaped, format::is_known as is_known_format, pattern::Pattern as GoPattern};
+pub(crate) use self::{
+    convert::escaped,
+    format::is_known as is_known_format,
+    pattern::{Pattern as GoPattern, from_go},
+};
 
 /// All checks of a schema, ready to run.
 #[derive(Debug)]
@@ -80,6 +84,11 @@ impl Validator {
     /// Compiles the checks of a part of a schema.
     pub(crate) fn part(schema: &Arc<Schema>) -> Self {
         Self { root: compile::part(&Node::Own(Arc::clone(schema))) }
+    }
+
+    /// Whether there are rules in CEL.
+    pub fn has_rules(&self) -> bool {
+        self.root.within.rules
     }
 
     /// What is wrong with a new object, or with a change from `old`.

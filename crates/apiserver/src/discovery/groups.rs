@@ -64,7 +64,7 @@ fn priority(name: &str) -> usize {
 }
 
 /// The better version first: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, then other words by the alphabet.
-pub(super) fn compare_versions(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => Reverse(a).cmp(&Reverse(b)),
         (Some(_), None) => Ordering::Less,

@@ -1,12 +1,12 @@
 //! What a handler answers, before it is written in the form that the caller asked for.
 
-use std::{iter::Peekable, sync::Arc, vec};
+use std::{borrow::Cow, iter::Peekable, sync::Arc, vec};
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::{http::Body, registry::Resource, store::Stored};
+use crate::{crd::versions, http::Body, registry::Resource, store::Stored};
 
 /// An answer.
 #[derive(Debug)]
@@ -43,8 +43,23 @@ pub fn head(resource: &Resource) -> String {
     format!(r#"{{"kind":"{}","apiVersion":"{}","#, resource.kind, resource.gv)
 }
 
+/// A stored object as the resource's version shows it.
+pub fn shown<'a>(resource: &Resource, stored: &'a Arc<Stored>) -> Cow<'a, Arc<Stored>> {
+    if !versions::is_shown_otherwise(resource, stored) {
+        return Cow::Borrowed(stored);
+    }
+    let mut object = stored.value();
+    versions::show(resource, stored.revision, &mut object);
+    // Less than what could be stored can be encoded.
+    match Stored::of(stored.key.clone(), stored.revision, &object) {
+        Ok(shown) => Cow::Owned(Arc::new(shown)),
+        Err(_) => Cow::Borrowed(stored),
+    }
+}
+
 /// An object as JSON.
-pub fn object(resource: &Resource, stored: &Stored) -> Bytes {
+pub fn object(resource: &Resource, stored: &Arc<Stored>) -> Bytes {
+    let stored = &*shown(resource, stored);
     let head = head(resource);
     let mut bytes = BytesMut::with_capacity(head.len() + stored.body.len());
     put_object(&mut bytes, &head, stored);
@@ -52,7 +67,14 @@ pub fn object(resource: &Resource, stored: &Stored) -> Bytes {
 }
 
 /// A list as JSON: the bytes of its objects between few of its own. Items of built-in kinds have no `kind` of their own.
-pub fn list(resource: &Resource, listing: Listing) -> Body {
+pub fn list(resource: &Resource, mut listing: Listing) -> Body {
+    if resource.custom.is_some() {
+        for item in &mut listing.items {
+            if let Cow::Owned(shown) = shown(resource, item) {
+                *item = shown;
+            }
+        }
+    }
     let start = format!(
         r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
         resource.list_kind,
@@ -155,6 +177,9 @@ fn after_brace(stored: &Stored) -> &[u8] {
 /// A stored object as a whole value.
 pub fn value(resource: &Resource, stored: &Stored) -> Value {
     let mut value = stored.value();
+    if versions::is_shown_otherwise(resource, stored) {
+        versions::show(resource, stored.revision, &mut value);
+    }
     stamp(resource, &mut value);
     value
 }
@@ -171,7 +196,7 @@ pub fn stamp(resource: &Resource, object: &mut Value) {
 #[derive(Debug)]
 pub enum Shown<'a> {
     /// As it is stored.
-    Stored(&'a Stored),
+    Stored(&'a Arc<Stored>),
     /// With its own `apiVersion` and `kind`.
     Value(Value),
 }

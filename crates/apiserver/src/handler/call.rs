@@ -8,14 +8,17 @@ use serde_json::Value;
 use super::answer::stamp;
 use crate::{
     admission::{self, Operation},
-    api::{GroupResource, GroupVersion, ObjectKey, Status},
-    apply::{self, Owner, reset_fields},
-    auth::User,
-    codec::query::{DeleteOptions, WriteOptions},
+    api::{
+        GroupResource, GroupVersion, ObjectKey, Status,
+        meta::{Meta, remove_meta, set_meta},
+    },
+    apply::{self, Convert, Owner, reset_fields},
+    auth::{User, attributes::selected_name},
+    codec::query::{DeleteOptions, Query, WriteOptions},
     core::Core,
     http::{Peer, RequestInfo, ResourcePath},
     registry::{Catalog, Resource, Subresource},
-    schema::{Schema, builtin},
+    schema::{Node, Schema, builtin},
     trace::Span,
 };
 
@@ -101,6 +104,16 @@ impl Warnings {
 }
 
 impl Call {
+    /// The name of the object that it is about: that of the path, or the one that the field selector of a list or watch leaves.
+    pub fn object_name(&self) -> String {
+        let Some(path) = &self.info.resource else { return String::new() };
+        if !path.name.is_empty() || !matches!(self.info.verb, "list" | "watch") {
+            return path.name.clone();
+        }
+        let query = Query::parse(&self.query);
+        query.get("fieldSelector").and_then(selected_name).unwrap_or_default().to_owned()
+    }
+
     /// A header as text; empty when it is absent or no text.
     pub fn header(&self, name: impl http::header::AsHeaderName) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -224,8 +237,29 @@ impl<'a> On<'a> {
             "" => apply::default_manager(self.call.header(http::header::USER_AGENT)),
             given => given.to_owned(),
         };
-        let gv = if self.view.is_some() { self.resource.gv.clone() } else { self.wanted_gv() };
-        Writer { manager, api_version: gv.to_string(), now: self.core().now() }
+        Writer { manager, api_version: self.wanted_gv().to_string(), now: self.core().now() }
+    }
+
+    /// Keeps the books of a create (without `live`) or of an update. Objects are in the stored shape; the books are kept in the one
+    /// that the caller sees.
+    pub fn manage(&self, options: &WriteOptions, live: Option<&Value>, object: &mut Value) {
+        let writer = self.writer(options);
+        if self.view.is_none() {
+            return writer.owner(self).update(live, object);
+        }
+        let (live, mut shown) = (live.map(|live| self.shown_object(live)), self.shown_object(object));
+        writer.owner(self).update(live.as_ref(), &mut shown);
+        match shown.meta("managedFields") {
+            Some(entries) => set_meta(object, "managedFields", entries.clone()),
+            None => drop(remove_meta(object, "managedFields")),
+        }
+    }
+
+    /// A stored object in the shape that the caller sees.
+    pub fn shown_object(&self, object: &Value) -> Value {
+        let mut shown = object.clone();
+        self.to_shown(&mut shown);
+        shown
     }
 
     /// The write as admission sees it.
@@ -264,17 +298,47 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Keeps the books of this writer.
-    pub fn owner<'a>(&'a self, on: On<'a>) -> Owner<'a> {
+    /// Keeps the books of this writer, about objects in the shape that it sees.
+    pub fn owner<'a>(&'a self, on: &'a On<'a>) -> Owner<'a> {
         let (resource, subresource) = (on.resource, on.path.subresource.as_str());
         Owner {
             manager: &self.manager,
             api_version: &self.api_version,
             kind: on.wanted_kind(),
             subresource,
-            schema: if on.view.is_some() { &on.resource.schema } else { on.wanted_schema() },
+            schema: on.wanted_schema(),
             reset: reset_fields(resource, subresource),
             now: &self.now,
+            convert: Some(on),
         }
+    }
+}
+
+impl Convert for On<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Node)> {
+        let gv = GroupVersion::parse(api_version)?;
+        // A part of another kind has one version.
+        if self.wanted_kind() != &*self.shown().kind {
+            return None;
+        }
+        if let Some(custom) = &self.resource.custom {
+            let schema = custom.schemas.get(&gv.version).filter(|_| gv.group == self.resource.gv.group)?;
+            let mut object = object.clone();
+            if let Some(object) = object.as_object_mut() {
+                object.insert("apiVersion".into(), api_version.into());
+            }
+            return Some((object, Node::Own(Arc::clone(schema))));
+        }
+        let other = self.call.catalog.get(&gv, &self.resource.plural)?;
+        if other.group_kind() != self.resource.group_kind() {
+            return None;
+        }
+        let mut object = object.clone();
+        self.to_stored(&mut object);
+        if other.strategy.stored_as().is_some() {
+            other.strategy.served(&mut object);
+        }
+        stamp(other, &mut object);
+        Some((object, other.schema.clone()))
     }
 }

@@ -8,18 +8,20 @@ use serde_json::Value;
 use super::{
     answer::Answer,
     call::On,
-    decode, get, metadata, pods,
+    decode, get, metadata, pods, size,
     spans::{READ, WRITE},
     validate,
 };
 use crate::{
     admission::Operation,
     api::{
-        Status, identity,
+        Status, go, identity,
         meta::{Meta, set_meta},
         status::{Cause, Details},
     },
+    auth::Attributes,
     codec::query::WriteOptions,
+    crd::versions,
     registry::Custom,
     store::{Encoded, Stored, WriteError},
 };
@@ -33,7 +35,7 @@ pub async fn create(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
     on.span.event("About to convert to expected version");
     let object = decode::object(on, body, options)?;
     on.span.event("Conversion done");
-    check_place(on, &object)?;
+    check_namespace_given(on, &object)?;
     on.span.event("About to store object in database");
     let created = insert(on, object, options, true).await;
     on.note_write(body, &created);
@@ -47,14 +49,14 @@ pub async fn insert(on: On<'_>, object: Value, options: &WriteOptions, manage: b
     let object = mutate(on, object, options, manage).await?;
     // The name is generated after mutating webhooks have seen that there is none yet.
     if !object.name().is_empty() || object.meta_str("generateName").is_empty() {
-        return attempt(on, object, options).await;
+        return attempt(on, object, options, manage).await;
     }
     let mut tries = GENERATED_TRIES;
     loop {
         tries -= 1;
         let mut candidate = object.clone();
         set_meta(&mut candidate, "name", identity::generated_name(object.meta_str("generateName")));
-        match attempt(on, candidate, options).await {
+        match attempt(on, candidate, options, manage).await {
             Err(status) if status.reason == "AlreadyExists" && tries > 0 => {}
             answer => return answer,
         }
@@ -67,7 +69,7 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
     set_namespace(on, &mut object);
     on.shown().strategy.default(&mut object);
     if manage {
-        on.writer(options).owner(on).update(None, &mut object);
+        on.manage(options, None, &mut object);
     }
     pods::give_account(on, &mut object).await?;
     on.core().admission.mutate(&on.review(Operation::Create, options), &mut object, None).await?;
@@ -75,23 +77,38 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
     Ok(object)
 }
 
-async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions) -> Result<Answer, Status> {
+async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: bool) -> Result<Answer, Status> {
+    let version = object.resource_version().to_owned();
     metadata::stamp_new(&mut object, on.namespace(), &on.core().now());
     on.shown().strategy.record_author(&mut object, &on.call.user);
     on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     validate::escalation(on, &object, None).await?;
+    if on.call.info.verb != "create" {
+        may_create(on).await?;
+    }
     on.core().admission.validate(&on.review(Operation::Create, options), Some(&object), None).await?;
     if options.dry_run {
         return dry_run(on, object);
     }
-    let stored = store(on, object).await?;
+    let name = object.name().to_owned();
+    size::fit(on, &mut object, &name, !manage)?;
+    let stored = store(on, object, &version).await?;
     if let Err(status) = check_home(on, &stored.key.name).and_then(|()| validate::stored(on, &stored)) {
         // Nobody would find it, or it has what another has. If somebody has changed it already, the sweep of its home finds it.
         let _ = on.core().store.delete(&stored.key, stored.revision, None).await;
         return Err(status);
     }
     Ok(Answer::Stored(StatusCode::CREATED, stored))
+}
+
+/// Whoever may update or patch may not therefore create what is not there.
+async fn may_create(on: On<'_>) -> Result<(), Status> {
+    let resource = on.shown();
+    let attributes = Attributes::resource(&on.call.user, "create", &resource.gv.group, &resource.plural)
+        .namespace(on.namespace())
+        .name(&on.path.name);
+    on.core().access.authorizers.check(&attributes).await
 }
 
 /// Whether an object that was created still has a place: its namespace and its definition may have gone while webhooks had their say.
@@ -113,7 +130,7 @@ fn dry_run(on: On<'_>, object: Value) -> Result<Answer, Status> {
     Ok(Answer::Object(StatusCode::CREATED, object))
 }
 
-async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
+async fn store(on: On<'_>, mut object: Value, version: &str) -> Result<Arc<Stored>, Status> {
     let name = object.name().to_owned();
     // Whoever makes what is not there by a change finds that out first.
     let change = on.call.info.verb != "create";
@@ -121,8 +138,13 @@ async fn store(on: On<'_>, object: Value) -> Result<Arc<Stored>, Status> {
     if change {
         on.transaction(&span, READ).end();
         span.event("initial value restored");
+    } else if go::parse_uint(version).is_ok_and(|version| version > 0) {
+        // Only a create says so, and only the storage of kube-apiserver notices; what is no version does not count.
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     span.event("About to Encode");
+    versions::store(on.resource, &mut object);
     let encoded = Encoded::of(&object).map_err(Status::internal)?;
     span.event_with("Encode succeeded", &[("len", encoded.size().into())]);
     span.event("TransformToStorage succeeded");
@@ -155,21 +177,13 @@ fn exists(on: On<'_>, name: &str) -> Status {
     status
 }
 
-/// The namespace of the body must be the path's, if it is given.
-pub fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
+/// The namespace of the body must be the path's, if it is given. What lives in no namespace, the path of a namespace included, has
+/// none to compare.
+pub fn check_namespace_given(on: On<'_>, object: &Value) -> Result<(), Status> {
     let given = object.namespace();
     if on.resource.namespaced && !given.is_empty() && given != on.namespace() {
         let message = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Status::bad_request(message));
-    }
-    if object.name().is_empty() && object.meta_str("generateName").is_empty() {
-        let message = "name or generateName is required";
-        let error = crate::api::field::Error::required("metadata.name", message);
-        return Err(Status::invalid(&on.resource.group_kind(), "", &[error]));
-    }
-    if !object.resource_version().is_empty() {
-        let message = "resourceVersion should not be set on objects to be created";
-        return Err(Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::{
     api::{Status, meta::Meta, status::Details},
     codec::query::{DeleteOptions, ListOptions, Propagation},
     core::has_namespace_finalizers,
+    crd::versions,
     store::WriteError,
 };
 
@@ -92,10 +93,13 @@ async fn write_outcome(on: On<'_>, stored: &crate::store::Stored, outcome: Delet
     let _transaction = on.transaction(on.span, WRITE);
     match outcome {
         Deleted::Gone(object) => {
-            let gone = on.core().store.delete(&stored.key, stored.revision, Some(object)).await?;
+            // The last state of a custom resource is what is stored, in whichever version it was deleted.
+            let last = on.resource.custom.is_none().then_some(object);
+            let gone = on.core().store.delete(&stored.key, stored.revision, last).await?;
             Ok(Deleted::Gone(answer::value(on.resource, &gone)))
         }
-        Deleted::Marked(object) => {
+        Deleted::Marked(mut object) => {
+            versions::store(on.resource, &mut object);
             let marked = on.core().store.update(&stored.key, stored.revision, object).await?;
             Ok(Deleted::Marked(answer::value(on.resource, &marked)))
         }
@@ -187,7 +191,11 @@ pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteO
             _ => {}
         }
     }
-    Ok(Answer::List(Listing { items: listed.items, revision: listed.revision, continuation: None, remaining: None }))
+    // One page, if that was asked for, with where the next one begins.
+    Ok(Answer::List(match list.limit > 0 {
+        true => get::listing(&filter, listed),
+        false => Listing { items: listed.items, revision: listed.revision, continuation: None, remaining: None },
+    }))
 }
 
 /// The namespaces that the server itself needs stay.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::{
     answer::Answer,
     call::{Call, On},
-    create, delete, get, patch, pods, review, spans, subresource, update, watch,
+    create, delete,
+    form::Form,
+    get, patch, pods, review, spans, subresource, update, watch,
 };
 use crate::{
     api::Status,
     codec::{
-        content_type,
+        accept, content_type,
         query::{DeleteOptions, GetOptions, ListOptions, Query, WriteOptions},
     },
     http::ResourcePath,
@@ -22,8 +24,30 @@ use crate::{
 pub fn prepare(call: &Call, path: &ResourcePath, span: &Span) -> Result<(Arc<Resource>, Span), Status> {
     let resource = call.catalog.get(&path.gv, &path.resource).cloned().ok_or_else(Status::no_such_path)?;
     allowed(call, &resource, path)?;
+    if resource.custom.is_none() {
+        route(call, path)?;
+    }
     let span = spans::handler(call, &resource, path, span);
     Ok((resource, span))
+}
+
+/// What kube-apiserver's router, which only built-in kinds have, refuses before any handler: patches and answers of unknown types.
+fn route(call: &Call, path: &ResourcePath) -> Result<(), Status> {
+    let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
+    if call.info.verb == "patch" {
+        content_type::patch(header(http::header::CONTENT_TYPE), false)?;
+    }
+    let answer = match call.info.verb {
+        "list" => accept::Answer::List,
+        "watch" => accept::Answer::Watch,
+        _ => accept::Answer::Object,
+    };
+    let more: &[&str] = match (path.resource.as_str(), path.subresource.as_str()) {
+        ("pods", "log") => &["text/plain"],
+        (_, "exec" | "attach" | "portforward" | "proxy") => return Ok(()),
+        _ => &[],
+    };
+    accept::route(header(http::header::ACCEPT), answer, more)
 }
 
 /// Whether a path is below no group that the server itself has, and belongs to no custom resource either.
@@ -42,6 +66,7 @@ pub fn stored(call: &Call, resource: &Resource) -> Option<Arc<Resource>> {
 
 /// Answers a request about objects.
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
+    Form::of(on, accept::Answer::Object)?;
     let answer = match (on.path.subresource.as_str(), on.is_review()) {
         ("", false) if is_binding(&on) => pods::bind_named(on, body).await?,
         ("", false) => {
@@ -66,10 +91,7 @@ fn is_binding(on: &On<'_>) -> bool {
 pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let query = Query::parse(&on.call.query);
     match on.call.info.verb {
-        "get" => {
-            GetOptions::from_query(&query).version()?;
-            get::get(on)
-        }
+        "get" => get::get(on, &GetOptions::from_query(&query)),
         "list" => get::list(on, &ListOptions::from_query(&query)?),
         "watch" => watch::watch(on, &ListOptions { watch: true, ..ListOptions::from_query(&query)? }),
         "create" => create::create(on, body, &WriteOptions::create(&query)?).await,

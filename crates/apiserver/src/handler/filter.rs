@@ -22,13 +22,22 @@ pub struct Filter {
     name: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
+    /// Whether it is about one name in one place, which kube-apiserver looks up by its key.
+    single: bool,
 }
 
 impl Filter {
     /// The filter of a request.
     pub fn new(on: On<'_>, options: &ListOptions) -> Result<Self, Status> {
         options.field_selector.check(on.resource)?;
+        let named = on.path.name.as_str();
+        let selected = options.field_selector.exact("metadata.name");
+        if !named.is_empty() && !options.field_selector.is_everything() && selected != Some(named) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        let single = on.namespace().is_empty() != on.resource.namespaced && (selected.is_some() || !named.is_empty());
         Ok(Self {
+            single,
             resource: Arc::clone(on.resource),
             namespace: Some(on.namespace()).filter(|namespace| !namespace.is_empty()).map(Arc::from),
             name: Some(on.path.name.clone()).filter(|name| !name.is_empty()),
@@ -45,6 +54,11 @@ impl Filter {
     /// Whether every object of the namespace fits.
     pub fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// Whether it is about the one object of a name.
+    pub fn is_single(&self) -> bool {
+        self.single
     }
 
     /// Whether an object is one of them.

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::{
     body,
     call::{Call, On, Warnings},
-    dispatch, other, respond,
+    dispatch, heavy, other, respond,
 };
 use crate::{
     api::{Status, identity},
@@ -143,6 +143,9 @@ impl fmt::Display for SpanName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(call) = self;
         match &call.info.resource {
+            Some(path) if path.name.is_empty() && !call.object_name().is_empty() => {
+                write!(f, "{} {}/{{:name}}", call.method, path.pattern())
+            }
             Some(path) => write!(f, "{} {}", call.method, path.pattern()),
             None => write!(f, "{}", call.method),
         }
@@ -186,11 +189,12 @@ async fn filtered(call: &mut Call, body: Incoming, server: &Span) -> Response<Bo
     };
     call.user = user;
     let fairness = impersonation.child(Scope::Filter, Kind::Internal, "priorityandfairness");
+    let Some(place) = call.core.in_flight.admit(call) else { return respond::too_many(call) };
     let authorization = fairness.child(Scope::Filter, Kind::Internal, "authorization");
     if let Err(status) = outgoing::within(&authorization, authorize(call)).await {
         return respond::refused(call, &status, &authorization);
     }
-    handle(call, body, &authorization, server).await
+    handle(call, body, &authorization, server).await.map(|body| body.held_by(place))
 }
 
 async fn impersonate(call: &Call) -> Result<User, Status> {
@@ -201,8 +205,10 @@ async fn impersonate(call: &Call) -> Result<User, Status> {
 async fn authorize(call: &Call) -> Result<(), Status> {
     let verb = call.info.verb;
     let query = Query::parse(&call.query);
-    // A list of the one object of a name is about that object.
-    let selected = || query.get("fieldSelector").and_then(selected_name).unwrap_or_default();
+    // A list or watch of the one object of a name is about that object. For all other verbs the selector is no part of what is
+    // asked for: a `create` that is limited by resourceNames stays so.
+    let selects = matches!(verb, "list" | "watch");
+    let selected = || query.get("fieldSelector").filter(|_| selects).and_then(selected_name).unwrap_or_default();
     let attributes = match &call.info.resource {
         Some(path) => Attributes {
             version: &path.gv.version,
@@ -235,9 +241,10 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
             let stored = dispatch::stored(call, &resource);
             let view = stored.as_ref().map(|_| &resource);
             let on = On { call, resource: stored.as_ref().unwrap_or(&resource), view, path, span: &span };
-            let answer = match dispatch::answer(on, &body).await {
-                Ok(answer) => respond::answered(on, answer),
-                Err(status) => Err(status),
+            let answer = async { respond::answered(on, dispatch::answer(on, &body).await?).await };
+            let answer = match heavy::is_heavy_write(on, &body) {
+                true => call.core.heavy.run(answer).await,
+                false => answer.await,
             };
             answer.unwrap_or_else(|status| respond::refused_by_handler(call, &status, &span))
         }

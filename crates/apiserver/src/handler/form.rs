@@ -28,7 +28,13 @@ pub struct Form {
 }
 
 impl Form {
-    /// What the caller accepts.
+    /// What the caller accepts, and of Tables, what it wants in their rows.
+    pub fn checked(on: On<'_>, answer: accept::Answer) -> Result<Self, Status> {
+        let form = Self::of(on, answer)?;
+        Ok(Self { chosen: form.chosen.with_include(&Query::parse(&on.call.query))?, ..form })
+    }
+
+    /// What the caller accepts. It is asked before a request does anything.
     pub fn of(on: On<'_>, answer: accept::Answer) -> Result<Self, Status> {
         let query = Query::parse(&on.call.query);
         let header = |name| Some(on.call.header(name)).filter(|text| !text.is_empty());
@@ -36,6 +42,11 @@ impl Form {
         let endpoint = Endpoint { custom: !has_protobuf(on, accept), answer };
         let chosen = accept::negotiate(accept, agent, &query, endpoint)?;
         Ok(Self { chosen, columns: true })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_chosen(chosen: Chosen) -> Self {
+        Self { chosen, columns: true }
     }
 
     /// An object in this form; none if it is shown as it is.
@@ -53,34 +64,52 @@ impl Form {
         }
     }
 
-    /// A list in this form; none if its objects are shown as they are.
-    pub fn list(&self, on: On<'_>, listing: &Listing) -> Option<Value> {
-        let resource = on.shown();
-        let meta = || {
-            let mut meta = answer::list_meta(resource, listing);
-            if let Some(meta) = meta.as_object_mut().filter(|_| listing.continuation.is_none()) {
-                meta.remove("continue");
+    /// Whether objects are shown as they are.
+    pub fn is_object(&self) -> bool {
+        self.chosen.form == accept::Form::Object
+    }
+
+    /// A list in this form without its items, and the name of the field that has them.
+    pub fn envelope(&self, resource: &Resource, listing: &Listing) -> (Map<String, Value>, &'static str) {
+        let mut meta = answer::list_meta(resource, listing);
+        let kinds = match self.chosen.form {
+            accept::Form::Object => (resource.list_kind.to_string(), resource.gv.to_string(), "items"),
+            accept::Form::Table { version, .. } => ("Table".to_owned(), version.api_version().to_owned(), "rows"),
+            accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
+                ("PartialObjectMetadataList".to_owned(), version.api_version().to_owned(), "items")
             }
-            meta
         };
-        let objects = || {
-            listing.items.iter().map(|item| {
-                let mut object = answer::value(on.resource, item);
-                on.to_shown(&mut object);
-                object
-            })
-        };
+        if let Some(meta) = meta.as_object_mut().filter(|_| !self.is_object() && listing.continuation.is_none()) {
+            meta.remove("continue");
+        }
+        let (kind, api_version, field) = kinds;
+        let mut envelope = Map::new();
+        envelope.insert("kind".into(), kind.into());
+        envelope.insert("apiVersion".into(), api_version.into());
+        envelope.insert("metadata".into(), meta);
+        if field == "rows" {
+            let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
+            envelope.insert("columnDefinitions".into(), columns);
+        }
+        (envelope, field)
+    }
+
+    /// An object, which says what it is, as an item of a list in this form.
+    pub fn item(&self, resource: &Resource, mut object: Value) -> Value {
         match self.chosen.form {
-            accept::Form::Object => None,
+            accept::Form::Object => {
+                // Items of built-in kinds have no kind of their own.
+                if let Some(object) = object.as_object_mut().filter(|_| resource.custom.is_none()) {
+                    object.remove("apiVersion");
+                    object.remove("kind");
+                }
+                object
+            }
             accept::Form::Table { version, include } => {
-                Some(self.table(resource, version.api_version(), &meta(), include, objects()))
+                row(resource, version.api_version(), include, object, jiff::Timestamp::now())
             }
             accept::Form::PartialObjectMetadata { version } | accept::Form::PartialObjectMetadataList { version } => {
-                let items: Vec<Value> = objects().map(|object| partial(version.api_version(), &object)).collect();
-                // As Go writes a list that was never filled.
-                let items = if items.is_empty() { Value::Null } else { items.into() };
-                let (kind, api_version) = ("PartialObjectMetadataList", version.api_version());
-                Some(json!({ "kind": kind, "apiVersion": api_version, "metadata": meta(), "items": items }))
+                partial(version.api_version(), &object)
             }
         }
     }
@@ -122,24 +151,25 @@ impl Form {
         objects: impl IntoIterator<Item = Value>,
     ) -> Value {
         let now = jiff::Timestamp::now();
-        let rows: Vec<Value> = objects
-            .into_iter()
-            .map(|object| {
-                let mut row = json!({ "cells": table::cells(resource, &object, now) });
-                let shown = match include {
-                    Include::None => Value::Null,
-                    Include::Metadata => partial(api_version, &object),
-                    Include::Object => object,
-                };
-                if let Some(row) = row.as_object_mut() {
-                    row.insert("object".into(), shown);
-                }
-                row
-            })
-            .collect();
+        let rows: Vec<Value> =
+            objects.into_iter().map(|object| row(resource, api_version, include, object, now)).collect();
         let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
         json!({ "kind": "Table", "apiVersion": api_version, "metadata": meta, "columnDefinitions": columns, "rows": rows })
     }
+}
+
+/// A row of a Table.
+fn row(resource: &Resource, api_version: &str, include: Include, object: Value, now: jiff::Timestamp) -> Value {
+    let mut row = json!({ "cells": table::cells(resource, &object, now) });
+    let shown = match include {
+        Include::None => Value::Null,
+        Include::Metadata => partial(api_version, &object),
+        Include::Object => object,
+    };
+    if let Some(row) = row.as_object_mut() {
+        row.insert("object".into(), shown);
+    }
+    row
 }
 
 /// Whether there is a protobuf message of the kind. Whoever does not ask for it gets the usual answer: there is.

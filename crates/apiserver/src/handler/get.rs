@@ -15,7 +15,7 @@ use crate::{
         Status,
         status::{Cause, Details},
     },
-    codec::query::{Continue, ListOptions, VersionMatch},
+    codec::query::{Continue, GetOptions, ListOptions, VersionMatch},
     store::{At, ListError, ListQuery, Listed, Stored},
 };
 
@@ -26,11 +26,25 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
                                 now may show up in the list.";
 const VERSION_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
 
-/// Reads one object.
-pub fn get(on: On<'_>) -> Result<Answer, Status> {
+/// Reads one object: of now, or as kube-apiserver's cache would have it, which is at least of the version that is asked for.
+pub fn get(on: On<'_>, options: &GetOptions) -> Result<Answer, Status> {
     on.span.event("About to Get from storage");
-    let stored = read(on)?;
-    Ok(Answer::Stored(StatusCode::OK, stored))
+    let Some(asked) = options.version()? else { return Ok(Answer::Stored(StatusCode::OK, read(on)?)) };
+    let span = on.cache_span("cacher.Get");
+    if span.is_recording() {
+        span.set("key", &on.storage_key(&on.path.name));
+        span.set("resource-version", &options.resource_version);
+    }
+    span.event("watchCache locked acquired");
+    let newest = on.core().store.revision();
+    if asked > newest {
+        span.discard();
+        return Err(too_large(asked, newest));
+    }
+    span.event("watchCache fresh enough");
+    let stored = on.core().store.get(&on.key(&on.path.name));
+    span.event("GetByKey success");
+    Ok(Answer::Stored(StatusCode::OK, stored.ok_or_else(|| on.not_found())?))
 }
 
 /// The object of the path.
@@ -59,40 +73,74 @@ pub fn list(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     Ok(Answer::List(listing(&filter, listed)))
 }
 
+/// How kube-apiserver's cache finds a list, which its spans tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lookup {
+    /// The newest state, after the newest revision was asked of etcd.
+    Consistent,
+    /// Any state that is not older than a revision.
+    Latest,
+    /// The state of a revision.
+    Exact,
+}
+
+impl Lookup {
+    fn of(options: &ListOptions) -> Self {
+        match options.resource_version.as_str() {
+            _ if !options.continue_token.is_empty() => match Continue::decode(&options.continue_token) {
+                Ok(Continue { resource_version: None, .. }) => Self::Consistent,
+                _ => Self::Exact,
+            },
+            "" => Self::Consistent,
+            _ if options.resource_version_match == Some(VersionMatch::Exact) => Self::Exact,
+            version if version != "0" && options.limit > 0 && options.resource_version_match.is_none() => Self::Exact,
+            _ => Self::Latest,
+        }
+    }
+}
+
 /// A page, and the span of reading it.
 pub fn traced_page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
-    let span = on.span.step("cacher.GetList");
+    let lookup = Lookup::of(options);
+    let span = on.cache_span("cacher.GetList");
     if span.is_recording() {
-        span.set("audit-id", &on.call.audit_id);
         span.set("type", on.collection().to_string().as_str());
-        on.transaction(&span, READ).end();
+        if lookup == Lookup::Consistent {
+            on.transaction(&span, READ).end();
+        }
     }
     let listed = page(on, options, filter)?;
-    describe(&span, &listed);
+    describe(&span, lookup, filter, &listed);
     Ok(listed)
 }
 
 /// What kube-apiserver says of a list that comes from its cache.
-fn describe(span: &crate::trace::Span, listed: &Listed) {
-    for event in [
-        "Ready",
-        "getCurrentRV success",
-        "watchCache locked acquired",
-        "watchCache fresh enough",
-        "GetLatestSnapshotOrBuildLocked success",
-    ] {
-        span.event(event);
+fn describe(span: &crate::trace::Span, lookup: Lookup, filter: &Filter, listed: &Listed) {
+    span.event("Ready");
+    let single = filter.is_single();
+    if lookup == Lookup::Consistent && !single {
+        span.event("getCurrentRV success");
     }
-    let count = listed.items.len().into();
-    span.event_with("Listed items from cache", &[("count", count)]);
-    span.event_with("Filtered items", &[("count", listed.items.len().into())]);
+    span.event("watchCache locked acquired");
+    span.event("watchCache fresh enough");
+    span.event(match lookup {
+        _ if single => "GetByKey success",
+        Lookup::Exact => "GetExactSnapshotLocked success",
+        Lookup::Consistent | Lookup::Latest => "GetLatestSnapshotOrBuildLocked success",
+    });
+    let count = listed.items.len();
+    span.event_with("Listed items from cache", &[("count", count.into())]);
+    if !filter.is_everything() && count > 0 {
+        span.event("Resized result");
+    }
+    span.event_with("Filtered items", &[("count", count.into())]);
 }
 
 /// The objects that fit, of the page that is asked for.
 fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
     let (at, after) = place(options, filter)?;
     // Whoever takes any state at all gets all of it at once, as from kube-apiserver's cache.
-    let any = options.resource_version == "0" && options.continue_token.is_empty();
+    let any = options.resource_version == "0";
     let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !any);
     let query = ListQuery { namespace: filter.namespace().cloned(), at, after, limit };
     let listed = on.core().store.list_where(&on.collection(), &query, &|stored| filter.fits(stored));
@@ -101,11 +149,12 @@ fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, St
 
 /// Which state, and after which key. Tokens name keys below the list's own prefix.
 fn place(options: &ListOptions, filter: &Filter) -> Result<(At, Option<String>), Status> {
-    if !options.continue_token.is_empty() {
-        if options.resource_version.parse::<u64>().is_ok_and(|version| version > 0) {
+    // A list of one name has no pages.
+    if !options.continue_token.is_empty() && !filter.is_single() {
+        let token = Continue::decode(&options.continue_token)?;
+        if !matches!(options.resource_version.as_str(), "" | "0") {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
-        let token = Continue::decode(&options.continue_token)?;
         let start = token.start.trim_end_matches('\0');
         let after = filter.namespace().map_or_else(|| start.to_owned(), |namespace| format!("{namespace}/{start}"));
         return Ok((token.resource_version.map_or(At::Now, At::Exact), Some(after)));
@@ -113,12 +162,15 @@ fn place(options: &ListOptions, filter: &Filter) -> Result<(At, Option<String>),
     let at = match (options.version_of_list()?, options.resource_version_match) {
         (None | Some(0), _) => At::Now,
         (Some(revision), Some(VersionMatch::Exact)) => At::Exact(revision),
+        // A page of a version is of exactly that version, unless the caller says otherwise.
+        (Some(revision), None) if options.limit > 0 && !filter.is_single() => At::Exact(revision),
         (Some(revision), _) => At::NotOlderThan(revision),
     };
     Ok((at, None))
 }
 
-fn listing(filter: &Filter, listed: Listed) -> Listing {
+/// A page with where the next one begins.
+pub(super) fn listing(filter: &Filter, listed: Listed) -> Listing {
     let more = listed.more.as_ref();
     let below = |key: &str| match filter.namespace() {
         Some(namespace) => key.strip_prefix(&**namespace).map_or(key, |rest| rest.trim_start_matches('/')).to_owned(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     answer::Answer,
     call::{Call, On, Warnings},
-    delete,
+    delete, heavy,
     update::{self, Managers, Precondition},
 };
 use crate::{
@@ -107,7 +107,7 @@ impl Internal {
         let call = self.call(target, Method::DELETE, "delete");
         let resource = self.resource(&call, target)?;
         let on = On { call: &call, resource: &resource, view: None, path: &target.path, span: &Span::default() };
-        delete::remove(on, options).await.map(drop)
+        self.run(on, delete::remove(on, options)).await.map(drop)
     }
 
     /// Changes an object.
@@ -122,7 +122,15 @@ impl Internal {
             Ok((object, managers))
         };
         let options = WriteOptions { field_manager: self.manager.to_owned(), ..WriteOptions::default() };
-        update::change(on, &options, Precondition::default(), &make).await
+        self.run(on, update::change(on, &options, Precondition::default(), &make)).await
+    }
+
+    /// What computes for long does so on no async thread, as for requests of others.
+    async fn run<T>(&self, on: On<'_>, write: impl Future<Output = T>) -> T {
+        match heavy::is_heavy_write(on, &[]) {
+            true => self.core.heavy.run(write).await,
+            false => write.await,
+        }
     }
 
     fn resource(&self, call: &Call, target: &Target) -> Result<Arc<Resource>, Status> {

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     api::{Status, meta::Meta},
-    auth::Attributes,
     codec::{content_type::PatchType, query::WriteOptions},
     patch,
 };
@@ -35,11 +34,7 @@ async fn change(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchType
         make_patched(on, &mut patched, body, form)?;
         decode::patched(on, &mut patched, body, form, options)?;
         on.to_stored(&mut patched);
-        check_identity(on, live, &patched)?;
-        // A version inside the patch is a precondition.
-        if patched.resource_version() != live.resource_version() {
-            return Err(Status::modified(&on.collection(), &on.path.name));
-        }
+        update::check_place(on, &patched)?;
         on.span.event("About to check admission control");
         Ok((patched, Managers::Update))
     };
@@ -59,50 +54,38 @@ pub fn make_patched(on: On<'_>, object: &mut Value, body: &[u8], form: PatchType
     }
 }
 
-fn check_identity(on: On<'_>, live: &Value, patched: &Value) -> Result<(), Status> {
-    if patched.name() != live.name() {
-        let (given, wanted) = (patched.name(), live.name());
-        let message = format!("the name of the object ({given}) does not match the name on the URL ({wanted})");
-        return Err(Status::bad_request(message));
-    }
-    if on.resource.namespaced && patched.namespace() != live.namespace() {
-        let message = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(message));
-    }
-    Ok(())
-}
-
 async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
-    let applied = decode::applied(on, body)?;
+    let applied = decode::applied(body)?;
     let (writer, force) = (on.writer(options), options.force == Some(true));
-    let merge = |live: Option<&Value>| writer.owner(on).apply(live, &applied, force).map_err(Status::from);
+    let merge = |live: Option<&Value>| {
+        let live = live.map(|live| on.shown_object(live));
+        let mut object = writer.owner(&on).apply(live.as_ref(), &applied.value, force).map_err(Status::from)?;
+        applied.check_duplicates(on, options)?;
+        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
+        on.to_stored(&mut object);
+        Ok::<Value, Status>(object)
+    };
     if on.core().store.get(&on.key(&on.path.name)).is_none() {
-        if !on.path.subresource.is_empty() || !applied.uid().is_empty() {
+        if !on.path.subresource.is_empty() {
             return Err(on.not_found());
         }
-        may_create(on).await?;
-        let mut object = merge(None)?;
+        let object = merge(None)?;
+        if !object.uid().is_empty() {
+            let uid = object.uid();
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Status::conflict(&on.collection(), &on.path.name, &why));
+        }
         update::check_place(on, &object)?;
-        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         on.span.event("About to check admission control");
         return create::insert(on, object, options, false).await;
     }
     let make = |live: &Value| -> Result<Changed, Status> {
-        let mut object = merge(Some(live))?;
+        let object = merge(Some(live))?;
         // Checked with what is there: a name that is left out is the object's own.
         update::check_place(on, &object)?;
-        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
         on.span.event("About to check admission control");
         Ok((object, Managers::Done))
     };
-    update::change(on, options, Precondition::of(&applied), &make).await
-}
-
-/// Whoever may patch may not therefore create.
-async fn may_create(on: On<'_>) -> Result<(), Status> {
-    let resource = on.shown();
-    let attributes = Attributes::resource(&on.call.user, "create", &resource.gv.group, &resource.plural)
-        .namespace(on.namespace())
-        .name(&on.path.name);
-    on.core().access.authorizers.check(&attributes).await
+    update::change(on, options, Precondition::default(), &make).await
 }

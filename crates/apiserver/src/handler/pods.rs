@@ -71,7 +71,7 @@ pub async fn bind(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 pub async fn bind_named(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
     let binding = decode::object(on, body, &options)?;
-    create::check_place(on, &binding)?;
+    create::check_namespace_given(on, &binding)?;
     let pods = on.call.catalog.get(&on.resource.gv, "pods").ok_or_else(Status::no_such_path)?;
     let path = ResourcePath {
         resource: pods.plural.to_string(),

@@ -1,9 +1,6 @@
 //! Writes an answer in the form that its caller accepts.
 
-use std::io::Write as _;
-
 use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
@@ -11,6 +8,8 @@ use super::{
     answer::{self, Answer},
     call::{Call, On},
     form::Form,
+    heavy, in_flight,
+    listing::ListShape,
 };
 use crate::{
     api::Status,
@@ -19,7 +18,7 @@ use crate::{
         accept::{self, Chosen},
         query::Query,
     },
-    http::Body,
+    http::{Body, Gzip},
     store::Stored,
     trace::Span,
 };
@@ -29,13 +28,24 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const GZIP_FROM: u64 = 128 << 10;
 
 /// The answer to a request about objects.
-pub fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
+pub async fn answered(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
+    let size = match &answer {
+        Answer::List(listing) => listing.items.iter().map(|item| item.body.len()).sum(),
+        _ => 0,
+    };
+    match heavy::is_heavy(size) {
+        true => on.core().heavy.run(async { written_answer(on, answer) }).await,
+        false => written_answer(on, answer),
+    }
+}
+
+fn written_answer(on: On<'_>, answer: Answer) -> Result<Response<Body>, Status> {
     let kind = match &answer {
         Answer::List(_) => accept::Answer::List,
         Answer::Watch(_) => accept::Answer::Watch,
         _ => accept::Answer::Object,
     };
-    let form = Form::of(on, kind)?;
+    let form = Form::checked(on, kind)?;
     let (code, body) = match answer {
         Answer::Stored(code, stored) => (code, object(on, &form, answer::Shown::Stored(&stored))?.into()),
         Answer::Object(code, value) => (code, object(on, &form, answer::Shown::Value(value))?.into()),
@@ -71,24 +81,16 @@ fn object(on: On<'_>, form: &Form, shown: answer::Shown<'_>) -> Result<Bytes, St
 fn list(on: On<'_>, form: &Form, listing: answer::Listing) -> Result<Body, Status> {
     let span = serialize_span(on.call, on.span, form.chosen, &on.shown().gv.to_string());
     form.chosen.check_form(true, &on.shown().gv, &on.shown().list_kind, on.shown().custom.is_some())?;
-    let body = match form.list(on, &listing) {
-        None if is_plain(form, on) => answer::list(on.resource, listing),
-        None => {
-            let json = answer::list(on.resource, listing).into_bytes();
-            let mut value: Value = serde_json::from_slice(&json).unwrap_or_default();
-            if on.view.is_some() {
-                show_items(on, &mut value);
-            }
-            encode(&value, form.chosen).into()
-        }
-        Some(value) => encode(&value, form.chosen).into(),
+    let body = match is_plain(form, on) {
+        true => answer::list(on.resource, listing),
+        false => ListShape::new(on, form).body(listing),
     };
     end_serialize(&span, body.len().unwrap_or(0) as usize, true);
     Ok(body)
 }
 
 /// A value as its caller reads it. Protobuf is written where there is a message for it, else it is JSON.
-fn encode(value: &Value, chosen: Chosen) -> Bytes {
+pub fn encode(value: &Value, chosen: Chosen) -> Bytes {
     match (chosen.media, chosen.pretty) {
         (Media::Yaml, _) => codec::yaml::encode(value).into(),
         (Media::Protobuf, _) => codec::protobuf::encode(value).unwrap_or_else(|| codec::json::encode(value)).into(),
@@ -107,18 +109,6 @@ fn as_shown(on: On<'_>, stored: &Stored) -> Value {
     let mut value = answer::value(on.resource, stored);
     on.to_shown(&mut value);
     value
-}
-
-fn show_items(on: On<'_>, list: &mut Value) {
-    let Some(list) = list.as_object_mut() else { return };
-    list.insert("apiVersion".into(), on.shown().gv.to_string().into());
-    for item in list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-        on.to_shown(item);
-        if let Some(item) = item.as_object_mut() {
-            item.remove("apiVersion");
-            item.remove("kind");
-        }
-    }
 }
 
 fn written(form: &Form, on: On<'_>, value: Value) -> Bytes {
@@ -152,6 +142,14 @@ fn refuse(call: &Call, status: &Status, span: &Span, handler: bool) -> Response<
     response
 }
 
+/// The answer to a request for which there is no place.
+pub fn too_many(call: &Call) -> Response<Body> {
+    let bytes = Bytes::from_static(in_flight::TOO_MANY.as_bytes());
+    let mut response = response(call, StatusCode::TOO_MANY_REQUESTS, "text/plain; charset=utf-8", bytes.into());
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(in_flight::RETRY_AFTER));
+    response
+}
+
 /// An answer that is no object.
 pub fn plain(call: &Call, code: StatusCode, content_type: &str, bytes: Bytes) -> Response<Body> {
     compressed(call, response(call, code, content_type, bytes.into()))
@@ -181,32 +179,43 @@ fn response(call: &Call, code: StatusCode, content_type: &str, body: Body) -> Re
 
 fn compressed(call: &Call, response: Response<Body>) -> Response<Body> {
     let wanted = call.header(header::ACCEPT_ENCODING).split(',').any(|coding| coding.trim().starts_with("gzip"));
-    if !wanted || response.body().len().is_none_or(|length| length < GZIP_FROM) {
+    if !wanted || response.body().len().is_some_and(|length| length < GZIP_FROM) {
         return response;
     }
+    let is_large = response.body().len().is_none_or(|length| length >= heavy::HEAVY_BYTES as u64);
     let (mut head, body) = response.into_parts();
     let pieces = match body.into_pieces() {
-        Ok(pieces) => pieces,
+        Ok(pieces) => Gzip::new(pieces),
         Err(body) => return Response::from_parts(head, body),
     };
-    // The fastest level: the network is rarely slower than that.
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let written = pieces.iter().try_for_each(|piece| encoder.write_all(piece)).and_then(|()| encoder.finish());
-    let Ok(bytes) = written else { return Response::from_parts(head, Body::pieces(pieces)) };
     head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     head.headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    Response::from_parts(head, bytes.into())
+    let body = if is_large { Body::made_of_any_length(pieces) } else { Body::pieces(pieces) };
+    Response::from_parts(head, body)
 }
 
 fn serialize_span(call: &Call, parent: &Span, chosen: Chosen, gv: &str) -> Span {
     let span = parent.step("SerializeObject");
     if span.is_recording() {
-        span.set("audit-id", &call.audit_id);
-        span.set("method", call.method.as_str());
-        span.set("url", &call.info.path);
-        span.set("protocol", call.protocol);
-        span.set("mediaType", chosen.media.name());
-        span.set("encoder", &encoder(chosen, gv));
+        describe_answer(call, &span, chosen.media.name(), &encoder(chosen, gv));
+    }
+    span
+}
+
+fn describe_answer(call: &Call, span: &Span, media_type: &str, encoder: &str) {
+    span.set("audit-id", &call.audit_id);
+    span.set("method", call.method.as_str());
+    span.set("url", &call.info.path);
+    span.set("protocol", call.protocol);
+    span.set("mediaType", media_type);
+    span.set("encoder", encoder);
+}
+
+/// The span of the events of a watch.
+pub fn watch_span(on: On<'_>, parent: &Span, chosen: Chosen) -> Span {
+    let span = parent.step("WatchServer.HandleHTTP");
+    if span.is_recording() {
+        describe_answer(on.call, &span, chosen.content_type(true), &encoder(chosen, &on.shown().gv.to_string()));
     }
     span
 }

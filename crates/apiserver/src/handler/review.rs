@@ -15,7 +15,7 @@ use crate::{
 pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
     let mut review: Value = decode::object(on, body, &options)?;
-    on.writer(&options).owner(on).update(None, &mut review);
+    on.writer(&options).owner(&on).update(None, &mut review);
     let (admission, request) = (&on.core().admission, on.review(Operation::Create, &options));
     admission.mutate(&request, &mut review, None).await?;
     admission.validate(&request, Some(&review), None).await?;

@@ -12,13 +12,13 @@ use crate::{
     trace::{Kind, Scope, Span},
 };
 
-/// The span of a handler.
+/// The span of a handler. Watches have none, but for those that begin with a list ([`watch_list`]).
 pub fn handler(call: &Call, resource: &Resource, path: &ResourcePath, parent: &Span) -> Span {
     let name = match call.info.verb {
+        "watch" => return parent.clone(),
         "create" => "Create",
         "get" => "Get",
         "list" => "List",
-        "watch" => "Watch",
         "update" => "Update",
         "patch" => "Patch",
         "delete" | "deletecollection" => "Delete",
@@ -31,8 +31,18 @@ pub fn handler(call: &Call, resource: &Resource, path: &ResourcePath, parent: &S
     span
 }
 
+/// The span of the list that a watch begins with.
+pub fn watch_list(on: On<'_>) -> Span {
+    let span = on.span.step("WatchList");
+    if span.is_recording() {
+        describe(on.call, on.shown(), on.path, &span);
+    }
+    span
+}
+
 fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) {
-    let scope = match (call.info.verb, path.name.is_empty(), path.namespace.is_empty()) {
+    let name = call.object_name();
+    let scope = match (call.info.verb, name.is_empty(), path.namespace.is_empty()) {
         ("create", ..) | (_, false, _) => "resource",
         (_, true, false) => "namespace",
         (_, true, true) => "cluster",
@@ -54,7 +64,7 @@ fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) 
         ("client", &address),
         ("api-group", &path.gv.group),
         ("api-version", &path.gv.version),
-        ("name", &path.name),
+        ("name", &name),
         ("subresource", &path.subresource),
         ("namespace", &path.namespace),
         ("protocol", call.protocol),
@@ -79,6 +89,15 @@ pub const READ: &str = "etcdserverpb.KV/Range";
 pub const WRITE: &str = "etcdserverpb.KV/Txn";
 
 impl On<'_> {
+    /// A span of reading from what stands for kube-apiserver's cache.
+    pub fn cache_span(&self, name: &str) -> Span {
+        let span = self.span.step(name);
+        if span.is_recording() {
+            span.set("audit-id", &self.call.audit_id);
+        }
+        span
+    }
+
     /// A span of the store about one object.
     pub fn storage_span(&self, name: &str, object: &str, typed: bool) -> Span {
         let span = self.span.step(name);
@@ -124,11 +143,31 @@ impl On<'_> {
         }
     }
 
-    fn storage_key(&self, name: &str) -> String {
-        let group = if self.resource.custom.is_some() { format!("/{}", self.resource.gv.group) } else { String::new() };
+    /// Where kube-apiserver keeps an object in etcd, as some refusals name it.
+    pub fn registry_key(&self, name: &str) -> String {
+        format!("/registry{}", self.storage_key(name))
+    }
+
+    /// The same below the prefix of the registry, as spans name it.
+    pub fn storage_key(&self, name: &str) -> String {
         let namespace = self.namespace();
         let slash = if namespace.is_empty() { "" } else { "/" };
-        format!("{group}/{}/{namespace}{slash}{name}", self.resource.plural)
+        format!("{}/{namespace}{slash}{name}", self.storage_prefix())
+    }
+
+    /// Below what kube-apiserver keeps a collection: custom resources and their definitions by their groups, built-in kinds by their
+    /// plurals, but for those that were named before there were rules.
+    pub fn storage_prefix(&self) -> String {
+        let (group, plural) = (&*self.resource.gv.group, &*self.resource.plural);
+        match (group, plural) {
+            _ if self.resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("/{group}/{plural}"),
+            ("", "replicationcontrollers") => "/controllers".to_owned(),
+            ("", "endpoints") => "/services/endpoints".to_owned(),
+            ("", "services") => "/services/specs".to_owned(),
+            ("", "nodes") => "/minions".to_owned(),
+            ("networking.k8s.io", "ingresses") => "/ingress".to_owned(),
+            _ => format!("/{plural}"),
+        }
     }
 
     /// kube-apiserver names the Go type that it stores.

@@ -63,7 +63,7 @@ async fn token(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     if let Some(spec) = spec.filter(|spec| spec.get("expirationSeconds").is_none_or(Value::is_null)) {
         spec.insert("expirationSeconds".into(), TOKEN_SECONDS.into());
     }
-    on.writer(&options).owner(on).update(None, &mut request);
+    on.writer(&options).owner(&on).update(None, &mut request);
     tokens.prepare(namespace, name, &mut request)?;
     let (admission, review) = (&on.core().admission, on.review(Operation::Create, &options));
     admission.mutate(&review, &mut request, None).await?;

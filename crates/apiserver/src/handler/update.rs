@@ -9,19 +9,20 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, scale,
+    decode, scale, size,
     spans::WRITE,
     validate,
 };
 use crate::{
     admission::Operation,
     api::{
-        GroupKind, Status, field,
+        GroupKind, Status, field, go,
         meta::{Meta, set_meta},
     },
     apply::keep_times,
     codec::query::WriteOptions,
     core::is_gone,
+    crd::versions,
     kinds::metadata,
     store::{Stored, WriteError},
     trace::Span,
@@ -51,8 +52,11 @@ pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
     check_place(on, &object)?;
     on.span.event("About to store object in database");
     let key = on.key(&on.path.name);
-    let updated = if on.core().store.get(&key).is_none() && creates(on, &object) {
-        super::create::insert(on, object, options, true).await
+    let updated = if on.core().store.get(&key).is_none() && creates(on) {
+        match object.uid() {
+            "" => super::create::insert(on, object, options, true).await,
+            uid => Err(wrong_uid(on, uid, "")),
+        }
     } else {
         change(on, options, Precondition::of(&object), &|_| Ok((object.clone(), Managers::Update))).await
     };
@@ -60,26 +64,23 @@ pub async fn update(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<A
     updated
 }
 
-fn creates(on: On<'_>, object: &Value) -> bool {
-    on.path.subresource.is_empty()
-        && on.shown().strategy.create_on_update()
-        && object.resource_version().is_empty()
-        && object.uid().is_empty()
+/// Whether a PUT creates what is not there. A resourceVersion in the body does not prevent it, as in kube-apiserver.
+fn creates(on: On<'_>) -> bool {
+    on.path.subresource.is_empty() && on.shown().strategy.create_on_update()
 }
 
-/// What a writer expects to find.
+/// What a PUT expects to find before anything else is looked at. Patches have no such precondition: a uid or a resourceVersion in
+/// them is part of the object that they make.
 #[derive(Clone, Debug, Default)]
 pub struct Precondition {
     /// `metadata.uid`, unless empty.
     pub uid: String,
-    /// `metadata.resourceVersion`, unless empty.
-    pub version: String,
 }
 
 impl Precondition {
     /// What an object that is sent says.
     pub fn of(object: &Value) -> Self {
-        Self { uid: object.uid().to_owned(), version: object.resource_version().to_owned() }
+        Self { uid: object.uid().to_owned() }
     }
 }
 
@@ -96,12 +97,17 @@ pub async fn change(
         let stored = on.core().store.get(&key).ok_or_else(|| on.not_found())?;
         span.event("initial value restored");
         let live = answer::value(on.resource, &stored);
-        check(on, &expected, &live)?;
+        if !expected.uid.is_empty() && expected.uid != live.uid() {
+            return Err(wrong_uid(on, &expected.uid, live.uid()));
+        }
         let (object, managers) = make(&live)?;
-        let object = admit(on, options, object, &live, managers).await?;
+        let mut object = admit(on, options, object, &live, managers).await?;
+        if !options.dry_run {
+            size::fit(on, &mut object, &on.path.name, managers == Managers::Done)?;
+        }
         match write(on, options, &stored, object, &span).await {
-            Err(WriteError::Conflict { .. }) if expected.version.is_empty() => {}
-            Err(WriteError::Conflict { .. }) => return Err(Status::modified(&on.collection(), &on.path.name)),
+            // The next round sees what is there now, and whether the writer wanted exactly what was there before.
+            Err(WriteError::Conflict { .. }) => {}
             Err(WriteError::NotFound) => return Err(on.not_found()),
             Err(error) => return Err(Status::internal(error)),
             Ok(answer) => return Ok(answer),
@@ -110,25 +116,38 @@ pub async fn change(
     Err(Status::modified(&on.collection(), &on.path.name))
 }
 
-fn check(on: On<'_>, expected: &Precondition, live: &Value) -> Result<(), Status> {
-    let (named, name) = (on.collection(), &on.path.name);
-    if !expected.uid.is_empty() && expected.uid != live.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", expected.uid, live.uid());
-        return Err(Status::conflict(&named, name, &why));
+/// The object of the path has another uid than a PUT says, in the words of kube-apiserver's storage.
+fn wrong_uid(on: On<'_>, expected: &str, found: &str) -> Status {
+    let key = on.registry_key(&on.path.name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+         precondition: {expected}, UID in object meta: {found}"
+    );
+    Status::conflict(&on.collection(), &on.path.name, &why)
+}
+
+/// Compares the resourceVersion of a changed object with the stored one. Without one, or with `0`, the change is unconditional where
+/// the kind allows that.
+fn check_version(on: On<'_>, object: &mut Value, live: &Value) -> Result<(), Status> {
+    let given = match object.resource_version() {
+        "" => 0,
+        text => {
+            let refuse = |why: String| Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", why);
+            go::parse_uint(text).map_err(refuse)?
+        }
+    };
+    if given == 0 {
+        require_version(on)?;
+    } else if given.to_string() != live.resource_version() {
+        return Err(Status::modified(&on.collection(), &on.path.name));
     }
-    if expected.version.is_empty() {
-        return require_version(on);
-    }
-    if expected.version != live.resource_version() {
-        return Err(Status::modified(&named, name));
-    }
+    set_meta(object, "resourceVersion", live.resource_version());
     Ok(())
 }
 
-/// Some kinds, and all custom ones, are never overwritten blindly by a PUT.
+/// Some kinds, and all custom ones, are never overwritten blindly.
 fn require_version(on: On<'_>) -> Result<(), Status> {
-    if on.call.info.verb != "update" || on.shown().strategy.unconditional_update() {
+    if on.shown().strategy.unconditional_update() {
         return Ok(());
     }
     let message = "Invalid value: 0: must be specified for an update";
@@ -138,7 +157,8 @@ fn require_version(on: On<'_>) -> Result<(), Status> {
     Err(Status::invalid(&resource, &on.path.name, &[error]))
 }
 
-/// Everything between what a writer wants and what is stored.
+/// Everything between what a writer wants and what is stored, in kube-apiserver's order: mutating webhooks see what the writer sent,
+/// before the resourceVersion is compared and before the server keeps what the writer may not change.
 async fn admit(
     on: On<'_>,
     options: &WriteOptions,
@@ -148,22 +168,22 @@ async fn admit(
 ) -> Result<Value, Status> {
     let strategy = &on.shown().strategy;
     strategy.default(&mut object);
-    carry_over(on, &mut object, live);
-    set_meta(&mut object, "resourceVersion", live.resource_version());
-    prepare(on, &mut object, live);
+    if on.resource.namespaced {
+        set_meta(&mut object, "namespace", on.namespace());
+    }
     if managers == Managers::Update {
-        on.writer(options).owner(on).update(Some(live), &mut object);
+        on.manage(options, Some(live), &mut object);
     }
     mutate(on, options, &mut object, live).await?;
     strategy.default(&mut object);
-    // A webhook may have put back what the writer changed.
-    metadata::restore(&mut object, live, "generation");
+    check_version(on, &mut object, live)?;
+    metadata::prepare_update(&mut object, live);
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
     validate::escalation(on, &object, Some(live)).await?;
     validate::signer(on, &object, live).await?;
-    ask(on, options, &object, live).await?;
     keep_times(live, &mut object);
+    ask(on, options, &object, live).await?;
     Ok(object)
 }
 
@@ -189,7 +209,7 @@ async fn write(
     on: On<'_>,
     options: &WriteOptions,
     stored: &Arc<Stored>,
-    object: Value,
+    mut object: Value,
     span: &Span,
 ) -> Result<Answer, WriteError> {
     if options.dry_run {
@@ -206,6 +226,7 @@ async fn write(
         on.core().store.delete(&stored.key, stored.revision, None).await?;
         Answer::Object(StatusCode::OK, object)
     } else {
+        versions::store(on.resource, &mut object);
         let stored = on.core().store.update(&stored.key, stored.revision, object).await?;
         Answer::Stored(StatusCode::OK, stored)
     };
@@ -217,8 +238,9 @@ async fn write(
     Ok(written)
 }
 
-/// The name in the body must be there and the path's.
+/// The namespace in the body must be the path's if it is there; the name must be there, and the path's.
 pub fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
+    super::create::check_namespace_given(on, object)?;
     let (name, given) = (&on.path.name, object.name());
     if given.is_empty() {
         let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
@@ -228,22 +250,7 @@ pub fn check_place(on: On<'_>, object: &Value) -> Result<(), Status> {
         let message = format!("the name of the object ({given}) does not match the name on the URL ({name})");
         return Err(Status::bad_request(message));
     }
-    let namespace = object.namespace();
-    if on.resource.namespaced && !namespace.is_empty() && namespace != on.namespace() {
-        let (given, wanted) = (namespace, on.namespace());
-        let message =
-            format!("the namespace of the object ({given}) does not match the namespace on the URL ({wanted})");
-        return Err(Status::bad_request(message));
-    }
     Ok(())
-}
-
-/// What a writer leaves out, or may not change, comes from what is stored.
-fn carry_over(on: On<'_>, object: &mut Value, live: &Value) {
-    if on.resource.namespaced {
-        set_meta(object, "namespace", on.namespace());
-    }
-    metadata::prepare_update(object, live);
 }
 
 /// Keeps what this path may not change. A binding has changed no more than it may.

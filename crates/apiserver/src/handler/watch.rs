@@ -17,6 +17,8 @@ use super::{
     call::On,
     filter::Filter,
     form::Form,
+    get, respond,
+    spans::{self, READ},
 };
 use crate::{
     api::{Status, meta::set_meta},
@@ -25,6 +27,7 @@ use crate::{
     http::Body,
     registry::Resource,
     store::{Event, EventKind, Stored, Watch, WatchError, WatchFrom},
+    trace::Span,
 };
 
 /// Pieces that wait for a slow reader; the rest waits in the store's history.
@@ -43,10 +46,28 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Starts a watch.
 pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     let filter = Filter::new(on, options)?;
-    let form = Form::of(on, accept::Answer::Watch)?;
-    let revision = options.version_of_list()?;
-    let (sender, receiver) = mpsc::channel(PIECES);
+    let listing = Listing::new(on, options);
+    let cache_span = listing.on(on).cache_span("cacher.Watch");
+    if cache_span.is_recording() {
+        cache_span.set("type", on.collection().to_string().as_str());
+    }
+    let revision = options.version_of_watch()?;
+    let initial = initial_events(options);
+    if initial == Some(true) {
+        if revision.is_none() {
+            on.transaction(&cache_span, READ).end();
+        }
+        cache_span.event("watchCache locked acquired");
+    }
+    let newest = on.core().store.revision();
+    let asked = revision.filter(|asked| *asked > newest && initial == Some(true));
+    if initial == Some(true) && asked.is_none() {
+        cache_span.event("watchCache fresh enough");
+    }
     let watch = on.core().store.watch(&on.collection(), from(options, revision));
+    cache_span.end();
+    let form = Form::checked(on, accept::Answer::Watch)?;
+    let (sender, receiver) = mpsc::channel(PIECES);
     let deadline = Instant::now() + limit(options);
     let resource = Arc::clone(on.shown());
     let stored = on.view.map(|_| Arc::clone(on.resource));
@@ -61,20 +82,72 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
         sender,
         deadline,
         bookmarks: options.allow_watch_bookmarks,
-        initial: options.send_initial_events == Some(true),
+        initial: initial == Some(true) && options.allow_watch_bookmarks,
         core: Arc::clone(on.core()),
+        listing: listing.begin(on, form),
     };
+    // The spans of the request last as long as its answer.
     let span = on.span.clone();
     tokio::spawn(async move {
-        match watch {
-            Ok(watch) => stream.run(watch).await,
-            Err(WatchError::TooOld { oldest, asked }) => {
+        match (asked, watch) {
+            (Some(asked), _) => stream.fail(&get::too_large(asked, newest)).await,
+            (None, Ok(watch)) => stream.run(watch).await,
+            (None, Err(WatchError::TooOld { oldest, asked })) => {
                 stream.fail(&Status::expired(format!("too old resource version: {asked} ({oldest})"))).await;
             }
         }
-        span.end();
+        drop(stream);
+        drop(span);
     });
     Ok(Answer::Watch(Body::stream(receiver)))
+}
+
+/// Whether a watch begins with what exists. One that names no version does so, unless it says otherwise.
+fn initial_events(options: &ListOptions) -> Option<bool> {
+    let legacy = options.resource_version_match.is_none() && matches!(options.resource_version.as_str(), "" | "0");
+    options.send_initial_events.or(legacy.then_some(true))
+}
+
+/// The spans of the list that a watch begins with, where its end is marked by a bookmark. They end with that, or never.
+struct Listing(Option<(Span, Span)>);
+
+impl Listing {
+    fn new(on: On<'_>, options: &ListOptions) -> Self {
+        let is_list = initial_events(options) == Some(true) && options.allow_watch_bookmarks;
+        Self(is_list.then(|| (spans::watch_list(on), Span::default())))
+    }
+
+    /// The call as part of the list.
+    fn on<'a>(&'a self, on: On<'a>) -> On<'a> {
+        self.0.as_ref().map_or(on, |(list, _)| On { span: list, ..on })
+    }
+
+    /// The answer begins.
+    fn begin(mut self, on: On<'_>, form: Form) -> Self {
+        if let Some((list, serve)) = &mut self.0 {
+            *serve = respond::watch_span(on, list, form.chosen);
+            serve.event("About to start writing response");
+        }
+        self
+    }
+
+    /// What existed was sent.
+    fn end(&mut self) {
+        if let Some((list, serve)) = self.0.take() {
+            serve.event("Writing initial events done");
+            serve.end();
+            list.end();
+        }
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        if let Some((list, serve)) = self.0.take() {
+            serve.discard();
+            list.discard();
+        }
+    }
 }
 
 fn from(options: &ListOptions, revision: Option<u64>) -> WatchFrom {
@@ -89,6 +162,8 @@ fn from(options: &ListOptions, revision: Option<u64>) -> WatchFrom {
 fn limit(options: &ListOptions) -> Duration {
     match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()).min(FOREVER),
+        // It is over before it begins.
+        Some(seconds) if seconds < 0 => Duration::ZERO,
         _ => LONGEST + Duration::from_secs_f64(LONGEST.as_secs_f64() * fastrand::f64()),
     }
 }
@@ -110,6 +185,7 @@ struct Stream {
     bookmarks: bool,
     /// A bookmark marks the end of what existed at the start.
     initial: bool,
+    listing: Listing,
 }
 
 impl Stream {
@@ -160,6 +236,7 @@ impl Stream {
 
     /// Sends this event and those that wait already.
     async fn send_events(&mut self, first: Arc<Event>, watch: &mut Watch) -> bool {
+        let had_initial = self.initial;
         let mut bytes = BytesMut::new();
         let mut next = Some(first);
         while let Some(event) = next {
@@ -171,7 +248,11 @@ impl Stream {
             // Having fallen behind is said by the next call.
             next = if bytes.len() < PIECE { watch.try_next().ok().flatten() } else { None };
         }
+        let listed = had_initial && !self.initial;
         let taken = bytes.is_empty() || self.send(bytes).await;
+        if listed && taken {
+            self.listing.end();
+        }
         for committed in self.news.drain(..).filter(|_| taken) {
             self.core.metrics.delivered(committed);
         }
@@ -188,7 +269,7 @@ impl Stream {
             return self.put_left(bytes, event);
         }
         if self.form.is_plain() && self.stored.is_none() {
-            return answer::event(bytes, kind, &self.head, object);
+            return answer::event(bytes, kind, &self.head, &answer::shown(&self.resource, object));
         }
         let value = self.value(object);
         self.put_object(bytes, kind, value);
@@ -241,7 +322,11 @@ impl Stream {
 
     async fn send_initial_end(&mut self, watch: &Watch) -> bool {
         self.initial = false;
-        self.send_bookmark(watch.started(), true).await
+        let sent = self.send_bookmark(watch.started(), true).await;
+        if sent {
+            self.listing.end();
+        }
+        sent
     }
 
     async fn send_bookmark(&mut self, revision: u64, initial_end: bool) -> bool {

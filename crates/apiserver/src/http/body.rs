@@ -12,9 +12,18 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::handler::in_flight::{HeldPlace, Place};
+
+/// An answer of this size is taken by the connection's buffers.
+const SHORT: u64 = 64 << 10;
+
 /// An answer's body.
 #[derive(Debug, Default)]
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// The place of the request, which is given back when the answer is written.
+    _place: Option<HeldPlace>,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -27,13 +36,17 @@ enum Kind {
 }
 
 struct Made {
-    pieces: Box<dyn Iterator<Item = Bytes> + Send>,
-    left: u64,
+    pieces: PieceIterator,
+    /// None if nobody knows.
+    left: Option<u64>,
 }
+
+/// Pieces of an answer.
+pub type PieceIterator = Box<dyn Iterator<Item = Bytes> + Send>;
 
 impl fmt::Debug for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes to be made", self.left)
+        write!(f, "{:?} bytes to be made", self.left)
     }
 }
 
@@ -48,23 +61,38 @@ impl Body {
     pub fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let pieces: VecDeque<Bytes> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
         let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self(Kind::Pieces { pieces, left })
+        Kind::Pieces { pieces, left }.into()
     }
 
     /// Pieces that are made one after the other, together so long.
     pub fn made(length: u64, pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Made(Made { pieces: Box::new(pieces), left: length }))
+        Kind::Made(Made { pieces: Box::new(pieces), left: Some(length) }).into()
+    }
+
+    /// Pieces that are made one after the other.
+    pub fn made_of_any_length(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Kind::Made(Made { pieces: Box::new(pieces), left: None }).into()
+    }
+
+    /// Keeps the place of its request until it is written. One that is there already, and short, is as good as written.
+    #[must_use]
+    pub fn held_by(self, place: Place) -> Self {
+        match &self.kind {
+            Kind::Pieces { left, .. } if *left <= SHORT => self,
+            _ => Self { _place: place.hold(), ..self },
+        }
     }
 
     /// Whatever is sent, as it is sent.
     pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Self {
-        Self(Kind::Stream(receiver))
+        Kind::Stream(receiver).into()
     }
 
     /// How long it is, if that is known.
     pub fn len(&self) -> Option<u64> {
-        match &self.0 {
-            Kind::Pieces { left, .. } | Kind::Made(Made { left, .. }) => Some(*left),
+        match &self.kind {
+            Kind::Pieces { left, .. } => Some(*left),
+            Kind::Made(Made { left, .. }) => *left,
             Kind::Stream(_) => None,
         }
     }
@@ -74,22 +102,19 @@ impl Body {
         self.len() == Some(0)
     }
 
-    /// All of it in one, unless it is a stream.
-    pub fn into_bytes(self) -> Bytes {
-        let mut pieces = self.into_pieces().unwrap_or_default();
-        match pieces.len() {
-            0 | 1 => pieces.pop_front().unwrap_or_default(),
-            _ => pieces.iter().flatten().copied().collect(),
+    /// The pieces, if it is no stream.
+    pub fn into_pieces(self) -> Result<PieceIterator, Self> {
+        match self.kind {
+            Kind::Pieces { pieces, .. } => Ok(Box::new(pieces.into_iter())),
+            Kind::Made(made) => Ok(made.pieces),
+            stream @ Kind::Stream(_) => Err(stream.into()),
         }
     }
+}
 
-    /// The pieces, if it is no stream.
-    pub fn into_pieces(self) -> Result<VecDeque<Bytes>, Self> {
-        match self.0 {
-            Kind::Pieces { pieces, .. } => Ok(pieces),
-            Kind::Made(made) => Ok(made.pieces.collect()),
-            stream @ Kind::Stream(_) => Err(Self(stream)),
-        }
+impl From<Kind> for Body {
+    fn from(kind: Kind) -> Self {
+        Self { kind, _place: None }
     }
 }
 
@@ -104,7 +129,7 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = match &mut self.get_mut().0 {
+        let piece = match &mut self.get_mut().kind {
             Kind::Pieces { pieces, left } => {
                 let piece = pieces.pop_front();
                 *left -= piece.as_ref().map_or(0, Bytes::len) as u64;
@@ -112,7 +137,8 @@ impl http_body::Body for Body {
             }
             Kind::Made(Made { pieces, left }) => {
                 let piece = pieces.next();
-                *left = left.saturating_sub(piece.as_ref().map_or(0, Bytes::len) as u64);
+                let length = piece.as_ref().map_or(0, Bytes::len) as u64;
+                *left = left.map(|left| left.saturating_sub(length));
                 piece
             }
             Kind::Stream(receiver) => match receiver.poll_recv(cx) {

@@ -4,13 +4,16 @@
 //! whoever keeps the Services, so that nothing has to be given back. Who asks for a number may meet another who asks for it at the
 //! same time: of Services that are created, the one that is stored first has it. The first address of the range is for
 //! `default/kubernetes`.
+//!
+//! A Service that is deleted and created again gets the address that it had, if that is free. kube-apiserver promises no such
+//! thing, but its pods look names up; the embedded cluster has no DNS, and its pods were told an address.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fmt,
     net::Ipv4Addr,
     sync::{
-        OnceLock,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -50,8 +53,13 @@ pub struct Addresses {
     bits: u8,
     next_ip: AtomicU32,
     next_port: AtomicU32,
+    /// The address that each Service was given last, by namespace and name.
+    last_ips: Mutex<HashMap<String, Ipv4Addr>>,
     holder: OnceLock<Holder>,
 }
+
+/// How many Services' last addresses are remembered, so that making and deleting Services does not grow memory.
+const MAX_REMEMBERED_SERVICES: usize = 1024;
 
 /// kube-apiserver's default range of node ports.
 const PORTS: std::ops::RangeInclusive<u32> = 30000..=32767;
@@ -65,7 +73,7 @@ impl Addresses {
         let bits = bits.min(30);
         let first = u32::from(network) & (u32::MAX << (32 - u32::from(bits)));
         let (next_ip, next_port) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { first, bits, next_ip, next_port, holder: OnceLock::new() }
+        Self { first, bits, next_ip, next_port, last_ips: Mutex::default(), holder: OnceLock::new() }
     }
 
     /// Says how to find out who has what. Only the first answer counts; without one nobody has anything.
@@ -73,8 +81,21 @@ impl Addresses {
         let _ = self.holder.set(holder);
     }
 
-    /// A free address, or none when all are taken.
-    pub fn ip(&self) -> Option<Ipv4Addr> {
+    /// A free address for this Service, or none when all are taken.
+    pub fn ip_for(&self, namespace: &str, name: &str) -> Option<Ipv4Addr> {
+        let mut last_ips = self.last_ips.lock().unwrap_or_else(PoisonError::into_inner);
+        let service = format!("{namespace}/{name}");
+        let last = last_ips.get(&service).copied().filter(|ip| self.holder(&Claim::Ip(*ip)).is_none());
+        let ip = last.or_else(|| self.next_free_ip())?;
+        if last_ips.len() >= MAX_REMEMBERED_SERVICES && !last_ips.contains_key(&service) {
+            let forgotten = last_ips.keys().next().cloned();
+            forgotten.and_then(|service| last_ips.remove(&service));
+        }
+        last_ips.insert(service, ip);
+        Some(ip)
+    }
+
+    fn next_free_ip(&self) -> Option<Ipv4Addr> {
         // without the network, the first (for `kubernetes`) and the broadcast address
         let count = (1u32 << (32 - u32::from(self.bits))) - 3;
         self.turn(&self.next_ip, count, |number| Claim::Ip(Ipv4Addr::from(self.first + 2 + number)))

@@ -1,6 +1,6 @@
 //! Job and CronJob. A Job makes its selector and the labels of its pods itself, from its uid and name.
 
-mod cron;
+pub(crate) mod cron;
 
 use serde_json::{Value, json};
 

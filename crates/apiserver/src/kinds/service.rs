@@ -54,9 +54,10 @@ impl Strategy for Service {
 
     fn prepare_create(&self, object: &mut Value) {
         set(object, "status", json!({"loadBalancer": {}}));
+        let owner = namespace_and_name(object);
         if let Some(spec) = part(object, "spec") {
             one_list_of_ips(spec);
-            self.allocate(spec);
+            self.allocate(spec, &owner);
         }
     }
 
@@ -66,12 +67,13 @@ impl Strategy for Service {
         }
         keep(new, old, "status");
         let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
+        let owner = namespace_and_name(new);
         let Some(spec) = part(new, "spec") else { return };
         let kind = text(spec, "type").to_owned();
         keep_allocated(spec, before);
         drop_with_type(spec, before);
         follow_the_single_ip(spec, before);
-        self.allocate(spec);
+        self.allocate(spec, &owner);
         if kind != "LoadBalancer" {
             set(new, "status", json!({"loadBalancer": {}}));
         }
@@ -109,14 +111,18 @@ impl Strategy for Service {
     }
 }
 
+fn namespace_and_name(service: &Value) -> [String; 2] {
+    ["namespace", "name"].map(|field| text_at(service, &["metadata", field]).to_owned())
+}
+
 impl Service {
     /// Gives what the type needs and nobody asked for.
-    fn allocate(&self, spec: &mut Object) {
+    fn allocate(&self, spec: &mut Object, [namespace, name]: &[String; 2]) {
         if text(spec, "type") == "ExternalName" {
             return;
         }
         if text(spec, "clusterIP").is_empty()
-            && let Some(ip) = self.addresses.ip()
+            && let Some(ip) = self.addresses.ip_for(namespace, name)
         {
             set_ip(spec, ip);
         }

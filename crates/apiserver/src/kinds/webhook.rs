@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     api::field::{Error, Errors},
-    cel::Expression,
+    cel::check::{self, Declarations, Environment, Type},
     registry::Strategy,
 };
 
@@ -28,6 +28,10 @@ pub struct Configuration {
 }
 
 impl Strategy for Configuration {
+    fn runs_expressions(&self) -> bool {
+        true
+    }
+
     fn default(&self, object: &mut Value) {
         let Some(configuration) = object.as_object_mut() else { return };
         for hook in each(configuration, "webhooks") {
@@ -101,7 +105,7 @@ impl Configuration {
         }
         client(&hook.get("clientConfig"), errors);
         review_versions(&hook.get("admissionReviewVersions"), errors);
-        conditions(&hook.get("matchConditions"), errors);
+        conditions(&hook.get("matchConditions"), false, errors);
     }
 }
 
@@ -212,17 +216,17 @@ fn review_versions(versions: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn conditions(list: &At<'_>, errors: &mut Errors) {
+fn conditions(list: &At<'_>, has_params: bool, errors: &mut Errors) {
     if list.len() > CONDITIONS_MAX {
         errors.push(Error::too_many(list.path(), list.len(), CONDITIONS_MAX));
     }
+    let environment = check::admission(Declarations { params: has_params, authorizer: true });
     let mut seen: Vec<&str> = Vec::new();
     for condition in list.items() {
         let (expression, name) = (condition.get("expression"), condition.get("name"));
-        if expression.str().trim().is_empty() {
-            expression.required(errors, "");
-        } else {
-            compiles(&expression, errors);
+        match expression.str().trim() {
+            "" => expression.required(errors, ""),
+            trimmed => compiles(expression.path(), trimmed, &environment, &[Type::Bool], errors),
         }
         if name.require(errors, "") {
             name.invalid_each(errors, names::qualified(name.str()));
@@ -235,9 +239,18 @@ fn conditions(list: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// An expression must at least be one.
-fn compiles(expression: &At<'_>, errors: &mut Errors) {
-    if let Err(wrong) = Expression::compile(expression.str()) {
-        expression.invalid(errors, &format!("compilation failed: {wrong}"));
-    }
+/// An expression must compile, and give one of these types.
+fn compiles(path: String, source: &str, environment: &Environment, types: &[Type], errors: &mut Errors) {
+    let problem = match check::check(source, environment) {
+        Err(wrong) => format!("compilation failed: {wrong}"),
+        Ok(found) if types.contains(&found) => return,
+        Ok(found) => {
+            let found = found.declared_name();
+            match types.iter().map(Type::declared_name).collect::<Vec<_>>().as_slice() {
+                [one] => format!("must evaluate to {one} but got {found}"),
+                many => format!("must evaluate to one of [{}] but got {found}", many.join(" ")),
+            }
+        }
+    };
+    errors.push(Error::invalid(path, &source.into(), &problem));
 }

@@ -13,6 +13,8 @@ const MAX_COPIED: usize = 3 << 20;
 /// How many values may be looked at to find out how deep a moved value is. A moved value is at most an object of some MiB, so this
 /// is only reached by thousands of moves of large values.
 const MAX_MEASURED: usize = 10_000_000;
+/// How many items of lists may move to make or close a gap for another one. It takes about a tenth of a second.
+const MAX_MOVED: usize = 10_000_000;
 
 /// A JSON patch that has been read.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +52,7 @@ enum Stuck {
 struct Spent {
     copied: usize,
     measured: usize,
+    moved: usize,
 }
 
 impl Operations {
@@ -110,14 +113,15 @@ fn apply(document: &mut Value, mut operation: Map<String, Value>, spent: &mut Sp
         }
         "remove" => {
             let path = path()?;
-            remove(document, path).map(drop).map_err(|stuck| stuck.at(quoted(path), inside(path)))
+            remove(document, path, spent).map(drop).map_err(|stuck| stuck.at(quoted(path), inside(path)))
         }
         "replace" => replace(document, path()?, value.unwrap_or_default(), spent),
         "test" => test(document, path()?, &value.unwrap_or_default()),
         "move" => {
             let (from, path) = (from()?, path()?);
             let key = from.rsplit('/').next().unwrap_or_default();
-            let value = remove(document, from).map_err(|stuck| stuck.at(lost("from path", from), inside(key)))?;
+            let value =
+                remove(document, from, spent).map_err(|stuck| stuck.at(lost("from path", from), inside(key)))?;
             let stuck = |stuck: Stuck| stuck.at(lost("destination path", path), inside(path));
             add(document, path, value, spent).map_err(stuck)
         }
@@ -147,6 +151,7 @@ fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Res
                 true => Stuck::There(improper(why)),
                 false => Stuck::There(why),
             })?;
+            spent.count_moved(items.len() - at)?;
             items.insert(at, value);
         }
         _ => return Err(Stuck::Lost),
@@ -154,7 +159,7 @@ fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Res
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, Stuck> {
+fn remove(document: &mut Value, path: &str, spent: &mut Spent) -> Result<Value, Stuck> {
     match parent(document, path)? {
         (Value::Object(members), key) => {
             let absent = || Stuck::There(format!("Unable to remove nonexistent key: {key}: missing value"));
@@ -162,6 +167,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, Stuck> {
         }
         (Value::Array(items), key) => {
             let at = index(&key, items.len()).map_err(Stuck::There)?;
+            spent.count_moved(items.len() - at)?;
             Ok(items.remove(at))
         }
         _ => Err(Stuck::Lost),
@@ -260,6 +266,12 @@ fn index(key: &str, places: usize) -> Result<usize, String> {
 }
 
 impl Spent {
+    /// Whether so many more items may move.
+    fn count_moved(&mut self, items: usize) -> Result<(), Stuck> {
+        self.moved = self.moved.saturating_add(items);
+        if self.moved > MAX_MOVED { Err(Stuck::TooMuch) } else { Ok(()) }
+    }
+
     /// Whether a value may be put at a path.
     fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), Stuck> {
         let at = path.bytes().filter(|byte| *byte == b'/').count();

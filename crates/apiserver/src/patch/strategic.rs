@@ -141,13 +141,13 @@ fn apply_directives(
 ) -> Result<(Vec<Value>, Vec<Value>), Status> {
     let mut plain = Vec::with_capacity(patch.len());
     let mut replace = false;
+    let mut deleted = HashSet::new();
     for item in patch {
         match item.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
             None => plain.push(item),
             Some("replace") => replace = true,
             Some("delete") => {
-                let value = merge_key(&item, key)?;
-                original.retain(|other| other.get(key) != Some(value));
+                deleted.insert(merge_key(&item, key)?.clone());
             }
             Some("merge") => return Err(failed("merging lists cannot yet be specified in the patch")),
             Some(_) => {
@@ -158,6 +158,8 @@ fn apply_directives(
             }
         }
     }
+    // All at once: one pass for each of them would be quadratic work.
+    original.retain(|other| other.get(key).is_none_or(|value| !deleted.contains(value)));
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
 
@@ -165,7 +167,8 @@ fn apply_directives(
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Status> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or_else(|| bad(BAD_RETAIN_KEYS))?;
-    let kept = |key: &str| keys.iter().any(|kept| kept.as_str() == Some(key));
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let kept = |key: &str| keys.contains(key);
     let directive = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !kept(key)) {
         return Err(bad(BAD_RETAIN_KEYS));

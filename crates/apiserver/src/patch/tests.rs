@@ -405,3 +405,52 @@ fn failures_are_said_as_the_original_says_them() {
         assert_eq!(failure.to_string(), said);
     }
 }
+
+#[test]
+fn json_patch_that_moves_too_many_items_is_refused() {
+    let object = serde_json::json!({ "a": vec![0; 100_000] });
+    let patch: Vec<Value> =
+        (0..1_000).map(|_| serde_json::json!({ "op": "move", "from": "/a/0", "path": "/a/0" })).collect();
+    let refused = json(&mut object.clone(), Value::from(patch.clone()).to_string().as_bytes()).unwrap_err();
+    assert_eq!(refused.code, 422, "{refused:?}");
+    let few = Value::from(patch[..20].to_vec()).to_string();
+    let mut same = object.clone();
+    json(&mut same, few.as_bytes()).unwrap();
+    assert_eq!(same, object);
+    let at_the_end: Vec<Value> =
+        (0..2_000).map(|n| serde_json::json!({ "op": "add", "path": "/a/-", "value": n })).collect();
+    json(&mut same, Value::from(at_the_end).to_string().as_bytes()).unwrap();
+}
+
+/// A value of so many lists inside each other.
+fn nested(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+#[test]
+fn no_patch_makes_an_object_deeper_than_a_body_may_be() {
+    let inside = MAX_DEPTH - 1;
+    for (depth, fits) in [(inside, true), (inside + 1, false)] {
+        let text = format!(r#"{{"a":{}}}"#, nested(depth));
+        assert_eq!(crate::codec::json::decode(text.as_bytes()).is_ok(), fits, "a body");
+        assert_eq!(merge(&mut serde_json::json!({}), text.as_bytes()).is_ok(), fits, "a merge patch");
+        assert_eq!(parse_object(text.as_bytes()).is_ok(), fits, "a strategic patch");
+        let add = format!(r#"[{{"op":"add","path":"/a","value":{}}}]"#, nested(depth));
+        assert_eq!(json(&mut serde_json::json!({}), add.as_bytes()).is_ok(), fits, "a JSON patch");
+    }
+    let mut object = serde_json::json!({ "a": { "b": {} } });
+    let add = format!(r#"[{{"op":"add","path":"/a/b/c","value":{}}}]"#, nested(inside - 1));
+    assert_eq!(json(&mut object, add.as_bytes()).unwrap_err().code, 422, "below a path");
+}
+
+#[test]
+fn strategic_patch_that_deletes_many_items_is_linear() {
+    // Quadratic work would be 10^10 comparisons.
+    let item = |n: usize| serde_json::json!({ "name": format!("n{n}"), "value": "x" });
+    let env: Vec<Value> = (0..100_000).map(item).collect();
+    let gone: Vec<Value> =
+        (0..100_000).map(|n| serde_json::json!({ "$patch": "delete", "name": format!("other{n}") })).collect();
+    let template = |env: Vec<Value>| serde_json::json!({ "spec": { "template": { "spec": { "containers": [{ "name": "c", "env": env }] } } } });
+    let merged = deployment(template(env.clone()), template(gone)).unwrap();
+    assert_eq!(merged, template(env));
+}

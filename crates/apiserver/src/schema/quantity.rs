@@ -93,6 +93,10 @@ impl Quantity {
 
     /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it is too large.
     pub fn scaled(&self, scale: i32) -> Option<i64> {
+        // Nothing is nothing at every scale: `0E200`.
+        if self.is_zero() {
+            return Some(0);
+        }
         let scale = self.scale.checked_sub(scale)?;
         let power = pow10(scale.unsigned_abs())?;
         let whole = if scale < 0 { divide_up(self.value, power) } else { self.value.checked_mul(power)? };

@@ -13,6 +13,9 @@ use crate::{
 /// Ports below it are root's.
 const UNPRIVILEGED: u16 = 1024;
 
+/// Nobody forwards to a Service with this label but the proxy that it names, so that only its `clusterIP` leads there.
+const PROXY_NAME: &str = "/metadata/labels/service.kubernetes.io~1service-proxy-name";
+
 /// Services are at their `clusterIP`. A port that only root could forward is reached at a ready endpoint, as by a kube-apiserver that routes to endpoints: webhooks are
 /// behind 443 everywhere, and a cluster on one machine is seldom root's.
 impl Services for Store {
@@ -30,7 +33,8 @@ impl Services for Store {
         let Some(known) = ports.find(|known| number(known) == Some(u64::from(port))) else {
             return Err(format!("no service port {port} found for service {name:?}"));
         };
-        let endpoint = (port < UNPRIVILEGED).then(|| endpoint(self, namespace, name, known.get("name"))).flatten();
+        let is_ours = port < UNPRIVILEGED && text(PROXY_NAME).is_empty();
+        let endpoint = is_ours.then(|| endpoint(self, namespace, name, known.get("name"))).flatten();
         Ok(endpoint.unwrap_or_else(|| Address::Tcp(address.to_string(), port)))
     }
 }

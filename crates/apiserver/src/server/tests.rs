@@ -185,6 +185,11 @@ async fn every_event_that_a_watcher_gets_is_measured_once_and_old_ones_are_not()
     assert_eq!((status, body.iter().filter(|byte| **byte == b'\n').count()), (200, 4));
     assert_eq!(setup.metric("kubewake_apiserver_watch_delivery_seconds_count").await, 3.0);
     let all = spans_until(&mut collector, "GET /api/v1/namespaces/{:namespace}/configmaps").await;
-    let watch = all.iter().find(|span| span.name == "Watch").unwrap();
-    assert!(watch.end_time_unix_nano - watch.start_time_unix_nano > 1_000_000_000, "it lasts as long as the stream");
+    let named = |name: &str| all.iter().find(|span| span.name == name).unwrap();
+    let server = named("GET /api/v1/namespaces/{:namespace}/configmaps");
+    assert!(server.end_time_unix_nano - server.start_time_unix_nano > 1_000_000_000, "it lasts as long as the stream");
+    let events: Vec<&str> = named("cacher.Watch").events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(events, ["watchCache locked acquired", "watchCache fresh enough"]);
+    // A watch without bookmarks has no end of what it begins with.
+    assert!(all.iter().all(|span| !["WatchList", "WatchServer.HandleHTTP"].contains(&span.name.as_str())));
 }

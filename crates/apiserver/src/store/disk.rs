@@ -10,6 +10,7 @@
 
 mod compact;
 mod frame;
+mod mark;
 mod recover;
 
 use std::{
@@ -19,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use self::mark::{Mark, Reach};
 pub(super) use self::{compact::Snapshot, frame::Frame, recover::Recovered};
 use super::OpenError;
 
@@ -37,6 +39,10 @@ pub(super) struct Log {
     sync: bool,
     /// Something failed: the file must be cut to its length, and the directory synced, before it is appended to.
     broken: bool,
+    /// How far the log goes, beside it.
+    mark: Mark,
+    /// The newest revision in the log, or that it had before it was cut short.
+    revision: u64,
     /// Held for as long as the log is open.
     _lock: DirLock,
     /// What fails next.
@@ -63,18 +69,34 @@ impl Log {
             Snapshot::empty().write(dir).and_then(|_| rename(dir)).map_err(failed(&path))?;
         }
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(failed(&path))?;
-        let recovered = recover::read(&path, &file)?;
+        let mut recovered = recover::read(&path, &file)?;
+        let (mark, reach) = Mark::open(dir).map_err(failed(dir))?;
+        if let Some(reach) = reach.filter(|reach| reach.revision > recovered.revision) {
+            let (missing, bytes) = (reach.revision - recovered.revision, reach.len.saturating_sub(recovered.len));
+            tracing::warn!(
+                file = %path.display(),
+                missing_revisions = missing,
+                missing_bytes = bytes,
+                last_revision = recovered.revision,
+                "the log is cut short: writes that were answered are missing; restore it from a backup if they matter"
+            );
+            // Clients have seen these revisions: they are not given to other writes.
+            recovered.revision = reach.revision;
+        }
         let mut log = Self {
             dir: dir.to_owned(),
             file,
             len: recovered.len,
             sync,
             broken: true,
+            mark,
+            revision: recovered.revision,
             _lock: lock,
             #[cfg(test)]
             fault: Default::default(),
         };
         log.repair().map_err(failed(&path))?;
+        log.set_mark();
         Ok((log, recovered))
     }
 
@@ -83,15 +105,21 @@ impl Log {
         self.len
     }
 
-    /// Appends a frame and syncs it. After an error nothing of it is there, or it is cut off before anything else is appended.
-    pub(super) fn append(&mut self, frame: &Frame) -> io::Result<()> {
+    fn set_mark(&self) {
+        self.mark.write(Reach { revision: self.revision, len: self.len });
+    }
+
+    /// Appends a frame, whose last revision is given, and syncs it. After an error nothing of it is there, or it is cut off before anything else is appended.
+    pub(super) fn append(&mut self, frame: &Frame, revision: u64) -> io::Result<()> {
         self.repair()?;
         self.broken = true;
         let bytes = frame.bytes()?;
         let written = self.write(bytes);
         if written.is_ok() {
             self.len += bytes.len() as u64;
+            self.revision = revision;
             self.broken = false;
+            self.set_mark();
         } else {
             // Best now, while the disk may still obey; else before the next frame.
             let _ = self.repair();
@@ -131,6 +159,7 @@ impl Log {
         let len = new.metadata()?.len();
         rename(&self.dir)?;
         (self.file, self.len) = (new, len);
+        self.set_mark();
         // Until the rename is durable, a power cut could bring the old file back: nothing is appended before.
         self.broken = true;
         self.repair()

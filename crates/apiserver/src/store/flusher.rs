@@ -84,7 +84,8 @@ impl Flusher {
             frame.push(write.kind, &write.object);
         }
         frame.seal();
-        match self.log.append(&frame) {
+        let revision = batch.last().map_or(0, |write| write.object.revision);
+        match self.log.append(&frame, revision) {
             Ok(()) => self.shared.publish(batch),
             Err(error) => {
                 tracing::error!(%error, writes = batch.len(), "writes failed: the log cannot be written");

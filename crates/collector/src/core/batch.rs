@@ -1,12 +1,12 @@
 //! A batch and the requests that it was joined from.
 
-use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
+use std::{collections::VecDeque, net::SocketAddr, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
-use kubewake_otlp::{Limit, Piece, Signal, Traits};
+use kubewake_otlp::{Limit, Piece, Signal, Traits, split_within};
 use tokio::time::Instant;
 
-use super::Charge;
+use super::{Charge, WorkMemory};
 
 /// Who sent a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,10 @@ pub struct Part {
     /// What is known of these bytes without another look.
     pub traits: Traits,
 }
+
+/// What a request takes beside its bytes: the [`Part`] with its charge, a [`Batch`] around it, and its places in lists and
+/// queues that double. Of tiny requests this is far more than their bytes, so that no request is charged for less.
+pub const PART_BYTES: usize = 384;
 
 impl Part {
     /// A request of which nothing more is known.
@@ -175,6 +179,20 @@ impl Batch {
     }
 }
 
+/// Batches one after another. Each gives back its charge when it is gone, so that the list of many becomes shorter with them.
+pub fn one_by_one(batches: Vec<Batch>) -> impl Iterator<Item = Batch> + Send {
+    /// A list of so many takes a few kilobytes.
+    const MANY: usize = 64;
+    let mut rest = VecDeque::from(batches);
+    std::iter::from_fn(move || {
+        let next = rest.pop_front();
+        if rest.capacity() > MANY && rest.len() < rest.capacity() / 4 {
+            rest.shrink_to(rest.len() * 2);
+        }
+        next
+    })
+}
+
 /// Puts `part` into the open batch as far as it fits, and the rest into new ones.
 fn fill(out: &mut Vec<Batch>, open: &mut Batch, part: Part, limit: Limit) {
     let signal = open.signal;
@@ -204,24 +222,28 @@ fn fill(out: &mut Vec<Batch>, open: &mut Batch, part: Part, limit: Limit) {
 /// others within `limit`. `None` if there is no memory for the pieces.
 fn cut(signal: Signal, part: &Part, first: Option<NonZeroUsize>, limit: Limit) -> Option<Vec<Part>> {
     let mut out = Vec::new();
-    // What the request is charged for covers its pieces, as far as they are no larger than it was.
-    let mut covered = part.bytes.len();
+    // What the request is charged for covers its pieces, as far as they are no larger than it was; and as much again may go into
+    // keeping them. Of tiny pieces there is more to keep than there is in them.
+    let (mut covered, mut covered_pieces) = (part.bytes.len(), part.bytes.len() / PART_BYTES);
+    let mut memory = WorkMemory::new(&part.charge);
+    let mut pieces = split_within(signal, &part.bytes, first.map_or(limit, Limit::Items), &mut memory);
     let mut push = |piece: Piece| {
-        let charge = match covered.checked_sub(piece.bytes.len()) {
-            Some(left) => {
-                covered = left;
+        let size = piece.bytes.len();
+        let is_covered = size <= covered && covered_pieces > 0;
+        let charge = match is_covered {
+            true => {
+                (covered, covered_pieces) = (covered - size, covered_pieces - 1);
                 part.charge.clone()
             }
-            None => Arc::new(part.charge.another(piece.bytes.len() as u64)?),
+            false => Arc::new(part.charge.another((size + PART_BYTES) as u64)?),
         };
         out.push(Part::new(piece.bytes, piece.items, part.origin.clone(), charge));
         Some(())
     };
-    let mut pieces = kubewake_otlp::split(signal, &part.bytes, first.map_or(limit, Limit::Items));
     push(pieces.next()?)?;
     pieces.set_limit(limit);
     pieces.try_for_each(push)?;
-    Some(out)
+    (!pieces.is_exhausted()).then_some(out)
 }
 
 fn fits(limit: Limit, items: usize, bytes: usize) -> bool {

@@ -8,10 +8,14 @@
 //! still hold more than their new share. A charge is given back exactly once, when it is dropped. *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
 //! sockets and the program itself need: that is outside, and bounded by connections.
 
+mod arriving;
+
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
+
+pub use arriving::ArrivingCharge;
 
 /// A limit in bytes that several members share.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ struct Limits {
 pub struct Member {
     budget: Arc<Budget>,
     own: Arc<Account>,
+    /// The part of the charges that is held by requests which have not arrived as a whole.
+    arriving: AtomicU64,
 }
 
 /// A use of memory that is given back on drop.
@@ -55,6 +61,21 @@ struct Account {
     soft: AtomicU64,
 }
 
+/// For what memory is reserved, and so how far it may be used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// For a new request: the part kept for requests under way stays free.
+    Request,
+    /// For what is held of a request under way.
+    UnderWay,
+    /// For work on a request, which is over soon: an eighth of what new requests may use stays free, so that work on one
+    /// sender's large request does not turn away the small ones of others.
+    Work,
+}
+
+/// One part in so many of what new requests may use is left free by work.
+const FREE_OF_WORK: u64 = 8;
+
 impl Budget {
     /// A budget of `limit` bytes, `spike` of which only requests under way may use.
     pub fn new(limit: u64, spike: u64) -> Arc<Self> {
@@ -65,7 +86,7 @@ impl Budget {
 
     /// Adds a member, and divides the limit anew.
     pub fn join(self: &Arc<Self>) -> Arc<Member> {
-        let member = Arc::new(Member { budget: self.clone(), own: Arc::default() });
+        let member = Arc::new(Member { budget: self.clone(), own: Arc::default(), arriving: AtomicU64::new(0) });
         let mut limits = self.limits();
         limits.members.push(member.own.clone());
         self.divide(&limits);
@@ -117,7 +138,7 @@ impl Drop for Member {
 impl Member {
     /// Reserves memory for a new request, or says that there is none.
     pub fn admit(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
-        self.charge(bytes, true)
+        self.charge(bytes, Purpose::Request)
     }
 
     /// Whether a new request of this size would be let in if nothing else were held.
@@ -143,24 +164,24 @@ impl Member {
         (own.used() + pool.used(), soft(own) + soft(pool))
     }
 
-    fn charge(self: &Arc<Self>, bytes: u64, new: bool) -> Option<Charge> {
-        let share = self.take(bytes, new)?;
+    fn charge(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Option<Charge> {
+        let share = self.take(bytes, purpose)?;
         let mut charge = Charge { member: Some(self.clone()), own: 0, pool: 0 };
         charge.add(share, bytes);
         Some(charge)
     }
 
     /// Takes `bytes` from the share that has them.
-    fn take(&self, bytes: u64, new: bool) -> Option<Share> {
+    fn take(&self, bytes: u64, purpose: Purpose) -> Option<Share> {
         let (total, pool) = (&self.budget.total, &self.budget.pool);
         // Only to the limit: what is kept for requests under way is kept in each share by itself.
-        if !total.take(bytes, false) {
+        if !total.take(bytes, Purpose::UnderWay) {
             return None;
         }
-        if self.own.take(bytes, new) {
+        if self.own.take(bytes, purpose) {
             return Some(Share::Own);
         }
-        if pool.take(bytes, new) {
+        if pool.take(bytes, purpose) {
             return Some(Share::Pool);
         }
         total.give(bytes);
@@ -188,10 +209,28 @@ impl Charge {
     /// Reserves `more` for a request under way; false if there is none, and then nothing has changed.
     #[must_use]
     pub fn grow(&mut self, more: u64) -> bool {
+        self.grow_for(more, Purpose::UnderWay)
+    }
+
+    fn grow_for(&mut self, more: u64, purpose: Purpose) -> bool {
         let Some(member) = &self.member else { return true };
-        let Some(share) = member.take(more, false) else { return false };
+        let Some(share) = member.take(more, purpose) else { return false };
         self.add(share, more);
         true
+    }
+
+    /// Reserves `bytes` for work on what this is a charge for, as a charge of its own.
+    pub fn for_work(&self, bytes: u64) -> Option<Self> {
+        match &self.member {
+            None => Some(Self::free()),
+            Some(member) => member.charge(bytes, Purpose::Work),
+        }
+    }
+
+    /// Reserves `more` for work; false if there is none, and then nothing has changed.
+    #[must_use]
+    pub fn grow_for_work(&mut self, more: u64) -> bool {
+        self.grow_for(more, Purpose::Work)
     }
 
     fn add(&mut self, share: Share, bytes: u64) {
@@ -205,7 +244,7 @@ impl Charge {
     pub fn another(&self, bytes: u64) -> Option<Self> {
         match &self.member {
             None => Some(Self::free()),
-            Some(member) => member.charge(bytes, false),
+            Some(member) => member.charge(bytes, Purpose::UnderWay),
         }
     }
 
@@ -214,8 +253,59 @@ impl Charge {
     pub fn to_hold(&self, bytes: u64) -> Option<Self> {
         match &self.member {
             None => Some(Self::free()),
-            Some(member) => member.charge(bytes, true),
+            Some(member) => member.charge(bytes, Purpose::Request),
         }
+    }
+
+    /// Whether there could be so much for work and all else if nothing else were held.
+    pub fn could_ever_work_with(&self, bytes: u64) -> bool {
+        let fits = |member: &Arc<Member>| {
+            let limit = |account: &Account| account.limit_for(Purpose::Work);
+            limit(&member.own).saturating_add(limit(&member.budget.pool)) >= bytes
+        };
+        self.member.as_ref().is_none_or(fits)
+    }
+
+    /// Whether all of `more` would be granted by [`Charge::to_hold`], one after another, if nothing but `held` were held.
+    pub fn could_ever_hold<'c>(
+        &self,
+        held: impl Iterator<Item = &'c Charge>,
+        more: impl IntoIterator<Item = u64>,
+    ) -> bool {
+        self.could_ever_grant(held, more, Purpose::Request)
+    }
+
+    /// The same for [`Charge::another`].
+    pub fn could_ever_have<'c>(&self, held: impl Iterator<Item = &'c Charge>, more: u64) -> bool {
+        self.could_ever_grant(held, [more], Purpose::UnderWay)
+    }
+
+    fn could_ever_grant<'c>(
+        &self,
+        held: impl Iterator<Item = &'c Charge>,
+        more: impl IntoIterator<Item = u64>,
+        purpose: Purpose,
+    ) -> bool {
+        let Some(member) = &self.member else { return true };
+        let (mut own, mut pool) = held.fold((0, 0), |(own, pool), charge| (own + charge.own, pool + charge.pool));
+        let shares = [(&mut own, &*member.own), (&mut pool, &member.budget.pool)];
+        let mut shares = shares.map(|(used, account)| (used, account.limit_for(purpose)));
+        more.into_iter().all(|bytes| {
+            let granted = shares.iter_mut().find(|(used, limit)| used.saturating_add(bytes) <= *limit);
+            granted.map(|(used, _)| **used += bytes).is_some()
+        })
+    }
+
+    /// Makes a charge of its own of a part of this one; `None` if it is not for so much.
+    pub fn split_off(&mut self, bytes: u64) -> Option<Self> {
+        if self.member.is_none() {
+            return Some(Self::free());
+        }
+        let own = bytes.min(self.own);
+        let pool = bytes - own;
+        self.pool = self.pool.checked_sub(pool)?;
+        self.own -= own;
+        Some(Self { member: self.member.clone(), own, pool })
     }
 
     /// Takes over what `other` holds, or gives it back if it is another member's.
@@ -275,9 +365,18 @@ impl Account {
         self.soft.store(limit.saturating_sub(u64::try_from(spike).unwrap_or(u64::MAX)), Ordering::Relaxed);
     }
 
+    fn limit_for(&self, purpose: Purpose) -> u64 {
+        let soft = || self.soft.load(Ordering::Relaxed);
+        match purpose {
+            Purpose::Request => soft(),
+            Purpose::UnderWay => self.limit.load(Ordering::Relaxed),
+            Purpose::Work => soft() - soft() / FREE_OF_WORK,
+        }
+    }
+
     /// Takes `bytes` if they fit.
-    fn take(&self, bytes: u64, new: bool) -> bool {
-        let limit = if new { &self.soft } else { &self.limit }.load(Ordering::Relaxed);
+    fn take(&self, bytes: u64, purpose: Purpose) -> bool {
+        let limit = self.limit_for(purpose);
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits).is_ok()
     }

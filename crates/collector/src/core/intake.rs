@@ -10,7 +10,10 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use kubewake_otlp::{Signal, Traits};
 
-use super::{Answer, Batch, Charge, Consumer, DropReason, Member, Origin, Part, Pipeline, Refusal, link};
+use super::{
+    Answer, Arrival, Batch, Charge, Consumer, DropReason, Member, Origin, PART_BYTES, Part, Pipeline, Refusal,
+    SenderShare, link,
+};
 
 /// The pipelines that a receiver feeds, by signal. They can be exchanged while data flows.
 #[derive(Default)]
@@ -31,8 +34,9 @@ impl Intake {
         !self.slot(signal).load().is_empty()
     }
 
-    /// Reserves memory for a request of `bytes` bytes.
+    /// Reserves memory for a request of `bytes` bytes, and not less than any request takes.
     pub fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
+        let bytes = bytes.max(PART_BYTES);
         let pipelines = self.slot(signal).load();
         let mut admission = Admission { signal, seats: Vec::with_capacity(pipelines.len()), full: Vec::new() };
         for pipeline in pipelines.iter() {
@@ -45,6 +49,12 @@ impl Intake {
             return Err(refuse(&admission.full, |member| member.could_ever_admit(bytes as u64)));
         }
         Ok(admission)
+    }
+
+    /// Begins a request that has not arrived as a whole and claims to have `claim` bytes. Nothing is reserved for it yet, but where
+    /// the memory for it is not free now, or never is, the sender is refused at once.
+    pub fn begin_arrival(&self, signal: Signal, claim: usize, sender: &Arc<SenderShare>) -> Result<Arrival, Refusal> {
+        Arrival::begin(signal, &self.slot(signal).load(), claim as u64, sender.clone())
     }
 
     fn slot(&self, signal: Signal) -> &ArcSwap<Vec<Arc<Pipeline>>> {
@@ -64,12 +74,26 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// A request that has arrived as a whole, with its memory in each pipeline, and the pipelines that have none for it.
+    pub(super) fn new(signal: Signal, seats: Vec<(Arc<Pipeline>, Charge)>, full: Vec<Arc<Pipeline>>) -> Self {
+        Self { signal, seats, full }
+    }
+
     /// Reserves `more`, as a request grows while it is decompressed. A pipeline that has no more is left out; the
     /// request is refused when there is none left.
     pub fn grow(&mut self, more: usize) -> Result<(), Refusal> {
+        self.grow_by(more, Charge::grow)
+    }
+
+    /// The same for work on the request, which is over soon and leaves some memory to others.
+    pub fn grow_for_work(&mut self, more: usize) -> Result<(), Refusal> {
+        self.grow_by(more, Charge::grow_for_work)
+    }
+
+    fn grow_by(&mut self, more: usize, grow: fn(&mut Charge, u64) -> bool) -> Result<(), Refusal> {
         let mut wanted = 0;
         for (pipeline, mut charge) in std::mem::take(&mut self.seats) {
-            match charge.grow(more as u64) {
+            match grow(&mut charge, more as u64) {
                 true => self.seats.push((pipeline, charge)),
                 false => {
                     wanted = charge.bytes().saturating_add(more as u64);
@@ -96,8 +120,9 @@ impl Admission {
         all
     }
 
-    /// Gives back all but `bytes`.
+    /// Gives back all but `bytes`, and what any request takes.
     pub fn shrink_to(&mut self, bytes: usize) {
+        let bytes = bytes.max(PART_BYTES);
         self.seats.iter_mut().for_each(|(_, charge)| charge.shrink_to(bytes as u64));
     }
 
@@ -124,7 +149,7 @@ impl Admission {
 
 /// What a sender is told for whom no pipeline has memory. It is to come again if one of them may have it then; one that feeds none is about to feed others.
 #[cold]
-fn refuse(full: &[Arc<Pipeline>], may_have: impl Fn(&Member) -> bool) -> Refusal {
+pub(super) fn refuse(full: &[Arc<Pipeline>], may_have: impl Fn(&Member) -> bool) -> Refusal {
     full.iter().for_each(|pipeline| pipeline.stats().refuse());
     match full.is_empty() || full.iter().any(|pipeline| may_have(&pipeline.member())) {
         true => Refusal::memory(),

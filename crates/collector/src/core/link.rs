@@ -123,6 +123,12 @@ impl Link {
         }
     }
 
+    /// Counts data that was acknowledged and does not go on from here. Whoever is next counts it for the pipeline; where
+    /// there are several it is counted once.
+    pub fn count_loss(&self, batch: &Batch, reason: DropReason) {
+        self.targets.load().first().inspect(|target| target.lost(batch, reason));
+    }
+
     /// Hands on a batch that was acknowledged already: waits until some target takes it. When all that it waits for have
     /// gone, it goes to those that came instead.
     pub async fn deliver(&self, batch: Batch) {

@@ -28,7 +28,7 @@ use self::guest::Guest;
 pub use self::guest::UnderWay;
 use super::{
     Answer, Batch, Code, Consumer, Delivered, DropReason, ErrorClass, Exporter, ExporterStats, Next, PipelineStats,
-    Pressure, Refusal, Rescue, SendError,
+    Pressure, Refusal, Rescue, SendError, one_by_one,
     queue::{Job, Pushed, Queue, Waiter},
     retry::Backoff,
 };
@@ -267,7 +267,7 @@ impl Outlet {
         {
             let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
-            for batch in batches {
+            for batch in one_by_one(batches) {
                 result = result.and(self.deliver(batch, told).await);
             }
             for waiter in waiters {

@@ -1,7 +1,7 @@
 //! All counters of a process, found by what they are labelled with.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicU64},
 };
 
@@ -18,6 +18,22 @@ type OfExporter = (ComponentId, PipelineId, Destination);
 /// Several for a key, of which some may still count.
 type Ended<K, V> = Mutex<BTreeMap<K, Vec<Arc<V>>>>;
 
+/// So many pipelines that went are told of. What an earlier one lost is in the metrics alone.
+const MAX_LAST_ENDED: usize = 64;
+
+/// A pipeline that is not in the document any more.
+#[derive(Clone, Debug)]
+pub struct EndedPipeline {
+    /// Its id.
+    pub id: PipelineId,
+    /// Which one it was of all that have had its id, if the document said so.
+    pub uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carried data.
+    pub carries: Vec<String>,
+    /// What it counted, and may still count.
+    pub stats: Arc<PipelineStats>,
+}
+
 /// All counters of a process, by what they are labelled with.
 #[derive(Debug, Default)]
 pub struct Registry {
@@ -28,6 +44,8 @@ pub struct Registry {
     /// Of pipelines that are gone. They may still deliver what they hold.
     ended_exporters: Ended<OfExporter, ExporterStats>,
     ended_pipelines: Ended<PipelineId, PipelineStats>,
+    /// The last pipelines that went, oldest first, with whose they were.
+    last_ended: Mutex<VecDeque<EndedPipeline>>,
     samplers: Shared<ComponentId, TailStats>,
     balancers: Shared<ComponentId, BalancerStats>,
     clusters: Shared<ComponentId, ClusterStats>,
@@ -184,8 +202,27 @@ impl Registry {
     }
 
     /// A pipeline is gone. Its parts count on with what they have, and whoever has its id next begins with zero.
-    pub fn end_pipeline(&self, id: &PipelineId) {
+    pub fn end_pipeline(&self, id: &PipelineId, uid: Option<&str>, carries: &[String]) {
+        let ended = EndedPipeline {
+            id: id.clone(),
+            uid: uid.map(str::to_owned),
+            carries: carries.to_vec(),
+            stats: self.pipeline(id),
+        };
+        let mut last = self.last_ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that nobody counts with any more, beside this list and the one below, and that lost nothing: there is nothing to tell of them.
+        last.retain(|ended| Arc::strong_count(&ended.stats) > 2 || ended.stats.last_dropped().is_some());
+        last.push_back(ended);
+        while last.len() > MAX_LAST_ENDED {
+            last.pop_front();
+        }
+        drop(last);
         end(&self.pipelines, &self.ended_pipelines, |ended| ended == id, PipelineStats::absorb);
         end(&self.exporters, &self.ended_exporters, |(_, within, _)| within == id, ExporterStats::absorb);
+    }
+
+    /// The last pipelines that went, oldest first. They may still count, and lose what they hold.
+    pub fn last_ended(&self) -> Vec<EndedPipeline> {
+        self.last_ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }

@@ -59,7 +59,7 @@ struct Change<'a> {
 impl Change<'_> {
     fn pipeline(&mut self, id: &PipelineId, wiring: &model::Pipeline) {
         let mut old = self.running.pipelines.remove(id);
-        let uid = wiring.uid.clone();
+        let (uid, carries) = (wiring.uid.clone(), wiring.carries.clone());
         let limiter = self.limiter(wiring);
         let pipeline = self.entry(id, old.as_ref(), limiter.as_ref());
         let outlets = self.set_outlets(id, wiring, old.as_mut());
@@ -68,7 +68,8 @@ impl Change<'_> {
         if let Some(old) = old {
             self.retired.add_parts(old.steps, old.outlets);
         }
-        self.running.pipelines.insert(id.clone(), RunningPipeline { pipeline, uid, limiter, steps, outlets });
+        let running = RunningPipeline { pipeline, uid, carries, limiter, steps, outlets };
+        self.running.pipelines.insert(id.clone(), running);
     }
 
     /// The first limiter of the pipeline.
@@ -224,6 +225,10 @@ fn take_gone(
     let stays = |id: &PipelineId, old: &RunningPipeline| wanted.get(id).is_some_and(|wiring| old.is(wiring));
     let gone = running.pipelines.iter().filter(|(id, old)| !stays(id, old));
     let gone: Vec<PipelineId> = gone.map(|(id, _)| id.clone()).collect();
-    gone.iter().for_each(|id| registry.end_pipeline(id));
-    gone.iter().filter_map(|id| running.pipelines.remove(id)).collect()
+    let gone: Vec<(PipelineId, RunningPipeline)> =
+        gone.into_iter().filter_map(|id| running.pipelines.remove(&id).map(|pipeline| (id, pipeline))).collect();
+    for (id, pipeline) in &gone {
+        registry.end_pipeline(id, pipeline.uid.as_deref(), &pipeline.carries);
+    }
+    gone.into_iter().map(|(_, pipeline)| pipeline).collect()
 }

@@ -42,6 +42,8 @@ pub(super) struct RunningPipeline {
     pub(super) pipeline: Arc<Pipeline>,
     /// Which one it is of all that have had its id, if the document says.
     pub(super) uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carries data.
+    pub(super) carries: Vec<String>,
     /// The limiter whose budget it draws on.
     pub(super) limiter: Option<ComponentId>,
     pub(super) steps: Vec<RunningStep>,
@@ -88,6 +90,7 @@ impl Running {
         let pipelines = self.pipelines.iter().map(|(id, p)| telemetry::RunningPipeline {
             id: id.clone(),
             uid: p.uid.clone(),
+            carries: p.carries.clone(),
             processors: p.steps.iter().map(|step| step.id.clone()).collect(),
             exporters: p.outlets.iter().map(|o| (o.id.clone(), o.destination.clone())).collect(),
         });

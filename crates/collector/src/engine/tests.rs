@@ -16,7 +16,7 @@ use tokio::{
 use super::*;
 use crate::{
     core::{
-        DropReason, PipelineStats,
+        DropReason, PART_BYTES, PipelineStats,
         testing::{numbers_in, request},
     },
     net::testing::{Backend, Reply, Speaks},
@@ -145,6 +145,11 @@ fn head(length: usize) -> Vec<u8> {
     format!("{head}content-length: {length}\r\n\r\n").into_bytes()
 }
 
+/// The head of a request, and as much of its body as makes the receiver reserve memory for all of it.
+fn begun(length: usize) -> Vec<u8> {
+    [head(length), vec![0; length / 10]].concat()
+}
+
 fn body(numbers: impl IntoIterator<Item = u64>) -> Bytes {
     request(numbers).parts()[0].bytes.clone()
 }
@@ -223,7 +228,7 @@ async fn a_request_that_was_let_in_before_its_pipeline_went_is_delivered_also_wh
     let mut sender = Sender::connect(&engine).await;
     let whole = body([1]);
     sender.0.write_all(&[&head(whole.len()), &whole[..10]].concat()).await.unwrap();
-    in_use(&engine, whole.len() as u64).await;
+    in_use(&engine, PART_BYTES as u64).await;
     let other = "traces/b: { receivers: [otlp], exporters: [otlphttp/b] }";
     apply(&engine, &document(&[new.exporter("b")], &[other])).await.unwrap();
     sender.0.write_all(&whole[10..]).await.unwrap();
@@ -328,7 +333,7 @@ async fn a_slow_client_does_not_cost_what_is_held_its_delivery() {
     assert!(Sender::connect(&engine).await.send([1]).await);
     let mut slow = Sender::connect(&engine).await;
     let held = engine.running.lock().await.default_budget.used();
-    slow.0.write_all(&head(1000)).await.unwrap();
+    slow.0.write_all(&begun(1000)).await.unwrap();
     in_use(&engine, held + 1000).await;
     engine.stop().await;
     assert_eq!(sink.seen(), [1]);
@@ -384,7 +389,7 @@ async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_beh
     let sink = sink(true).await;
     let engine = running(&sink, ONE).await;
     let mut sender = Sender::connect(&engine).await;
-    sender.0.write_all(&head(1000)).await.unwrap();
+    sender.0.write_all(&begun(1000)).await.unwrap();
     in_use(&engine, 1000).await;
     drop(sender);
     in_use(&engine, 0).await;
@@ -393,14 +398,14 @@ async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_beh
 #[tokio::test]
 async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
     let sink = sink(true).await;
-    let engine = Engine::new(Options { drain_limit: Duration::from_secs(1), default_budget: 1000 });
+    let engine = Engine::new(Options { drain_limit: Duration::from_secs(1), default_budget: 10_000 });
     apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let mut sender = Sender::connect(&engine).await;
     let mut other = Sender::connect(&engine).await;
-    other.0.write_all(&head(700)).await.unwrap();
-    in_use(&engine, 700).await;
+    other.0.write_all(&begun(7000)).await.unwrap();
+    in_use(&engine, 7000).await;
     assert!(sender.send([1]).await);
-    for (spans, status, when) in [(10, 503, "while another has it"), (1000, 413, "as there never is")] {
+    for (spans, status, when) in [(200, 503, "while another has it"), (1000, 413, "as there never is")] {
         let long = body(0..spans);
         sender.0.write_all(&[&head(long.len()), &long[..]].concat()).await.unwrap();
         assert_eq!(sender.status().await, status, "{when}");
@@ -491,4 +496,17 @@ async fn whoever_had_an_id_is_counted_as_one() {
     }
     assert!(engine.registry().pipelines().len() < 5, "they do not become ever more");
     assert_eq!(ever_counted(&engine), (20, 0));
+}
+
+#[tokio::test]
+async fn what_went_is_let_go_of_without_another_change() {
+    let sink = sink(true).await;
+    let engine = running(&sink, "traces: { receivers: [otlp], exporters: [otlphttp/a] }").await;
+    let mut sender = Sender::connect(&engine).await;
+    assert!(sender.send([1]).await);
+    apply(&engine, &document(&[sink.exporter("b")], &["traces: { receivers: [otlp], exporters: [otlphttp/b] }"]))
+        .await
+        .unwrap();
+    sink.gets([1]).await;
+    eventually("nothing is left of it", || lock(&engine.retiring).is_empty()).await;
 }

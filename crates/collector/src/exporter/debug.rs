@@ -4,7 +4,8 @@
 //! layout; all three go where the log goes. `json` is ours: one object for each record, on standard output, to be read by
 //! programs.
 //!
-//! *Guarantees.* What belongs together is written at once: lines of two batches never mix. A terminal or pipe that
+//! *Guarantees.* What belongs together is written together: lines of two batches never mix. The text of a batch is shown while it is made and is
+//! never there as a whole. A terminal or pipe that
 //! does not take data holds up its own pipeline, and nothing else: writing happens off the runtime's threads.
 
 mod detailed;
@@ -28,14 +29,19 @@ use kubewake_otlp::{
     view::{self, ResourceEntry},
 };
 
-use self::sampler::Sampler;
+use self::{lines::Lines, sampler::Sampler};
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture},
+    core::{Batch, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture, WorkMemory},
 };
 
 /// Where it shows things.
 pub(crate) trait Output: Send + Sync {
+    /// Does `write`, and lets nobody else show anything meanwhile.
+    fn exclusively(&self, write: &mut dyn FnMut()) {
+        write();
+    }
+
     /// Says one line in the log.
     fn line(&self, text: &str);
 
@@ -58,6 +64,12 @@ pub(crate) trait Output: Send + Sync {
 struct Console;
 
 impl Output for Console {
+    fn exclusively(&self, write: &mut dyn FnMut()) {
+        // This thread may lock them once more; the log goes to standard error, too.
+        let _locks = (io::stderr().lock(), io::stdout().lock());
+        write();
+    }
+
     fn line(&self, text: &str) {
         tracing::info!("{text}");
     }
@@ -114,16 +126,22 @@ impl Exporter for Debug {
 }
 
 fn show(verbosity: Verbosity, batch: &Batch, output: &dyn Output) -> Result<(), SendError> {
-    if verbosity != Verbosity::Json {
-        output.line(&summary(batch));
-    }
-    let written = match verbosity {
-        Verbosity::Basic => Ok(()),
-        Verbosity::Normal => output.block(&normal::text(batch)),
-        Verbosity::Detailed => output.block(&detailed::text(batch)),
-        Verbosity::Json => output.records(&json::lines(batch)?),
-    };
-    written.map_err(|error| local(format!("cannot write to the console: {error}")))
+    let Some(memory) = WorkMemory::for_batch(batch) else { return Ok(()) };
+    let mut result = Ok(());
+    let mut memory = Some(memory);
+    output.exclusively(&mut || {
+        if verbosity != Verbosity::Json {
+            output.line(&summary(batch));
+        }
+        let Some(memory) = memory.take() else { return };
+        result = match verbosity {
+            Verbosity::Basic => Ok(()),
+            Verbosity::Normal => normal::show(batch, Lines::new(output, memory)),
+            Verbosity::Detailed => detailed::show(batch, Lines::new(output, memory)),
+            Verbosity::Json => json::show(batch, output, memory),
+        };
+    });
+    result
 }
 
 /// A stream of this machine does not take data. Time may help.

@@ -24,7 +24,7 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder},
+    fs::DirBuilder,
     io,
     os::unix::fs::DirBuilderExt,
     path::Path,
@@ -36,6 +36,7 @@ use kubewake_config::{
     model::{FileExporter, Retry, Rotation},
     mounted,
 };
+use kubewake_otlp::NoMemory;
 
 use self::{
     encode::Form,
@@ -44,7 +45,7 @@ use self::{
 };
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Delivered, Destination, Exporter, SendError, SendFuture},
+    core::{Batch, Delivered, Destination, Exporter, SendError, SendFuture, WorkMemory},
 };
 
 /// The first pause after a failure. Shorter than over a network: looking again costs nothing.
@@ -104,8 +105,7 @@ fn target(settings: &FileExporter) -> io::Result<Target> {
         create_directory(&path, mode)?;
     }
     let sink = Sink::at(&path, Keeping::Always)?;
-    // Created here if need be, and not emptied.
-    fs::OpenOptions::new().append(true).create(true).open(&path)?;
+    sink.create()?;
     Ok(Target::One(sink))
 }
 
@@ -127,16 +127,17 @@ impl Exporter for File {
 
 impl File {
     fn write(&self, batch: &Batch) -> Result<Delivered, SendError> {
+        let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok(Delivered::default()) };
         match &*self.target {
             Target::One(sink) => {
                 let mut data = Vec::new();
                 for part in batch.parts() {
-                    self.form.encode(batch.signal(), &part.bytes, &mut data)?;
+                    self.form.encode(batch.signal(), &part.bytes, &mut data, &mut memory)?;
                 }
                 self.append(sink, &data).map_err(|error| failed(sink.path(), &error))?;
                 Ok(Delivered::default())
             }
-            Target::Each(groups) => self.write_each(groups, batch),
+            Target::Each(groups) => self.write_each(groups, batch, &mut memory),
         }
     }
 
@@ -145,15 +146,16 @@ impl File {
     }
 
     /// Writes what belongs to each file. What belongs to none is rejected, and told.
-    fn write_each(&self, groups: &Groups, batch: &Batch) -> Result<Delivered, SendError> {
+    fn write_each(&self, groups: &Groups, batch: &Batch, memory: &mut WorkMemory<'_>) -> Result<Delivered, SendError> {
         let mut files: BTreeMap<_, (Vec<u8>, usize)> = BTreeMap::new();
         let (mut rejected, mut message) = (0, String::new());
         for part in batch.parts() {
-            let Sorted { requests, left } = groups.sort(batch.signal(), part);
+            let sorted = groups.sort(batch.signal(), part, memory);
+            let Sorted { requests, left } = sorted.map_err(|NoMemory| memory.send_error())?;
             rejected += left;
             for (path, (request, items)) in requests {
                 let (data, count) = files.entry(path).or_default();
-                self.form.encode(batch.signal(), &request, data)?;
+                self.form.encode(batch.signal(), &request, data, memory)?;
                 *count += items;
             }
         }

@@ -79,6 +79,8 @@ pub struct Balancer {
     /// How many batches were handed from one peer to others.
     handed: AtomicU64,
     halted: AtomicBool,
+    /// It is no longer part of its pipeline.
+    retired: AtomicBool,
     resolving: Mutex<Option<AbortHandle>>,
     me: Weak<Balancer>,
 }
@@ -108,6 +110,7 @@ impl Balancer {
             waiting: Mutex::default(),
             handed: AtomicU64::new(0),
             halted: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             resolving: Mutex::default(),
             me: me.clone(),
         });
@@ -155,6 +158,10 @@ impl Balancer {
         let find = |endpoint: &String| old.peers.iter().find(|peer| peer.endpoint == *endpoint).cloned();
         let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make(endpoint)));
         self.replace_ring(Ring { peers: peers.collect() });
+        if self.retired.load(Ordering::Acquire) && !wanted.is_empty() {
+            // It looked on only for somebody who gets what it still holds.
+            self.stop_resolving();
+        }
         let gone = old.peers.iter().filter(|peer| !wanted.contains(&peer.endpoint));
         gone.for_each(|peer| self.let_leave(peer.clone()));
         self.changed.notify_waiters();
@@ -278,8 +285,13 @@ impl Balancer {
         }
     }
 
-    /// It is no longer part of its pipeline: its gauges go.
+    /// It is no longer part of its pipeline: its gauges go, and it looks for peers no more, unless it holds something and knows
+    /// nobody who could get it.
     pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        if self.none_waits() || !self.ring.load().peers.is_empty() {
+            self.stop_resolving();
+        }
         self.all_outlets().iter().for_each(|outlet| outlet.retire());
         self.rest.retire();
         ResolverKind::ALL.iter().for_each(|kind| self.stats.resolver(*kind).backends.store(0, Ordering::Relaxed));
@@ -290,6 +302,11 @@ impl Balancer {
         if tokio::time::timeout_at(deadline, self.empty()).await.is_err() {
             self.halt().await;
         }
+        self.stop_resolving();
+    }
+
+    fn stop_resolving(&self) {
+        lock(&self.resolving).take().inspect(AbortHandle::abort);
     }
 
     /// Gives up: whatever is held, or still comes, is counted as dropped.
@@ -307,7 +324,7 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        lock(&self.resolving).take().inspect(AbortHandle::abort);
+        self.stop_resolving();
     }
 }
 

@@ -19,11 +19,17 @@ use http::{
     header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use kubewake_config::model::{Encoding, OtlpHttpExporter};
-use kubewake_otlp::{Signal, json};
+use kubewake_otlp::{
+    Signal,
+    json::{self, EncodeError},
+};
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault},
+    core::{
+        Batch, Charge, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault,
+        WorkMemory, heavy,
+    },
     extension::ClientAuth,
     net::{
         connect::{self, Client, Connector, FirstWord},
@@ -110,7 +116,8 @@ struct OtlpHttp {
 
 impl OtlpHttp {
     async fn export(&self, batch: &Batch) -> Result<Delivered, SendError> {
-        let made = self.make(batch).await?;
+        // The charge is held as long as what it is for.
+        let (made, _charge) = self.make(batch).await?;
         let proof = self.credentials.current().await?;
         let result = self.post(body(batch, made.as_ref()), &proof).await;
         let Err(SendError { code: Code::Unauthenticated, .. }) = result else { return result };
@@ -120,19 +127,23 @@ impl OtlpHttp {
         }
     }
 
-    /// The body, where it is not the requests as they are.
-    async fn make(&self, batch: &Batch) -> Result<Option<Bytes>, SendError> {
-        let json = match self.encoding {
-            Encoding::Proto => None,
-            Encoding::Json => Some(in_json(batch)?),
+    /// The body, where it is not the requests as they are, and what was charged for it.
+    async fn make(&self, batch: &Batch) -> Result<(Option<Bytes>, Option<Charge>), SendError> {
+        let (json, charge) = match self.encoding {
+            Encoding::Proto => (None, None),
+            Encoding::Json => {
+                let owned = batch.clone();
+                let (json, charge) = heavy::run(batch.bytes(), move || in_json(&owned)).await?;
+                (Some(json), charge)
+            }
         };
-        let Some(encoder) = &self.encoder else { return Ok(json) };
+        let Some(encoder) = &self.encoder else { return Ok((json, charge)) };
         let packed = match &json {
             Some(json) => encoder.encode(std::iter::once(json), 0).await,
             None => encoder.encode(batch.parts().iter().map(|part| &part.bytes), 0).await,
         };
         match packed {
-            Ok(packed) => Ok(Some(packed.into())),
+            Ok(packed) => Ok((Some(packed.into()), charge)),
             Err(error) => Err(local(Code::Internal, format!("{} failed: {error}", encoder.name()))),
         }
     }
@@ -180,19 +191,23 @@ fn body(batch: &Batch, made: Option<&Bytes>) -> Payload {
     }
 }
 
-/// One document for the whole batch: JSON cannot be joined by concatenation.
-fn in_json(batch: &Batch) -> Result<Bytes, SendError> {
+/// One document for the whole batch: JSON cannot be joined by concatenation. It may be many times as long as the batch, so that it is charged for.
+fn in_json(batch: &Batch) -> Result<(Bytes, Option<Charge>), SendError> {
     let mut out = Vec::new();
+    let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok((Bytes::new(), None)) };
     let encoded = match batch.parts() {
-        [part] => json::encode(batch.signal(), &part.bytes, &mut out),
+        [part] => json::encode_within(batch.signal(), &part.bytes, &mut out, &mut memory),
         parts => {
             let mut joined = Vec::with_capacity(batch.bytes());
             parts.iter().for_each(|part| joined.extend_from_slice(&part.bytes));
-            json::encode(batch.signal(), &joined, &mut out)
+            json::encode_within(batch.signal(), &joined, &mut out, &mut memory)
         }
     };
-    encoded.map_err(|error| local(Code::InvalidArgument, format!("the batch has no JSON form: {error}")))?;
-    Ok(out.into())
+    encoded.map_err(|error| match error {
+        EncodeError::NoMemory => memory.send_error(),
+        error => local(Code::InvalidArgument, format!("the batch has no JSON form: {error}")),
+    })?;
+    Ok((out.into(), memory.into_charge()))
 }
 
 fn local(code: Code, message: String) -> SendError {

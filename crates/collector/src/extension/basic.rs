@@ -3,17 +3,18 @@
 //! Files are read when the extension is built; whoever sees one change builds it again.
 
 mod htpasswd;
+mod places;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use kubewake_config::model::{BasicAuth, ClientCredentials, Htpasswd};
 
-use super::{AuthError, ClientAuth, Identified, ServerAuth, Verdict};
+use super::{AuthError, AuthRefusal, ClientAuth, Identified, ServerAuth, Verdict};
 use crate::{
     components::{Auth, BuildError},
     net::request::credential::{self, Fixed},
@@ -59,20 +60,21 @@ struct Server {
 }
 
 impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap) -> Verdict {
+    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> Verdict {
         let (name, password) = match credentials(headers) {
             Ok(login) => login,
-            Err(error) => return Verdict::Now(Err(error)),
+            Err(error) => return Verdict::Now(Err(error.into())),
         };
-        match self.users.check(&name, &password) {
+        match self.users.check(&name, &password, peer) {
             Checked::Now(right) => Verdict::Now(admit(name, right)),
             Checked::Later(right) => Verdict::Later(Box::pin(async move { admit(name, right.await) })),
+            Checked::Crowded => Verdict::Now(Err(AuthRefusal::Busy)),
         }
     }
 }
 
 fn admit(name: String, right: bool) -> Identified {
-    if right { Ok(Some(name)) } else { Err(AuthError("wrong name or password".into())) }
+    if right { Ok(Some(name)) } else { Err(AuthError("wrong name or password".into()).into()) }
 }
 
 fn credentials(headers: &HeaderMap) -> Result<(String, String), AuthError> {

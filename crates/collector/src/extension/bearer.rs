@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName};
 use kubewake_config::{Secret, model::BearerTokenAuth};
@@ -38,7 +38,7 @@ struct Server {
 }
 
 impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap) -> Verdict {
+    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> Verdict {
         Verdict::Now(self.identify(headers))
     }
 }
@@ -54,7 +54,7 @@ impl Server {
         match known {
             // A token says that its holder may come in, not who it is.
             true => Ok(None),
-            false => Err(AuthError(format!("header \"{}\" holds no token that is known", self.header))),
+            false => Err(AuthError(format!("header \"{}\" holds no token that is known", self.header)).into()),
         }
     }
 }

@@ -10,6 +10,9 @@ mod fetch;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use fetch::read_token;
+
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;

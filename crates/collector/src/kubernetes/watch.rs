@@ -207,6 +207,12 @@ async fn follow<T: Object>(
     }
 }
 
+/// Whether one event can be read.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn reads_event<T: Object>(line: &[u8]) -> bool {
+    event::<T>(line, &mut String::new(), &mut |_| true).is_ok()
+}
+
 /// Reads one event; false if nobody listens any more.
 fn event<T: Object>(
     line: &[u8],

@@ -37,17 +37,22 @@ const DEFLATE_MAX_RATIO: usize = 1032;
 /// How a body of Snappy frames begins. One without this is a single block: the name `snappy` is used for both.
 const SNAPPY_FRAMES: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 
-/// The algorithm that a `content-encoding` or `grpc-encoding` names.
+/// Names of algorithms, in lower case.
+const ALGORITHMS: [(&str, Compression); 8] = [
+    ("", Compression::None),
+    ("gzip", Compression::Gzip),
+    ("zstd", Compression::Zstd),
+    ("zlib", Compression::Zlib),
+    ("deflate", Compression::Zlib),
+    ("snappy", Compression::Snappy),
+    ("x-snappy-framed", Compression::Snappy),
+    ("lz4", Compression::Lz4),
+];
+
+/// The algorithm that a `content-encoding` or `grpc-encoding` names, in upper or lower case.
 pub fn algorithm(name: &str) -> Option<Compression> {
-    Some(match name {
-        "" => Compression::None,
-        "gzip" => Compression::Gzip,
-        "zstd" => Compression::Zstd,
-        "zlib" | "deflate" => Compression::Zlib,
-        "snappy" | "x-snappy-framed" => Compression::Snappy,
-        "lz4" => Compression::Lz4,
-        _ => return None,
-    })
+    let known = ALGORITHMS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    known.map(|(_, algorithm)| *algorithm)
 }
 
 /// Decompresses `input` into at most `max` bytes. `reserve` is asked for each allocation before it is made.
@@ -129,7 +134,8 @@ fn fill(
         if out.len() >= max {
             return Err(DecodeError::TooLarge(max));
         }
-        let more = out.capacity().clamp(1024, max - out.len());
+        // As much again, but at least a little, and never beyond `max`, which may be less than a little away.
+        let more = out.capacity().max(1024).min(max - out.len());
         reserve(more)?;
         out.reserve_exact(more);
         out.extend_from_slice(&next);

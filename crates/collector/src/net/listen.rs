@@ -7,7 +7,7 @@
 use std::{
     future::Future,
     io,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
     sync::Arc,
     time::Duration,
 };
@@ -78,6 +78,14 @@ fn explain(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied (ports below 1024 need a privilege)".into(),
         io::ErrorKind::AddrNotAvailable => "this machine does not have that address".into(),
         _ => error.to_string(),
+    }
+}
+
+/// The addresses that one sender has, by the first of them: a sender with IPv6 has a whole network of 64 bits to send from.
+pub fn sender_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
     }
 }
 

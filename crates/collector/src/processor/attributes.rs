@@ -7,7 +7,7 @@ mod actions;
 
 use kubewake_config::model;
 use kubewake_otlp::{
-    Edit, Editor, Edits, Signal, rewrite,
+    Allowance, Edit, Editor, Edits, NoMemory, Signal, rewrite_within,
     view::{Point, RecordRef, Resource},
 };
 
@@ -34,13 +34,14 @@ impl Attributes {
 }
 
 impl Mapper for Attributes {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let mut editor = Records {
             include: self.include.as_ref().map(Matcher::new),
             exclude: self.exclude.as_ref().map(Matcher::new),
             edit: self.actions.edit(&part.origin),
         };
-        Mapped { bytes: rewrite(signal, &part.bytes, &mut editor), items: part.items }
+        let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
+        Ok(Mapped { bytes, items: part.items })
     }
 }
 
@@ -57,9 +58,10 @@ impl Resources {
 }
 
 impl Mapper for Resources {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let mut editor = OfResources { edit: self.actions.edit(&part.origin) };
-        Mapped { bytes: rewrite(signal, &part.bytes, &mut editor), items: part.items }
+        let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
+        Ok(Mapped { bytes, items: part.items })
     }
 }
 

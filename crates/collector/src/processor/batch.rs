@@ -23,6 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::core::{
     Answer, Batch, Consumer, DropReason, Link, Origin, Pressure, Processor, ProcessorStats, Refusal, RefusalKind,
+    one_by_one,
 };
 
 /// The processor, in one pipeline.
@@ -120,7 +121,7 @@ impl Batcher {
     }
 
     async fn emit(&self, shard: &Shard, settings: &Settings, by_time: bool) {
-        for batch in shard.take(settings, by_time) {
+        for batch in one_by_one(shard.take(settings, by_time)) {
             let trigger = if by_time { &self.stats.timeout_triggers } else { &self.stats.size_triggers };
             trigger.fetch_add(1, Ordering::Relaxed);
             self.count_out(&batch);
@@ -168,7 +169,9 @@ impl Consumer for Batcher {
 
     fn refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.next.count_loss(batch, reason);
+    }
 }
 
 impl Processor for Batcher {

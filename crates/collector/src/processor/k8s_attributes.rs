@@ -1,7 +1,8 @@
 //! `k8s_attributes`, `k8sattributes`: says which pod sent something.
 //!
 //! A resource is associated with a pod by the address that the request came from, or by attributes that it has, and is given
-//! what is known of the pod, its containers, its workload, its namespace and its node. What a resource says itself stays.
+//! what is known of the pod, its containers, its workload, its namespace and its node. What a resource says itself stays, unless `verify_senders`
+//! asks for the identity of the pod that the connection belongs to (see [`verify`]).
 //!
 //! *Guarantees.* The cluster is watched once for all pipelines that ask the same, and only what the rules need is asked for and kept
 //! (see [`cluster`]). Requests never wait for the cluster, unless `wait_for_metadata` says so: then senders are told to
@@ -10,9 +11,10 @@
 
 mod cluster;
 mod image;
-mod objects;
+pub(crate) mod objects;
 mod rules;
 mod state;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +23,7 @@ use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{Arc, RwLockReadGuard, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, RwLockReadGuard, atomic::Ordering},
 };
 
 use arc_swap::ArcSwap;
@@ -30,13 +32,13 @@ use kubewake_config::{
     model::{Field, KubernetesAttributes, KubernetesSource as Source, Owner},
 };
 use kubewake_otlp::{
-    Edit, Editor, Edits, Signal, Value, rewrite,
+    Allowance, Edit, Editor, Edits, NoMemory, Signal, Value, rewrite_within,
     view::{self, AnyValue, Resource},
 };
 use tokio::time::Instant;
 
 use self::{
-    cluster::{Cluster, owner_of, qualified},
+    cluster::{Cluster, ClusterUser, owner_of, qualified},
     rules::{Attributes, Container, Known, Owned},
     state::State,
 };
@@ -65,6 +67,8 @@ pub struct Enricher {
     stats: Arc<ClusterStats>,
     /// Until when senders may be told to come again, and of what they wait.
     gate: ArcSwap<Option<(Instant, Arc<Cluster>)>>,
+    /// Keeps the cluster watched while this is part of a pipeline.
+    user: Mutex<Option<ClusterUser>>,
 }
 
 impl Enricher {
@@ -77,16 +81,22 @@ impl Enricher {
         counters: (Arc<ProcessorStats>, Arc<ClusterStats>),
     ) -> Arc<Self> {
         let (steps, stats) = counters;
-        let (mapper, gate) = mapper(id, settings, shared, &stats);
+        let (mapper, gate, user) = mapper(id, settings, shared, &stats);
         let mapping = Mapping::new(signal, mapper, steps);
-        Arc::new(Self { id: id.clone(), mapping, shared: shared.clone(), stats, gate: ArcSwap::from_pointee(gate) })
+        let (gate, user) = (ArcSwap::from_pointee(gate), Mutex::new(user));
+        Arc::new(Self { id: id.clone(), mapping, shared: shared.clone(), stats, gate, user })
     }
 
     /// Puts new settings in force.
     pub fn reconfigure(&self, settings: &KubernetesAttributes) {
-        let (mapper, gate) = mapper(&self.id, settings, &self.shared, &self.stats);
+        let (mapper, gate, user) = mapper(&self.id, settings, &self.shared, &self.stats);
         self.mapping.reconfigure(mapper);
         self.gate.store(Arc::new(gate));
+        self.set_user(user);
+    }
+
+    fn set_user(&self, user: Option<ClusterUser>) {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = user;
     }
 
     /// Until when to wait for what, if that is not over.
@@ -112,17 +122,19 @@ fn mapper(
     settings: &KubernetesAttributes,
     shared: &Shared,
     stats: &Arc<ClusterStats>,
-) -> (Box<dyn Mapper>, Gate) {
+) -> (Box<dyn Mapper>, Gate, Option<ClusterUser>) {
     let cluster = (!settings.passthrough).then(|| {
-        let same = |cluster: &Cluster| cluster.rules.settings == *settings;
+        let same = |cluster: &Cluster| cluster.rules.settings == *settings && !cluster.is_stopped();
         shared.get_or_make(same, || Cluster::start(settings, stats.clone(), id))
     });
+    // Only a change of the document ends a cluster, and it makes what is new before it retires what went.
+    let user = cluster.as_ref().and_then(ClusterUser::begin);
     if let Some(cluster) = &cluster {
         stats.looks_by(&cluster.view);
     }
     let gate = settings.wait.zip(cluster.clone()).map(|(wait, cluster)| (Instant::now() + wait, cluster));
     let enrich = Enrich { settings: settings.clone(), cluster, stats: stats.clone() };
-    (Box::new(enrich), gate)
+    (Box::new(enrich), gate, user)
 }
 
 impl Consumer for Enricher {
@@ -140,7 +152,9 @@ impl Consumer for Enricher {
 
     fn refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.mapping.lost(batch, reason);
+    }
 }
 
 impl Processor for Enricher {
@@ -150,6 +164,7 @@ impl Processor for Enricher {
 
     fn retire(&self) {
         self.gate.store(Arc::new(None));
+        self.set_user(None);
     }
 
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
@@ -165,11 +180,13 @@ struct Enrich {
 }
 
 impl Mapper for Enrich {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let address = part.origin.peer.as_ref().map(SocketAddr::ip).map(|ip| ip.to_canonical());
         let known = self.cluster.as_ref().map(|cluster| (&**cluster, cluster.state()));
-        let mut editor = Given { enrich: self, known, address, key: Vec::new() };
-        Mapped { bytes: rewrite(signal, &part.bytes, &mut editor), items: part.items }
+        let sender = known.as_ref().zip(address).and_then(|((_, state), address)| self.sender(state, address));
+        let mut editor = Given { enrich: self, known, sender, address, key: Vec::new() };
+        let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
+        Ok(Mapped { bytes, items: part.items })
     }
 }
 
@@ -177,6 +194,8 @@ impl Mapper for Enrich {
 struct Given<'a> {
     enrich: &'a Enrich,
     known: Option<(&'a Cluster, RwLockReadGuard<'a, State>)>,
+    /// The pod that the connection belongs to, if what it says of itself does not count.
+    sender: Option<Arc<Known>>,
     address: Option<IpAddr>,
     key: Vec<u8>,
 }
@@ -185,7 +204,12 @@ impl Editor for Given<'_> {
     const RECORDS: bool = false;
 
     fn resource(&mut self, resource: Resource<'_>, edits: &mut Edits) {
-        let mut writer = Writer { attributes: resource.attributes(), edits };
+        let mut writer = Writer { attributes: resource.attributes(), edits, verified: None };
+        if let (Some((cluster, state)), Some(pod)) = (&self.known, &self.sender) {
+            self.enrich.stats.associated(!pod.is_ignored).fetch_add(1, Ordering::Relaxed);
+            verify::give_verified(cluster, state, pod, self.address, writer);
+            return;
+        }
         let asks_connection = self.asks_connection(writer.attributes);
         if let Some(address) = self.address.filter(|_| asks_connection)
             && (self.enrich.settings.passthrough || self.enrich.settings.metadata.contains(&Field::PodIp))
@@ -224,7 +248,7 @@ impl Given<'_> {
             let host =
                 || text(attributes, "host.name").filter(|name| name.parse::<IpAddr>().is_ok()).map(str::to_owned);
             let address = named.or_else(|| self.address.map(|address| address.to_string())).or_else(host)?;
-            return state.find(&rules::by_address(&address));
+            return state.find(&rules::by_address(&address)).filter(|pod| !pod.is_ignored);
         }
         associations.iter().enumerate().find_map(|(number, sources)| {
             rules::begin(number, key);
@@ -257,14 +281,22 @@ fn text<'a>(attributes: view::Attributes<'a>, name: &str) -> Option<&'a str> {
     attributes.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Writes attributes that are not there.
+/// Writes attributes that are not there, and those that say who the sender is if that was verified.
 struct Writer<'a, 'e> {
     attributes: view::Attributes<'a>,
     edits: &'e mut Edits,
+    verified: Option<verify::Written>,
 }
 
 impl Writer<'_, '_> {
     fn set(&mut self, key: bytes::Bytes, value: Value) {
+        if let Some(claim) = self.verified.as_mut().and_then(|written| written.claim(&key)) {
+            // What is found out by way of owners comes first, and is the better.
+            if claim == verify::Claim::First {
+                self.edits.push(Edit::set(key, value));
+            }
+            return;
+        }
         // One that is there and says nothing is as good as none.
         match self.attributes.get(&key) {
             None => self.edits.push(Edit::insert(key, value)),

@@ -7,25 +7,41 @@
 //! *Guarantees.* Requests stay apart, in order, and keep their origin. One that is not changed is passed on as it is, without a
 //! copy. One that has nothing left ends here, and its sender is told that it was taken: that is what the document
 //! asks for, and no loss. The charge follows the bytes: what shrinks gives memory back, and what grows is charged for
-//! that before it is handed on; a sender is refused when there is no memory for it. What was acknowledged before it came here is
-//! never given up for want of memory: it goes on with the charge that it had.
-//! *Assumes* that a mapper takes no longer than a scan would: it runs on the thread that reads the request. While it does, the old and
-//! the new bytes are both there, which is bounded by the number of threads, and not charged.
+//! that before it is allocated, with all that it takes to make it ([`WorkMemory`]); only a few hundred kilobytes for each thread are
+//! not. A sender is refused when there is no memory for it. What was acknowledged before it came here waits for memory for
+//! [`MEMORY_WAIT`]. Then it goes on with the charge that it had if it needs no more than [`UNCHARGED_FACTOR`] times as much, and is
+//! counted as dropped otherwise.
+//! *Assumes* that a mapper takes no longer than a scan would: it runs on the thread that reads the request, or on another one if the request is
+//! large.
 //! *Does not* hold anything.
 
 use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use kubewake_otlp::{Retained, Signal, Traits};
+use kubewake_otlp::{Allowance, NoMemory, Retained, Signal, Traits};
+use tokio::time::Instant;
 
 use crate::core::{
-    Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal,
+    Answer, Batch, Charge, Consumer, DropReason, Link, PART_BYTES, Part, Pressure, Processor, ProcessorStats, Refusal,
+    WorkMemory, heavy,
 };
+
+/// How long acknowledged data waits for memory. Exporters free some with each batch that they deliver, so that this
+/// is over at once unless nothing is delivered.
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+/// The first pause between two attempts to get memory; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Up to how many times its charge acknowledged data may take uncharged when there is no memory. A span of 200 bytes that is given an
+/// attribute or two takes three times as much while that is done: less would drop ordinary data.
+const UNCHARGED_FACTOR: u64 = 4;
 
 /// What a request became.
 #[derive(Clone, Debug)]
@@ -52,7 +68,11 @@ impl From<Retained> for Mapped {
 /// Turns a request into another one.
 pub trait Mapper: Send + Sync {
     /// What the request becomes. Its bytes were scanned, and those of the answer must be as good.
-    fn map(&self, signal: Signal, part: &Part) -> Mapped;
+    ///
+    /// # Errors
+    ///
+    /// If `memory`, which is asked before anything is allocated that a sender decides the size of, does not grant it.
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory>;
 }
 
 /// A mapper as a step of a pipeline.
@@ -79,21 +99,76 @@ impl Mapping {
         &self.stats
     }
 
-    fn map(&self, batch: &mut Batch, pressure: Pressure) -> Result<(), Refusal> {
+    /// Maps the requests of a sender who can be refused.
+    fn map(&self, batch: &mut Batch) -> Result<(), Refusal> {
         let mapper = self.mapper.load();
         let mut refused = None;
         batch.retain_mut(|part| {
-            let mapped = mapper.map(self.signal, part);
-            if is_same(&part.bytes, &mapped.bytes) {
+            if refused.is_some() {
                 return true;
             }
-            let is_left = mapped.items > 0;
-            if is_left && let Err(refusal) = replace(part, mapped, pressure) {
+            map_one(&***mapper, self.signal, part, 0).unwrap_or_else(|refusal| {
                 refused = Some(refusal);
-            }
-            is_left
+                true
+            })
         });
         refused.map_or(Ok(()), Err)
+    }
+
+    /// Maps requests that were acknowledged, one after another. What there is no memory for waits, and is counted if that does not help.
+    async fn map_acknowledged(self: &Arc<Self>, batch: Batch) -> Batch {
+        let mut out = Batch::empty(batch.signal()).failed_at(batch.failing_since());
+        let mut since_yield = 0;
+        for part in batch.into_parts() {
+            since_yield += part.bytes.len();
+            if let Some(part) = self.map_when_there_is_memory(part).await {
+                out.push(part);
+            }
+            // Many small requests take as long as a large one.
+            if since_yield >= heavy::HEAVY_BYTES {
+                since_yield = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        out
+    }
+
+    /// The request as the mapper has it; `None` if nothing is left of it, or it was dropped.
+    async fn map_when_there_is_memory(self: &Arc<Self>, mut part: Part) -> Option<Part> {
+        let deadline = Instant::now() + MEMORY_WAIT;
+        let (mut pause, mut uncharged) = (FIRST_PAUSE, 0);
+        loop {
+            let (me, size) = (self.clone(), part.bytes.len());
+            let work = move || {
+                let result = map_one(&***me.mapper.load(), me.signal, &mut part, uncharged);
+                (part, result)
+            };
+            let result;
+            (part, result) = heavy::run(size, work).await;
+            match result {
+                Ok(is_left) => return is_left.then_some(part),
+                Err(refusal) if refusal.is_retryable() && Instant::now() < deadline => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                Err(_) if uncharged == 0 => uncharged = part.charge.bytes().max(1).saturating_mul(UNCHARGED_FACTOR),
+                Err(_) => {
+                    self.drop_for_memory(part);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn drop_for_memory(&self, part: Part) {
+        let items = part.items;
+        tracing::error!(
+            items,
+            reason = DropReason::MemoryLimit.name(),
+            "dropped data: it needs more memory than there is"
+        );
+        self.stats.refused.fetch_add(items as u64, Ordering::Relaxed);
+        self.next.count_loss(&Batch::single(self.signal, part), DropReason::MemoryLimit);
     }
 
     /// Counts what was taken. What the sender was told to keep did not come in.
@@ -107,7 +182,17 @@ impl Mapping {
 impl Consumer for Mapping {
     fn consume(self: Arc<Self>, mut batch: Batch, pressure: Pressure) -> Answer {
         let incoming = batch.items();
-        if let Err(refusal) = self.map(&mut batch, pressure) {
+        if pressure == Pressure::Wait {
+            return Answer::later(async move {
+                let batch = self.map_acknowledged(batch).await;
+                self.count(incoming, batch.items());
+                if !batch.is_empty() {
+                    self.next.deliver(batch).await;
+                }
+                Ok(())
+            });
+        }
+        if let Err(refusal) = self.map(&mut batch) {
             self.stats.refused.fetch_add(incoming as u64, Ordering::Relaxed);
             return Answer::Now(Err(refusal));
         }
@@ -116,13 +201,6 @@ impl Consumer for Mapping {
             self.count(incoming, outgoing);
             return Answer::Now(Ok(()));
         }
-        if pressure == Pressure::Wait {
-            self.count(incoming, outgoing);
-            return Answer::later(async move {
-                self.next.deliver(batch).await;
-                Ok(())
-            });
-        }
         let answer = self.next.offer(batch);
         answer.when_taken(move || self.count(incoming, outgoing))
     }
@@ -130,7 +208,9 @@ impl Consumer for Mapping {
     // Whoever had no room has counted that already: this holds nothing, and is never one of several that are offered the same.
     fn refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.next.count_loss(batch, reason);
+    }
 }
 
 impl Processor for Mapping {
@@ -149,8 +229,26 @@ fn is_same(old: &Bytes, new: &Bytes) -> bool {
     old.as_ptr() == new.as_ptr() && old.len() == new.len()
 }
 
-/// Gives a request other bytes, of which nothing more is known.
-fn replace(part: &mut Part, mapped: Mapped, pressure: Pressure) -> Result<(), Refusal> {
+/// Maps a request, with so much memory uncharged if there is none. False if there is nothing left of it; if it is refused it
+/// stays as it was.
+fn map_one(mapper: &dyn Mapper, signal: Signal, part: &mut Part, uncharged: u64) -> Result<bool, Refusal> {
+    let mut memory = WorkMemory::new(&part.charge).with_uncharged(uncharged);
+    let mapped = mapper.map(signal, part, &mut memory);
+    let mapped = mapped.map_err(|NoMemory| memory.refusal())?;
+    if is_same(&part.bytes, &mapped.bytes) {
+        return Ok(true);
+    }
+    if mapped.items == 0 {
+        return Ok(false);
+    }
+    let held = memory.into_charge();
+    replace(part, mapped, held, uncharged)?;
+    Ok(true)
+}
+
+/// Gives a request other bytes, of which nothing more is known. `held` was reserved to make them, and so much may be held
+/// uncharged.
+fn replace(part: &mut Part, mapped: Mapped, held: Option<Charge>, uncharged: u64) -> Result<(), Refusal> {
     let Mapped { mut bytes, items } = mapped;
     let within = is_within(&part.bytes, &bytes);
     // It would hold on to all of the old request. That is fine for most of one, and a waste for a little.
@@ -158,8 +256,14 @@ fn replace(part: &mut Part, mapped: Mapped, pressure: Pressure) -> Result<(), Re
     if within && !stays {
         bytes = Bytes::copy_from_slice(&bytes);
     }
-    if !stays && !recharge(&mut part.charge, part.bytes.len(), bytes.len()) && pressure == Pressure::Refuse {
-        return Err(Refusal::memory());
+    let size = bytes.len().max(PART_BYTES) as u64;
+    match held.filter(|held| held.bytes() >= size && !stays) {
+        Some(mut held) => {
+            held.shrink_to(size);
+            part.charge = Arc::new(held);
+        }
+        None if stays || recharge(&mut part.charge, part.bytes.len(), bytes.len()) || size <= uncharged => {}
+        None => return Err(Refusal::memory()),
     }
     (part.bytes, part.items, part.traits) = (bytes, items, Traits::default());
     Ok(())
@@ -172,7 +276,7 @@ fn is_within(old: &Bytes, new: &Bytes) -> bool {
 
 /// Makes a charge for `old` bytes one for `new` bytes; false if there is no memory for more.
 fn recharge(charge: &mut Arc<Charge>, old: usize, new: usize) -> bool {
-    let wanted = new as u64;
+    let wanted = new.max(PART_BYTES) as u64;
     let Some(own) = Arc::get_mut(charge) else {
         // It is for several pieces of one request together, this one among them.
         return new <= old || charge.another(wanted).map(|another| *charge = Arc::new(another)).is_some();

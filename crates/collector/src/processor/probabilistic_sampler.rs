@@ -22,7 +22,7 @@ mod spans;
 mod tests;
 
 use kubewake_config::{ComponentId, model::ProbabilisticSampler as Settings};
-use kubewake_otlp::{Signal, select};
+use kubewake_otlp::{Allowance, Edits, NoMemory, Signal, select_within, view::RecordRef};
 
 use self::{
     count::{Counts, Tally, Warnings},
@@ -53,22 +53,22 @@ impl ProbabilisticSampler {
 }
 
 impl Mapper for ProbabilisticSampler {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let (retained, tally) = match signal {
-            Signal::Traces => spans::sample(&self.sampler, part),
+            Signal::Traces => spans::sample(&self.sampler, part, memory)?,
             Signal::Logs => {
                 let mut tally = Tally::default();
-                let retained = select(signal, &part.bytes, |record, edits| {
+                let keep = |record: &RecordRef<'_>, edits: &mut Edits| {
                     let decide = |log| tally.note(logs::decide(&self.sampler, &self.keys, log, edits), 1);
                     record.log().is_none_or(decide)
-                });
-                (retained, tally)
+                };
+                (select_within(signal, &part.bytes, keep, memory)?, tally)
             }
             // The document was refused that had it in such a pipeline.
-            Signal::Metrics => return Mapped::unchanged(part),
+            Signal::Metrics => return Ok(Mapped::unchanged(part)),
         };
         self.counts.add(&tally);
         self.warnings.tell(&tally, signal, self.sampler.fails_closed());
-        retained.into()
+        Ok(retained.into())
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kubewake_config::model;
 use kubewake_otlp::{
-    AttributeList, Change, Edit, Editor, Edits, Signal, Value, Verdict, rewrite,
+    Allowance, AttributeList, Change, Edit, Editor, Edits, NoMemory, Signal, Value, Verdict, rewrite_within,
     view::{KeyValue, Point, RecordRef, Resource, Scope},
 };
 
@@ -38,11 +38,12 @@ impl Redaction {
 }
 
 impl Mapper for Redaction {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let pass: Arc<dyn Change> = Arc::new(Pass { rules: self.0.clone(), keys: Mutex::default() });
         let mut editor =
             Everything { rules: &self.0, attributes: Edit::with(pass.clone()), events: Edit::events(pass) };
-        Mapped { bytes: rewrite(signal, &part.bytes, &mut editor), items: part.items }
+        let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
+        Ok(Mapped { bytes, items: part.items })
     }
 }
 

@@ -23,6 +23,7 @@
 //! *Does not* keep the order of spans, nor know who sent them. Does not survive the process. Does not
 //! change the number of shards while it runs. Decisions that are pushed out of a cache are forgotten, and late spans are a new trace then.
 
+mod acknowledged;
 mod arrival;
 mod cache;
 mod id;
@@ -53,7 +54,7 @@ use kubewake_config::{ComponentId, model::TailSampling as Settings};
 use tokio::time::Instant;
 
 use self::{
-    arrival::Arrival,
+    arrival::{Arrival, NotRead},
     id::IdHash,
     outbox::Outbox,
     output::{Kept, Marks},
@@ -95,8 +96,6 @@ struct Lane {
 struct Request {
     part: Part,
     arrival: Arrival,
-    /// For what was read.
-    _charge: Charge,
 }
 
 impl TailSampler {
@@ -145,11 +144,13 @@ impl TailSampler {
     /// Reads all requests of a batch, if there is memory for what is noted of them.
     fn read(&self, batch: Batch, rules: &Rules) -> Result<Vec<Request>, Refusal> {
         let read = |part: Part| {
-            let _charge = part.charge.another(Arrival::cost(part.items)).ok_or_else(Refusal::memory)?;
-            let bytes = part.bytes.clone();
-            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, self.lanes.len());
-            let arrival = arrival.ok_or_else(|| Refusal::invalid("the request is too long to be sampled"))?;
-            Ok(Request { part, arrival, _charge })
+            let (bytes, shards) = (part.bytes.clone(), self.lanes.len());
+            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, shards, &part.charge);
+            let arrival = arrival.map_err(|error| match error {
+                NotRead::TooLong => Refusal::invalid("the request is too long to be sampled"),
+                NotRead::NoMemory(needed) => self.unread(&part.charge, needed),
+            })?;
+            Ok(Request { part, arrival })
         };
         batch.into_parts().into_iter().map(read).collect()
     }
@@ -166,7 +167,7 @@ impl TailSampler {
     fn accept(self: &Arc<Self>, requests: Vec<Request>, charges: Vec<Charge>) {
         let rules = self.rules.load_full();
         let mut charges = charges.into_iter();
-        for Request { part, arrival, .. } in requests {
+        for Request { part, arrival } in requests {
             self.open_account(&part.charge);
             self.stats.incoming.fetch_add(arrival.records.len() as u64, Ordering::Relaxed);
             let moment = self.moment();
@@ -287,7 +288,7 @@ impl Consumer for TailSampler {
     fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
         let items = batch.items() as u64;
         if pressure == Pressure::Wait {
-            return Answer::later(async move { self.accept_when_there_is_memory(batch).await });
+            return Answer::later(async move { self.accept_acknowledged(batch).await });
         }
         let rules = self.rules.load_full();
         let requests = match self.read(batch, &rules) {
@@ -302,13 +303,18 @@ impl Consumer for TailSampler {
                 self.accept(requests, charges);
                 Answer::Now(Ok(()))
             }
-            None => self.refuse(items, Refusal::memory()),
+            None => {
+                let refusal = self.unheld(&requests);
+                self.refuse(items, refusal)
+            }
         }
     }
 
     fn refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.next.count_loss(batch, reason);
+    }
 }
 
 impl TailSampler {
@@ -325,36 +331,6 @@ impl TailSampler {
     fn refuse(&self, items: u64, refusal: Refusal) -> Answer {
         self.stats.refused.fetch_add(items, Ordering::Relaxed);
         Answer::Now(Err(refusal))
-    }
-
-    /// Takes what was acknowledged before: waits until there is memory to read it, and to hold it.
-    async fn accept_when_there_is_memory(self: Arc<Self>, batch: Batch) -> Result<(), Refusal> {
-        loop {
-            match self.read(batch.clone(), &self.rules.load_full()) {
-                Ok(requests) => return self.accept_when_there_is_room(requests).await,
-                Err(refusal) if !refusal.is_retryable() => return Err(refusal),
-                Err(_) => {
-                    self.give_up_lingering(0);
-                    tokio::time::sleep(TICK / 2).await;
-                }
-            }
-        }
-    }
-
-    /// Waits until there are fewer traces, where that is wanted, and memory.
-    async fn accept_when_there_is_room(self: Arc<Self>, requests: Vec<Request>) -> Result<(), Refusal> {
-        loop {
-            let rules = self.rules.load_full();
-            let full = rules.settings.block_on_overflow && self.is_full(&requests, &rules);
-            match if full { None } else { self.reserve(&requests) } {
-                Some(charges) => {
-                    self.accept(requests, charges);
-                    return Ok(());
-                }
-                // Room comes with decisions, which come tick by tick; memory comes from anywhere.
-                None => tokio::time::sleep(TICK / 2).await,
-            }
-        }
     }
 }
 

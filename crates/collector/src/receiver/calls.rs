@@ -7,7 +7,8 @@ use kubewake_config::model::Compression;
 
 use super::{intake::Payload, rpc_status};
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind, TurnedAway},
+    core::{Admission, Code, Refusal, RefusalKind, TurnedAway, heavy},
+    extension::AuthRefusal,
     net::{
         decode::{self, DecodeError},
         reply::Reply,
@@ -21,37 +22,66 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip,zstd,snappy,deflate");
 const CONTENT: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_MEDIA_TYPE: &[u8] = b"application/grpc";
 
 /// Whether a request is a gRPC call.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    let prefix = headers.get(CONTENT_TYPE).and_then(|value| value.as_bytes().get(..GRPC_MEDIA_TYPE.len()));
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(GRPC_MEDIA_TYPE))
 }
 
 /// Compressed messages from this size on are inflated in a task of their own: a connection is one task, and must go on
 /// reading meanwhile.
 const INFLATE_APART: usize = 8 << 10;
 
+/// Those from this size on are inflated by another thread without a try in place. Most become larger than
+/// [`heavy::HEAVY_BYTES`].
+const INFLATE_HEAVY: usize = 32 << 10;
+
 pub(super) async fn inflate(
     algorithm: Compression,
     compressed: Bytes,
     max: usize,
-    mut admission: Admission,
+    admission: Admission,
 ) -> Result<(Payload, Admission), Refusal> {
-    let apart = compressed.len() >= INFLATE_APART;
-    let work = move || {
-        let inflated = decode::decompress(algorithm, &compressed, max, &mut |more| admission.grow(more));
-        inflated.map(|body| (body.into(), admission)).map_err(refusal)
+    let size = compressed.len();
+    let inflating = decompress(algorithm, compressed, max, admission);
+    let inflated = match size {
+        INFLATE_APART..INFLATE_HEAVY => {
+            tokio::spawn(inflating).await.unwrap_or_else(|_| Err(internal("decompression failed").into()))
+        }
+        _ => inflating.await,
     };
-    if !apart {
-        return work();
+    inflated.map(|(body, admission)| (body.into(), admission)).map_err(refusal)
+}
+
+/// Decompresses a body, of which `admission` has reserved the length. What becomes large is decompressed by another thread
+/// however small it arrived: a few kilobytes can become a thousand times as much.
+pub(super) async fn decompress(
+    algorithm: Compression,
+    compressed: impl AsRef<[u8]> + Send + 'static,
+    max: usize,
+    mut admission: Admission,
+) -> Result<(Vec<u8>, Admission), DecodeError> {
+    let size = compressed.as_ref().len();
+    if size < INFLATE_HEAVY {
+        let small = max.min(heavy::HEAVY_BYTES);
+        match decode::decompress(algorithm, compressed.as_ref(), small, &mut |more| admission.grow(more)) {
+            Err(DecodeError::TooLarge(_)) if small < max => admission.shrink_to(size),
+            inflated => return inflated.map(|body| (body, admission)),
+        }
     }
-    tokio::spawn(async { work() }).await.unwrap_or_else(|_| Err(internal("decompression failed")))
+    let work = move || {
+        let inflated = decode::decompress(algorithm, compressed.as_ref(), max, &mut |more| admission.grow(more));
+        inflated.map(|body| (body, admission))
+    };
+    Box::pin(heavy::elsewhere(work)).await
 }
 
 pub(super) fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {
     let Some(name) = headers.get(GRPC_ENCODING) else { return Ok(None) };
     let name = name.to_str().unwrap_or_default();
-    if name == "identity" {
+    if name.eq_ignore_ascii_case("identity") {
         return Ok(None);
     }
     let algorithm = decode::algorithm(name).map(Some);
@@ -71,6 +101,15 @@ pub(super) fn reason(refusal: &Refusal) -> TurnedAway {
 
 pub(super) fn refuse(code: Code, message: String) -> Refusal {
     Refusal { kind: RefusalKind::BadRequest, code, message: message.into(), retry_after: None }
+}
+
+/// What a sender is told whose credentials were not accepted.
+pub(super) fn unauthenticated(error: &AuthRefusal) -> Refusal {
+    match error {
+        AuthRefusal::Unauthenticated(error) => refuse(Code::Unauthenticated, error.to_string()),
+        AuthRefusal::Forbidden(message) => refuse(Code::PermissionDenied, (*message).to_owned()),
+        AuthRefusal::Busy => Refusal { message: error.to_string().into(), ..Refusal::queue_full() },
+    }
 }
 
 pub(super) fn internal(message: &'static str) -> Refusal {
@@ -129,4 +168,54 @@ fn percent_encode(message: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write as _, sync::Arc};
+
+    use futures_util::FutureExt as _;
+    use kubewake_config::PipelineId;
+    use kubewake_otlp::Signal;
+
+    use super::*;
+    use crate::core::{Allowance, Budget, Intake, Pipeline, PipelineStats};
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn small_body_that_becomes_large_is_inflated_by_another_thread() {
+        let budget = Budget::new(16 << 20, 0);
+        let allowance = Allowance { member: budget.join(), limiter: None };
+        let id = PipelineId { signal: Signal::Traces, name: None };
+        let (intake, max) = (Intake::default(), 4 << 20);
+        intake.point_at(Signal::Traces, vec![Pipeline::new(id, allowance, Arc::<PipelineStats>::default())]);
+        let start = |body: Vec<u8>| {
+            let admission = intake.admit(Signal::Traces, body.len()).unwrap();
+            Box::pin(decompress(Compression::Gzip, body, max, admission))
+        };
+        let small = start(gzip(&vec![0; heavy::HEAVY_BYTES]));
+        assert!(small.now_or_never().is_some_and(|inflated| inflated.is_ok()), "inflated in place");
+
+        for (size, fits) in [(heavy::HEAVY_BYTES + 1, true), (max, true), (max + 1, false)] {
+            let body = gzip(&vec![0; size]);
+            assert!(body.len() < INFLATE_APART);
+            let mut inflating = start(body);
+            assert!((&mut inflating).now_or_never().is_none(), "{size} bytes are not inflated in place");
+            match inflating.await {
+                Ok((body, admission)) => {
+                    assert_eq!((body.len(), fits), (size, true));
+                    drop(admission);
+                }
+                Err(error) => {
+                    assert_eq!((error.to_string().contains(&max.to_string()), fits), (true, false), "{error}")
+                }
+            }
+            assert_eq!(budget.used(), 0, "all of it is given back");
+        }
+    }
 }

@@ -1,13 +1,21 @@
 //! What both protocols do with a body once they have it.
 
-use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use kubewake_otlp::{Signal, Summary};
+use kubewake_otlp::{Allowance, NoMemory, Signal, Summary};
+use tokio::sync::Semaphore;
 
+use super::senders::SenderShares;
 use crate::core::{
-    Admission, Answer, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, Shortfall, TurnedAway,
+    Admission, Answer, Arrival, Code, Intake, Origin, ReceiverStats, Refusal, RefusalKind, SenderShare, Shortfall,
+    TurnedAway, heavy,
 };
 
 /// A whole request, uncompressed.
@@ -28,11 +36,16 @@ impl From<Vec<u8>> for Payload {
 pub(super) struct Taker {
     intake: Arc<Intake>,
     stats: Arc<ReceiverStats>,
+    senders: SenderShares,
+    watches: Arc<Semaphore>,
 }
+
+/// `Watch` calls of gRPC's health service, of all connections together.
+const MAX_WATCHES: usize = 1024;
 
 impl Taker {
     pub(super) fn new(intake: Arc<Intake>, stats: Arc<ReceiverStats>) -> Self {
-        Self { intake, stats }
+        Self { intake, stats, senders: SenderShares::default(), watches: Arc::new(Semaphore::new(MAX_WATCHES)) }
     }
 
     /// Whether any pipeline wants this signal.
@@ -40,7 +53,23 @@ impl Taker {
         self.intake.serves(signal)
     }
 
-    /// Reserves memory for a body of this length, before it is read.
+    /// Places for `Watch` calls.
+    pub(super) fn watches(&self) -> &Arc<Semaphore> {
+        &self.watches
+    }
+
+    /// Who sends on a connection from this address.
+    pub(super) fn peer(&self, address: SocketAddr) -> Peer {
+        let plain = Arc::new(Origin { peer: Some(address), ..Origin::default() });
+        Peer { plain, address: address.ip(), share: self.senders.for_address(address.ip()) }
+    }
+
+    /// Begins a body of which not everything is here, and that claims to have this length. Memory is reserved as it arrives.
+    pub(super) fn begin_arrival(&self, signal: Signal, claim: usize, peer: &Peer) -> Result<Arrival, Refusal> {
+        self.intake.begin_arrival(signal, claim, &peer.share)
+    }
+
+    /// Reserves memory for a body of this length, which is here as a whole.
     pub(super) fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
         self.intake.admit(signal, bytes)
     }
@@ -63,7 +92,7 @@ impl Taker {
         admission: Admission,
         origin: Arc<Origin>,
     ) -> Result<Option<Box<Shortfall>>, Refusal> {
-        let (items, answer) = self.hand_in(signal, body, admission, origin)?;
+        let (items, answer) = self.hand_in(signal, body, admission, origin).await?;
         self.wait(signal, items, answer).await.inspect_err(|refusal| self.count(signal, items, refusal))
     }
 
@@ -79,7 +108,7 @@ impl Taker {
     ) -> Result<(), Refusal> {
         let mut pause = Pause::default();
         loop {
-            let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone())?;
+            let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone()).await?;
             let refusal = match self.wait(signal, items, answer).await {
                 Ok(_) => return Ok(()),
                 Err(refusal) if refusal.is_want_of_room() => refusal,
@@ -115,26 +144,21 @@ impl Taker {
         }
     }
 
-    /// Checks a request and submits it: its items, and whether they are taken.
-    fn hand_in(
+    /// Checks a request and submits it: its items, and whether they are taken. All that its pipelines do with it before it is in a
+    /// buffer happens here, so that a large one is handed in from a thread of its own.
+    async fn hand_in(
         &self,
         signal: Signal,
         body: Payload,
-        mut admission: Admission,
+        admission: Admission,
         origin: Arc<Origin>,
     ) -> Result<(u64, Answer), Refusal> {
-        let summary = kubewake_otlp::scan(signal, &body.bytes).map_err(|error| {
-            self.turn_away(TurnedAway::Malformed);
-            Refusal::invalid(error.to_string())
-        })?;
-        if summary.items == 0 {
-            return Ok((0, Answer::Now(Ok(()))));
+        if body.bytes.len() < heavy::HEAVY_BYTES {
+            return hand_in(signal, body, admission, origin, &self.stats);
         }
-        admission.shrink_to(body.held);
-        // With ids of zeroes nothing is known, so that what is known is true without them, too.
-        let Summary { items, zero_ids, traits, .. } = summary;
-        let bytes = if zero_ids { kubewake_otlp::clear_zero_ids(signal, &body.bytes) } else { body.bytes };
-        Ok((items as u64, admission.submit(bytes, items, traits, origin)))
+        let stats = self.stats.clone();
+        // In a box, as most calls have no use for the room that its state takes.
+        Box::pin(heavy::elsewhere(move || hand_in(signal, body, admission, origin, &stats))).await
     }
 
     /// Waits for an answer, and counts what was taken and what never will be. A refusal is left to the caller, who may try again.
@@ -155,6 +179,77 @@ impl Taker {
             _ => self.stats.refused(),
         };
         counter.add(signal, items);
+    }
+}
+
+/// Checks a request and submits it: its items, and whether they are taken.
+fn hand_in(
+    signal: Signal,
+    body: Payload,
+    mut admission: Admission,
+    origin: Arc<Origin>,
+    stats: &ReceiverStats,
+) -> Result<(u64, Answer), Refusal> {
+    let summary = kubewake_otlp::scan(signal, &body.bytes).map_err(|error| {
+        stats.turn_away(TurnedAway::Malformed);
+        Refusal::invalid(error.to_string())
+    })?;
+    if summary.items == 0 {
+        return Ok((0, Answer::Now(Ok(()))));
+    }
+    // With ids of zeroes nothing is known, so that what is known is true without them, too.
+    let Summary { items, zero_ids, traits, .. } = summary;
+    let bytes = if zero_ids { clear_zero_ids(signal, &body.bytes, &mut admission, stats)? } else { body.bytes };
+    admission.shrink_to(body.held);
+    Ok((items as u64, admission.submit(bytes, items, traits, origin)))
+}
+
+#[cold]
+fn clear_zero_ids(
+    signal: Signal,
+    bytes: &Bytes,
+    admission: &mut Admission,
+    stats: &ReceiverStats,
+) -> Result<Bytes, Refusal> {
+    let mut memory = AdmittedMemory::for_work(admission);
+    kubewake_otlp::clear_zero_ids_within(signal, bytes, &mut memory).map_err(|NoMemory| {
+        let refusal = memory.refusal.take().unwrap_or_else(Refusal::memory);
+        stats.turn_away(if refusal.is_retryable() { TurnedAway::Memory } else { TurnedAway::TooLarge });
+        refusal
+    })
+}
+
+/// Memory from the accounts of all pipelines that let a request in.
+pub(super) struct AdmittedMemory<'a> {
+    admission: &'a mut Admission,
+    grow: fn(&mut Admission, usize) -> Result<(), Refusal>,
+    reserved: usize,
+    refusal: Option<Refusal>,
+}
+
+impl<'a> AdmittedMemory<'a> {
+    /// For work that is over soon.
+    fn for_work(admission: &'a mut Admission) -> Self {
+        Self { admission, grow: Admission::grow_for_work, reserved: 0, refusal: None }
+    }
+
+    /// For what the request becomes.
+    pub(super) fn to_hold(admission: &'a mut Admission) -> Self {
+        Self { admission, grow: Admission::grow, reserved: 0, refusal: None }
+    }
+
+    /// What was reserved, and what to tell the sender if not all of it was.
+    pub(super) fn into_outcome(self) -> (usize, Option<Refusal>) {
+        (self.reserved, self.refusal)
+    }
+}
+
+impl Allowance for AdmittedMemory<'_> {
+    fn reserve(&mut self, bytes: usize) -> bool {
+        self.refusal = (self.grow)(self.admission, bytes).err();
+        let is_granted = self.refusal.is_none();
+        self.reserved += if is_granted { bytes } else { 0 };
+        is_granted
     }
 }
 
@@ -184,13 +279,11 @@ impl Pause {
 /// Who sends on a connection. One value serves all its requests, unless they carry something of their own.
 pub(super) struct Peer {
     plain: Arc<Origin>,
+    pub(super) address: IpAddr,
+    share: Arc<SenderShare>,
 }
 
 impl Peer {
-    pub(super) fn new(peer: SocketAddr) -> Self {
-        Self { plain: Arc::new(Origin { peer: Some(peer), ..Origin::default() }) }
-    }
-
     /// The origin of one request.
     pub(super) fn origin(&self, headers: &HeaderMap, subject: Option<String>, include_metadata: bool) -> Arc<Origin> {
         if subject.is_none() && !include_metadata {

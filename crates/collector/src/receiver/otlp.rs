@@ -1,7 +1,8 @@
 //! `otlp`: OTLP over gRPC and over HTTP.
 //!
-//! Both protocols frame requests themselves: they read a length, reserve that much of the memory budget, allocate
-//! exactly, and only then read; or they answer at once with the retryable code that the OTLP specification names.
+//! Both protocols frame requests themselves. A body that is here as a whole has all of its memory reserved before it is kept;
+//! one that is still arriving has it reserved piece by piece, so that a length alone holds nothing. Where there is no memory
+//! they answer at once with the retryable code that the OTLP specification names.
 //! A body stays the bytes that arrived: it is scanned, not decoded.
 //!
 //! New settings for the same address are in force from the next request on (limits, credentials) and from the next
@@ -10,6 +11,9 @@
 mod grpc;
 mod http;
 mod partial;
+
+#[cfg(feature = "fuzzing")]
+pub(crate) use grpc::read_arrived;
 
 use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
@@ -26,6 +30,7 @@ use super::{
 use crate::{
     components::{BuildError, FindAuth},
     core::{Intake, Registry, Transport},
+    extension::ServerAuth,
     net::{
         listen::Door,
         sockets::{Claims, Sockets},
@@ -70,10 +75,17 @@ pub fn prepare(
     }
 }
 
-/// A receiver by itself, for whoever takes OTLP and is no collector. It has no authenticators.
-pub fn listen(settings: &OtlpReceiver, intake: &Arc<Intake>, registry: &Registry) -> Result<Otlp, BuildError> {
+/// A receiver by itself, for whoever takes OTLP and is no collector. It has no authenticators but the one that requests over HTTP
+/// must pass.
+pub fn listen(
+    settings: &OtlpReceiver,
+    http_guard: Option<Arc<dyn ServerAuth>>,
+    intake: &Arc<Intake>,
+    registry: &Registry,
+) -> Result<Otlp, BuildError> {
     let nobody = |id: &ComponentId| Err(BuildError(format!("there is no extension {id}")));
-    let prepared = prepare(settings, None, &nobody, &Sockets::default().claims())?;
+    let mut prepared = prepare(settings, None, &nobody, &Sockets::default().claims())?;
+    prepared.http.iter_mut().for_each(|http| http.live.auth = http_guard.clone());
     Ok(prepared.start(&ComponentId::new("otlp"), None, intake, registry).0)
 }
 

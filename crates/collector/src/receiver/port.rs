@@ -34,7 +34,7 @@ pub(super) struct Port<S> {
 /// A port that is bound and checked, and does not accept yet.
 pub(super) struct Ready<S> {
     endpoint: String,
-    live: Live<S>,
+    pub(super) live: Live<S>,
     /// `None`: the address is the one that is served already.
     listener: Option<Arc<TcpListener>>,
 }

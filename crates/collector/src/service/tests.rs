@@ -133,3 +133,72 @@ async fn a_change_that_was_loaded_on_request_is_not_loaded_again() {
     service.take_up_change().await.unwrap();
     assert!(service.telemetry().running().refused.is_none(), "a refusal is not in force any more");
 }
+
+/// Sends a request with one span, and says whether it was taken.
+async fn send(to: std::net::SocketAddr) -> bool {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"buy"}]}]}]}"#;
+    let head = "POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\nconnection: close\r\n";
+    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    let mut stream = tokio::net::TcpStream::connect(to).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    answer.starts_with(b"HTTP/1.1 200")
+}
+
+/// A document that sends to an address, with a pipeline of this id.
+fn sending(to: std::net::SocketAddr, pipeline: &str) -> String {
+    format!(
+        "receivers: {{ otlp: {{ protocols: {{ http: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n\
+         exporters: {{ otlphttp: {{ endpoint: 'http://{to}' }} }}\n\
+         service:\n  telemetry: {{ metrics: {{ level: none }} }}\n  \
+         pipelines: {{ {pipeline}: {{ receivers: [otlp], exporters: [otlphttp], uid: one, carries: [other] }} }}\n"
+    )
+}
+
+#[tokio::test]
+async fn end_of_a_service_tells_what_was_acknowledged_and_not_delivered() {
+    // Somebody who takes connections and never answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = folder();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, sending(silent.local_addr().unwrap(), "traces/a")).unwrap();
+    let service = start(&path).await;
+    let at = service.engine().overview().listeners[0].2;
+    assert!(send(at).await && send(at).await);
+    let report = service.stop().await;
+    let lost = |items| Lost {
+        items,
+        reason: "shutdown",
+        id: "traces/a".to_owned(),
+        uid: Some("one".to_owned()),
+        carries: vec!["other".to_owned()],
+    };
+    assert_eq!(report.dropped, [lost(2)]);
+}
+
+#[tokio::test]
+async fn loss_of_a_pipeline_that_left_the_document_stays_in_the_status() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = folder();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, sending(silent.local_addr().unwrap(), "traces/a")).unwrap();
+    let service = start(&path).await;
+    assert!(send(service.engine().overview().listeners[0].2).await);
+    fs::write(&path, document("")).unwrap();
+    service.reload().await.unwrap();
+    let ended = async {
+        loop {
+            let status = service.telemetry().status(&kubewake_config::model::PipelineCheck::default());
+            if let [ended] = status.ended.as_slice() {
+                return ended.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it is told of");
+    assert_eq!((ended.id.as_str(), ended.uid.as_deref()), ("traces/a", Some("one")));
+    assert_eq!((ended.carries, ended.dropped["shutdown"]), (vec!["other".to_owned()], 1));
+    service.stop().await;
+}

@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 pub use self::{
-    delivery::{DropStatus, ExporterStatus, MemoryStatus, PipelineStatus, State, state},
+    delivery::{DropStatus, EndedStatus, ExporterStatus, MemoryStatus, PipelineStatus, State, state},
     diagnosis::Diagnosis,
 };
 use super::{Process, rfc3339};
@@ -79,6 +79,8 @@ pub struct RunningPipeline {
     pub id: PipelineId,
     /// Which one it is of all that have had its id, if the document says.
     pub uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carries data.
+    pub carries: Vec<String>,
     /// Its processors.
     pub processors: Vec<ComponentId>,
     /// Its exporters, each with the destination under which it counts.
@@ -102,6 +104,9 @@ pub struct Status {
     pub refused: Option<RefusedStatus>,
     /// By pipeline id.
     pub pipelines: BTreeMap<String, PipelineStatus>,
+    /// Pipelines that are not in the document any more and have lost something, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedStatus>,
     /// By processor id, where there is a tail sampler.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub samplers: BTreeMap<String, SamplerStatus>,
@@ -221,6 +226,7 @@ pub fn build(
         revision: running.revision.as_ref().map(RevisionStatus::of),
         refused: running.refused.as_ref().map(RefusedStatus::of),
         pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
+        ended: registry.last_ended().iter().filter_map(|ended| EndedStatus::of(ended, clock)).collect(),
         samplers: samplers(registry, running),
         clusters: registry
             .clusters()

@@ -120,6 +120,7 @@ impl Written {
             processors: ids(wiring.processors),
             exporters: ids(wiring.exporters),
             uid: wiring.uid,
+            carries: wiring.carries,
         };
         Service {
             extensions: ids(self.extensions),

@@ -7,7 +7,7 @@ use crate::{
     Pattern,
     model::{
         ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, KubernetesSource as Source, Owner, PodFilter,
-        Processor,
+        Processor, TrustedRelay, VerifySenders,
     },
 };
 
@@ -31,6 +31,11 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Process
     let waits = fields.flag("wait_for_metadata");
     let timeout = fields.get_or("wait_for_metadata_timeout", Duration::from_secs(10), scalar::duration);
     let grace = fields.get_or("pod_delete_grace_period", Duration::from_secs(120), scalar::duration);
+    let verify_senders = fields.find_even_empty("verify_senders").map(|at| verify_senders(&at, report));
+    if passthrough && verify_senders.is_some() {
+        let help = "remove one of them: with `passthrough` no cluster is asked";
+        report.error(at, "`verify_senders` and `passthrough` cannot both be set", Some(help.into()));
+    }
     fields.idle(&["watch_sync_period"], scalar::duration);
     fields.idle(&["kube_api_qps"], scalar::float);
     fields.idle(&["kube_api_burst"], scalar::integer);
@@ -47,7 +52,30 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Process
         exclude,
         wait: waits.then_some(timeout),
         grace,
+        verify_senders,
     })))
+}
+
+fn verify_senders(at: &Cursor<'_>, report: &Report) -> VerifySenders {
+    let mut fields = Fields::of(at, report);
+    let relays = fields.get("trusted_relays", |at, report| match at.items() {
+        Some(items) => Some(items.filter_map(|item| trusted_relay(&item, report)).collect()),
+        None => scalar::wrong_type(at, report, "a list", None),
+    });
+    fields.finish();
+    VerifySenders { trusted_relays: relays.unwrap_or_default() }
+}
+
+fn trusted_relay(at: &Cursor<'_>, report: &Report) -> Option<TrustedRelay> {
+    let mut fields = Fields::of(at, report);
+    let (namespace, service_account) = (fields.text("namespace"), fields.text("service_account"));
+    for (name, given) in [("namespace", &namespace), ("service_account", &service_account)] {
+        if given.is_none() {
+            fields.require(name, "a relay is named by `namespace` and `service_account`", None);
+        }
+    }
+    fields.finish();
+    Some(TrustedRelay { namespace: namespace?, service_account: service_account? })
 }
 
 fn auth(fields: &mut Fields<'_, '_>) -> ClusterAuth {

@@ -31,6 +31,7 @@ pub(crate) struct Wiring {
     pub(crate) processors: Vec<Reference>,
     pub(crate) exporters: Vec<Reference>,
     pub(crate) uid: Option<String>,
+    pub(crate) carries: Vec<String>,
 }
 
 /// Reads all pipelines.
@@ -91,12 +92,14 @@ fn wiring(at: &Cursor<'_>, report: &Report) -> Wiring {
     needs(&fields, "receivers", "receiver", receivers.as_deref());
     needs(&fields, "exporters", "exporter", exporters.as_deref());
     let uid = fields.text("uid");
+    let carries = fields.get("carries", scalar::texts).unwrap_or_default();
     fields.finish();
     let wiring = Wiring {
         receivers: once(receivers.unwrap_or_default()),
         processors: processors.unwrap_or_default(),
         exporters: once(exporters.unwrap_or_default()),
         uid,
+        carries,
     };
     same_processor(report, &wiring.processors);
     wiring

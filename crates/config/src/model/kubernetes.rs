@@ -29,6 +29,24 @@ pub struct KubernetesAttributes {
     pub wait: Option<Duration>,
     /// `pod_delete_grace_period`: how long a pod that is gone is remembered.
     pub grace: Duration,
+    /// `verify_senders`: which pod sent something is what its address says, and not what it says itself.
+    pub verify_senders: Option<VerifySenders>,
+}
+
+/// `verify_senders`
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct VerifySenders {
+    /// `trusted_relays`: pods that forward what others sent, and are believed who that was.
+    pub trusted_relays: Vec<TrustedRelay>,
+}
+
+/// Pods that run under one ServiceAccount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedRelay {
+    /// `namespace`
+    pub namespace: String,
+    /// `service_account`
+    pub service_account: String,
 }
 
 /// Who asks the cluster.

@@ -26,6 +26,8 @@ pub struct Pipeline {
     pub exporters: Vec<ComponentId>,
     /// `uid`: which one it is of all that have had its id. With another one it is another pipeline, which begins anew.
     pub uid: Option<String>,
+    /// `carries`: the uids of the pipelines elsewhere for which it carries data. What is lost here is lost to them.
+    pub carries: Vec<String>,
 }
 
 /// `telemetry`

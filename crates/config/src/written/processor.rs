@@ -23,6 +23,8 @@ pub enum Processor {
         wait_for_metadata: bool,
         /// `pod_association`: each of one source, an attribute of the resource, or the connection if there is none.
         associations: Vec<Option<&'static str>>,
+        /// `verify_senders: trusted_relays`: namespaces and ServiceAccounts. Senders are always verified.
+        trusted_relays: Vec<(String, String)>,
     },
     /// `filter` of spans
     FilterSpans(Selection),
@@ -91,10 +93,11 @@ impl Processor {
                 .with("check_interval", "1s")
                 .with("limit_percentage", *limit_percentage)
                 .with("spike_limit_percentage", *spike_limit_percentage),
-            Self::KubernetesAttributes { metadata, wait_for_metadata, associations } => Map::default()
+            Self::KubernetesAttributes { metadata, wait_for_metadata, associations, trusted_relays } => Map::default()
                 .flag("wait_for_metadata", *wait_for_metadata)
                 .with("extract", Map::default().list("metadata", metadata.iter().copied()))
-                .list("pod_association", associations.iter().copied().map(association)),
+                .list("pod_association", associations.iter().copied().map(association))
+                .with("verify_senders", Map::default().list("trusted_relays", trusted_relays.iter().map(relay))),
             Self::FilterSpans(selection) => Map::default().with("spans", selection.to_value()),
             Self::FilterLogs(selection) => Map::default().with("logs", selection.to_value()),
             Self::FilterMetrics(selection) => Map::default().with("metrics", selection.to_value()),
@@ -106,6 +109,10 @@ impl Processor {
         }
         .into()
     }
+}
+
+fn relay((namespace, service_account): &(String, String)) -> Map {
+    Map::default().with("namespace", namespace.as_str()).with("service_account", service_account.as_str())
 }
 
 fn association(attribute: Option<&'static str>) -> Map {

@@ -28,6 +28,8 @@ pub struct Pipeline {
     pub exporters: Vec<String>,
     /// `uid`
     pub uid: Option<String>,
+    /// `carries`
+    pub carries: Vec<String>,
 }
 
 impl Service {
@@ -60,6 +62,7 @@ impl Pipeline {
             .list("processors", &self.processors)
             .list("exporters", &self.exporters)
             .maybe("uid", self.uid.as_deref())
+            .list("carries", &self.carries)
             .into()
     }
 }

@@ -27,6 +27,7 @@ fn read_back(header: &Text, scope: &str, sources: &FixedSources) -> (String, Str
         processors: Vec::new(),
         exporters: vec!["otlp_grpc/x".into()],
         uid: Some(scope.into()),
+        carries: Vec::new(),
     };
     let written = Written {
         receivers: BTreeMap::from([("otlp".into(), receiver)]),

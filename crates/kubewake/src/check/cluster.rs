@@ -1,5 +1,6 @@
 //! Whether there is a cluster, and one that fits.
 
+use kubewake_release::OLDEST_KUBERNETES_MINOR as OLDEST;
 use kubewake_trail::in_words;
 
 use super::{
@@ -7,9 +8,6 @@ use super::{
     line::{Line, Section},
 };
 use crate::place::{Cluster, ClusterArgs};
-
-/// The oldest minor version that everything here was made for.
-const OLDEST: u32 = 28;
 
 /// The cluster, if it answers.
 pub(super) async fn look(args: &ClusterArgs) -> (Section, Option<Cluster>) {
@@ -66,7 +64,7 @@ mod tests {
     fn versions_are_compared_as_providers_write_them() {
         let outcome = |minor: &str| is_supported("v1", minor).outcome;
         assert_eq!(
-            ["35", "28+", "27", "x"].map(outcome),
+            ["35", "30+", "29", "x"].map(outcome),
             [Outcome::Passed, Outcome::Passed, Outcome::Failed, Outcome::Warned]
         );
     }

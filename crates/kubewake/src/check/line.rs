@@ -70,6 +70,12 @@ impl Report {
         self.lines().filter(|line| line.outcome == Outcome::Failed || line.settles)
     }
 
+    /// What is still under way when the wait is over has not come true.
+    pub(super) fn fail_awaited(&mut self) {
+        let lines = self.sections.iter_mut().flat_map(|section| &mut section.lines);
+        lines.filter(|line| line.settles).for_each(|line| line.outcome = Outcome::Failed);
+    }
+
     pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.sections.iter().flat_map(|section| &section.lines)
     }

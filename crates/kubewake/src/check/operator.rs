@@ -53,18 +53,37 @@ fn runs(namespace: &str, deployment: &Result<Option<Deployment>, kube::Error>, l
     }
 }
 
-fn pods(namespace: &str, deployment: &Deployment) -> Line {
+/// How far a Deployment is.
+pub(super) struct Rollout {
+    pub(super) ready: i32,
+    pub(super) wanted: i32,
+    /// As `kubectl rollout status` judges it: its controller has seen it, and every pod is a new one and ready.
+    pub(super) is_done: bool,
+}
+
+pub(super) fn rollout(deployment: &Deployment) -> Rollout {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
     let ready = status.ready_replicas.unwrap_or(0);
-    let detail = format!("{ready} of {wanted} pods are ready");
+    let updated = status.updated_replicas.unwrap_or(0);
+    let is_seen = status.observed_generation.unwrap_or(0) >= deployment.metadata.generation.unwrap_or(0);
+    let is_done = is_seen && ready >= wanted && updated >= wanted && status.replicas.unwrap_or(0) <= updated;
+    Rollout { ready, wanted, is_done }
+}
+
+fn pods(namespace: &str, deployment: &Deployment) -> Line {
+    let Rollout { ready, wanted, is_done } = rollout(deployment);
+    let detail = match ready >= wanted && !is_done {
+        true => "its pods are being replaced".to_owned(),
+        false => format!("{ready} of {wanted} pods are ready"),
+    };
     let mend = format!(
         "kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/name={0}\n\
          kubectl logs --namespace {namespace} deployment/{0} --tail 20",
         names::MANAGER
     );
     match ready {
-        ready if ready >= wanted && wanted > 0 => Line::passed(code::KW301, detail),
+        _ if is_done && wanted > 0 => Line::passed(code::KW301, detail),
         0 => Line::failed(code::KW301, detail, mend),
         _ => Line::warned(code::KW301, detail, mend).settling(true),
     }
@@ -119,7 +138,7 @@ mod tests {
 
     fn deployment(ready: i32) -> Deployment {
         let object = serde_json::json!({
-            "metadata": {}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": {"readyReplicas": ready},
+            "metadata": {}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": {"readyReplicas": ready, "updatedReplicas": 2, "replicas": 2},
         });
         serde_json::from_value(object).unwrap()
     }
@@ -128,6 +147,18 @@ mod tests {
     fn one_of_two_is_a_warning_and_none_a_failure() {
         let outcome = |ready| pods("ns", &deployment(ready)).outcome;
         assert_eq!([2, 1, 0].map(outcome), [Outcome::Passed, Outcome::Warned, Outcome::Failed]);
+    }
+
+    #[test]
+    fn pods_of_the_revision_before_are_no_finished_rollout() {
+        let mut rolled = deployment(2);
+        assert!(rollout(&rolled).is_done);
+        rolled.status.as_mut().unwrap().updated_replicas = Some(1);
+        let line = pods("ns", &rolled);
+        assert_eq!((line.outcome, line.settles), (Outcome::Warned, true), "{line:?}");
+        let mut unseen = deployment(2);
+        unseen.metadata.generation = Some(2);
+        assert!(!rollout(&unseen).is_done);
     }
 
     #[test]

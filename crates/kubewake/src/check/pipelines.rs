@@ -76,7 +76,11 @@ fn trouble(pipeline: &Pipeline, code: Code, condition: &Condition) -> Option<Lin
         ("True", _) => return None,
         // It is so because it is said to be so, or because there is nothing to deliver.
         (_, "Paused" | "CollectorNotNeeded" | "NoData") => return None,
-        (_, "Pending" | "RolloutInProgress" | "BackendSlow" | "BufferFilling" | "DataDropped" | "Unknown") => true,
+        (
+            _,
+            "Terminating" | "Pending" | "RolloutInProgress" | "BackendSlow" | "BufferFilling" | "DataDropped"
+            | "Unknown",
+        ) => true,
         _ => false,
     };
     let detail = format!("{}: {} ({})", pipeline.title(), condition.message, condition.reason);
@@ -92,6 +96,9 @@ fn mend(pipeline: &Pipeline, reason: &str, message: &str) -> String {
     let edit = format!("kubectl edit {kind} {name}");
     match reason {
         "Pending" => more_slots(pipeline),
+        "Terminating" => {
+            format!("kubectl get {kind} {name} -o jsonpath={{.metadata.finalizers}}   # whoever set them must remove them")
+        }
         "SecretMissing" | "SecretInvalid" | "CertificateExpired" | "CertificateExpiresSoon" | "TlsInvalid" => {
             format!("kubectl get {kind} {name} -o jsonpath={{.spec.output}}   # which Secret and key; mend it there, and the pipeline follows")
         }

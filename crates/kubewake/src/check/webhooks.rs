@@ -3,6 +3,7 @@
 use http::Uri;
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig},
+    apps::v1::Deployment,
     core::v1::Service,
     discovery::v1::EndpointSlice,
 };
@@ -19,7 +20,8 @@ use super::{
     Scene,
     certificate::{self, Call, Life},
     code::{self, Code},
-    line::{Line, Section},
+    line::{Line, Outcome, Section},
+    operator::{Rollout, rollout},
 };
 
 /// The codes of one webhook.
@@ -32,7 +34,13 @@ struct Codes {
 const OPERATOR: Codes = Codes { registered: code::KW401, certificate: code::KW402, answers: code::KW403 };
 const TRAIL: Codes = Codes { registered: code::KW411, certificate: code::KW412, answers: code::KW413 };
 
-/// The Deployment of the trail webhook, and its Service.
+/// How often the API server is asked to ask the operator's webhook, each time by a connection of its own: behind one address there may be several
+/// API servers, and each has its own way to the Service.
+const CALLS: usize = 3;
+/// The argument with which the operator serves its webhook.
+const SERVES_WEBHOOK: &str = "--webhook-listen";
+
+/// The Deployment of the trail webhook, its Service, its registration, and the namespace of them.
 const INSTALLED: &str = "kubewake-webhook";
 
 /// A registration.
@@ -74,7 +82,10 @@ async fn of_operator(scene: &Scene<'_>) -> Vec<Line> {
             "kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen",
             names::MANAGER
         );
-        return vec![Line::warned(code::KW401, detail, mend)];
+        return vec![match serves_webhook(client, namespace).await {
+            true => Line::failed(code::KW401, "the operator serves a webhook that is not registered yet", mend),
+            false => Line::warned(code::KW401, detail, mend),
+        }];
     };
     let hook = Hook {
         object: format!("validatingwebhookconfiguration {}", names::MANAGER),
@@ -83,8 +94,16 @@ async fn of_operator(scene: &Scene<'_>) -> Vec<Line> {
         restart: format!("kubectl rollout restart deployment/{} --namespace {namespace}", names::MANAGER),
     };
     let mut lines = examine(client, &hook).await;
-    lines.push(is_asked(client, &hook).await);
+    lines.push(is_asked_by_all(scene, &hook).await);
     lines
+}
+
+/// Whether the operator is installed with a webhook, so that there has to be a registration.
+async fn serves_webhook(client: &Client, namespace: &str) -> bool {
+    let found = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(names::MANAGER).await;
+    let spec = found.ok().flatten().and_then(|deployment| deployment.spec?.template.spec);
+    let mut args = spec.into_iter().flat_map(|spec| spec.containers).flat_map(|it| it.args.unwrap_or_default());
+    args.any(|arg| arg.starts_with(SERVES_WEBHOOK))
 }
 
 /// There may be several, or none.
@@ -95,7 +114,7 @@ async fn of_trail(scene: &Scene<'_>) -> Vec<Line> {
         Ok(all) => all,
         Err(error) => return vec![unseen(&TRAIL, "mutatingwebhookconfigurations", &error)],
     };
-    let mut lines = Vec::new();
+    let mut lines: Vec<Line> = installed_trail(client, all.iter().any(|it| it.name_any() == INSTALLED)).await;
     for found in all {
         let name = found.name_any();
         let ours = format!("stamp.{name}.kubewake.io");
@@ -105,6 +124,27 @@ async fn of_trail(scene: &Scene<'_>) -> Vec<Line> {
         let object = format!("mutatingwebhookconfiguration {name}");
         let hook = Hook { object, codes: TRAIL, client: registered.client_config, restart };
         lines.extend(examine(client, &hook).await);
+    }
+    lines
+}
+
+/// What is not well with the Deployment of the trail webhook, if it is installed.
+async fn installed_trail(client: &Client, is_registered: bool) -> Vec<Line> {
+    let found = Api::<Deployment>::namespaced(client.clone(), INSTALLED).get_opt(INSTALLED).await;
+    let Ok(Some(deployment)) = found else { return Vec::new() };
+    let mend = format!(
+        "kubectl describe pods --namespace {INSTALLED}\nkubectl logs --namespace {INSTALLED} deployment/{INSTALLED} --tail 20"
+    );
+    let mut lines = Vec::new();
+    let Rollout { ready, wanted, is_done } = rollout(&deployment);
+    if !is_done {
+        let detail =
+            format!("Deployment {INSTALLED}/{INSTALLED} is not rolled out: {ready} of {wanted} pods are ready");
+        lines.push(Line::warned(code::KW413, detail, &mend).settling(true));
+    }
+    if !is_registered {
+        let detail = format!("Deployment {INSTALLED}/{INSTALLED} has not registered itself yet");
+        lines.push(Line::warned(code::KW411, detail, mend).settling(true));
     }
     lines
 }
@@ -219,6 +259,21 @@ async fn behind(client: &Client, hook: &Hook, target: &Target, why: &str) -> Lin
             Line::warned(hook.codes.answers, format!("not called from here ({why}), and {}", in_words(&error)), mend)
         }
     }
+}
+
+/// Whether every API server that answers here asks the webhook.
+async fn is_asked_by_all(scene: &Scene<'_>, hook: &Hook) -> Line {
+    let mut line = is_asked(&scene.cluster.client, hook).await;
+    for _ in 1..CALLS {
+        if line.outcome != Outcome::Passed {
+            break;
+        }
+        line = match scene.args.cluster.cluster().await {
+            Ok(cluster) => is_asked(&cluster.client, hook).await,
+            Err(error) => Line::failed(code::KW404, in_words(error.as_ref()), &hook.restart),
+        };
+    }
+    line
 }
 
 /// The proof: an API server, given something that only the webhook refuses, refuses it. Nothing is stored, since it is a dry run.

@@ -14,6 +14,7 @@ use kubewake_operator::{
     operator::Operator,
     status::READY,
 };
+use kubewake_release::Image;
 use kubewake_trail::{
     Options as TrailOptions, Setup, Trail,
     webhook::{certificates, endpoint::Endpoint},
@@ -42,7 +43,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// The collectors' image, unless a Telemetry names one
-    #[arg(long, value_name = "IMAGE", default_value = "kubewake/collector")]
+    #[arg(long, value_name = "IMAGE", default_value = Image::Collector.reference())]
     collector_image: String,
     /// Who this is among replicas, each of which needs a name of its own [default: $POD_NAME, or the host and the process]
     #[arg(long, value_name = "NAME")]

@@ -161,7 +161,8 @@ async fn deployment(client: &Client, namespace: &str, name: &str) -> Result<mode
     let wanted = found.spec.and_then(|spec| spec.replicas).unwrap_or(1);
     let ready = found.status.and_then(|status| status.ready_replicas).unwrap_or(0);
     workload.ready = format!("{ready}/{wanted}");
-    workload.state = if ready >= wanted { "Ready" } else { "Degraded" }.to_owned();
+    // None of none is not enough: somebody scaled it down, and nothing of it works.
+    workload.state = if ready > 0 && ready >= wanted { "Ready" } else { "Degraded" }.to_owned();
     Ok(workload)
 }
 
@@ -198,7 +199,12 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
         let why = if message.is_empty() { "nobody says why".to_owned() } else { message.clone() };
         problems.push(format!("{} is {state} ({reason}): {why}", of.title()));
     }
-    let totals = totals(collectors, &of.id(), &of.uid());
+    let mut totals = totals(collectors, &of.id(), &of.uid());
+    if of.dropped_at_shutdown() > 0 {
+        // Collectors that have ended cannot be asked; the operator has noted what they said at last.
+        let totals = totals.get_or_insert_default();
+        totals.dropped = totals.dropped.saturating_add(of.dropped_at_shutdown());
+    }
     let figure = |of: fn(&collectors::Totals) -> u64| totals.as_ref().map(of);
     model::Pipeline {
         kind: of.kind.name().to_owned(),

@@ -42,6 +42,17 @@ pub(crate) struct Report {
     pub(crate) phase: String,
     pub(crate) refused: Option<Refused>,
     pub(crate) pipelines: BTreeMap<String, PipelineReport>,
+    /// Pipelines that its document does not have any more, and that lost something.
+    pub(crate) ended: Vec<EndedReport>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndedReport {
+    pub(crate) uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carried data.
+    pub(crate) carries: Vec<String>,
+    pub(crate) dropped: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -55,6 +66,8 @@ pub(crate) struct Refused {
 pub(crate) struct PipelineReport {
     /// Which one it is of all that have had its id; an old collector does not say.
     pub(crate) uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carries data.
+    pub(crate) carries: Vec<String>,
     pub(crate) received: u64,
     pub(crate) delivered: u64,
     pub(crate) dropped: BTreeMap<String, u64>,
@@ -158,7 +171,19 @@ pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<To
             queue_capacity: exporters().fold(totals.queue_capacity, |sum, it| sum.saturating_add(it.queue_capacity)),
         })
     };
-    reports.fold(None, add)
+    let mut totals = reports.fold(None, add)?;
+    totals.dropped = totals.dropped.saturating_add(lost_elsewhere(collectors, uid));
+    Some(totals)
+}
+
+/// What was lost of a pipeline by others than itself: on the way from one collector to another, and by what a document had before.
+fn lost_elsewhere(collectors: &[Collector], uid: &str) -> u64 {
+    let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
+    let reports = || collectors.iter().filter_map(|collector| collector.report.as_ref().ok());
+    let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
+    let ended = reports().flat_map(|report| &report.ended).filter(|it| is_of(it.uid.as_deref(), &it.carries));
+    let dropped = carriers.map(|it| &it.dropped).chain(ended.map(|it| &it.dropped));
+    dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 #[cfg(test)]
@@ -200,6 +225,21 @@ pub(crate) mod tests {
         let expected = Totals { received: 8, sent: 7, dropped: 1, queued: 2048, queue_capacity: 8192 };
         assert_eq!(totals, Some(expected));
         assert_eq!(super::totals(&collectors, "traces/b", "one"), None);
+    }
+
+    #[test]
+    fn losses_between_collectors_and_of_earlier_documents_are_those_of_the_pipeline() {
+        let mut gateway = report("traces/_sticky", 9, 7, 2);
+        gateway.pipelines.get_mut("traces/_sticky").unwrap().carries = vec!["one".to_owned()];
+        let lost = |uid: Option<&str>, carries: &[&str], items| EndedReport {
+            uid: uid.map(str::to_owned),
+            carries: carries.iter().map(|uid| (*uid).to_owned()).collect(),
+            dropped: BTreeMap::from([("shutdown".to_owned(), items)]),
+        };
+        gateway.ended =
+            vec![lost(None, &["one", "two"], 200), lost(Some("one"), &[], 30), lost(Some("two"), &[], 4000)];
+        let collectors = [collector("gateway", Ok(gateway)), collector("sticky", Ok(report("traces/a", 7, 6, 1)))];
+        assert_eq!(totals(&collectors, "traces/a", "one").unwrap().dropped, 1 + 2 + 200 + 30);
     }
 
     #[test]

@@ -87,6 +87,11 @@ impl Pipeline {
         text(&self.object, &format!("/status/{field}"))
     }
 
+    /// What collectors held for it that ended before they could deliver it.
+    pub(crate) fn dropped_at_shutdown(&self) -> u64 {
+        self.object.pointer("/status/droppedAtShutdown/items").and_then(Value::as_u64).unwrap_or(0)
+    }
+
     /// Whether its status is about what is written now.
     pub(crate) fn is_observed(&self) -> bool {
         let observed = self.object.pointer("/status/observedGeneration");

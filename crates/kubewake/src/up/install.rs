@@ -49,7 +49,7 @@ pub(crate) fn telemetry() -> Value {
 
 /// The kinds and the operator. Its own spans go straight to the viewer: the pipeline is what it is about to make.
 pub(crate) fn operator(viewer: SocketAddr) -> anyhow::Result<Vec<Value>> {
-    let mut all = objects::parse(&operator::manifests("kubewake/operator"))?;
+    let mut all = objects::parse(&operator::manifests())?;
     // With one replica it would only be in the way.
     all.retain(|object| object.get("kind").and_then(Value::as_str) != Some("PodDisruptionBudget"));
     let deployment = objects::deployment(&mut all, "kubewake-operator")?;

@@ -15,6 +15,7 @@ use kubewake_node::{
     cluster::Options,
     images::{Images, Program},
 };
+use kubewake_release::Image;
 use kubewake_viewer::Viewer;
 use tokio::{sync::watch, time::timeout};
 
@@ -221,8 +222,8 @@ pub(super) fn images(given: &[String]) -> anyhow::Result<Images> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
     let example = |name: &str| Program::new(this.clone()).arg("example").arg(name);
     let images = cluster::own_images()?
-        .with("kubewake/head-operator", example("head-operator"))
-        .with("kubewake/demo-scheduler", example("scheduler"))
+        .with(Image::HeadOperator.reference(), example("head-operator"))
+        .with(Image::DemoScheduler.reference(), example("scheduler"))
         .with("busybox", Program::new("/bin/sh"))
         .with("example/shell", Program::new("/bin/sh"));
     cluster::with_given(images, given)

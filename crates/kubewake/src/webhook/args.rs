@@ -95,6 +95,11 @@ struct Service {
 }
 
 impl Args {
+    /// The namespace of the Service that API servers call, if they call one.
+    pub(crate) fn service_namespace(&self) -> Option<&str> {
+        self.service.as_ref().map(|service| service.of.namespace.as_str())
+    }
+
     /// What is selected.
     pub(crate) fn select(&self) -> Select {
         let mut select = Select::new(self.select.clone());

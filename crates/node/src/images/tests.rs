@@ -1,34 +1,37 @@
 use super::*;
 
 fn images() -> Images {
-    Images::default().with("kubewake/collector", Program::new("/bin/kubewake").arg("collector"))
+    Images::default().with("kubewake/collector:1", Program::new("/bin/kubewake").arg("collector"))
+}
+
+fn named(text: &str) -> Reference {
+    Reference::parse(text).unwrap()
 }
 
 #[test]
-fn tags_digests_and_the_usual_registry_do_not_matter() {
-    for image in [
-        "kubewake/collector",
-        "kubewake/collector:latest",
-        "kubewake/collector:1.2@sha256:0a1b",
-        "docker.io/kubewake/collector@sha256:0a1b",
-    ] {
-        assert_eq!(images().find(image).unwrap().args, ["collector"], "{image}");
+fn image_is_found_under_its_complete_name_only() {
+    for text in ["kubewake/collector:1", "docker.io/kubewake/collector:1"] {
+        assert_eq!(images().find_present(&named(text)).unwrap().program.args, ["collector"], "{text}");
+        assert_eq!(images().pull(&named(text)).unwrap().name, "docker.io/kubewake/collector:1");
     }
-    assert!(images().find("example.com:5000/kubewake/collector").is_err());
-    let images = images().with("example.com:5000/web:1", Program::new("/bin/web"));
-    assert!(images.find("example.com:5000/web").is_ok());
-    let images = images.with("python", Program::new("/bin/python3"));
-    assert!(images.find("docker.io/library/python:3").is_ok());
+    for text in ["kubewake/collector", "kubewake/collector:2", "collector:1", "example.com:5000/kubewake/collector:1"] {
+        assert!(images().find_present(&named(text)).is_none(), "{text}");
+    }
+    let images = images().with("python", Program::new("/bin/python3"));
+    assert!(images.find_present(&named("docker.io/library/python:latest")).is_some());
+    assert!(images.find_present(&named("python:3")).is_none());
 }
 
 #[test]
 fn who_asks_for_an_unknown_image_learns_which_are_known() {
     let images = images().with("web", Program::new("/bin/web"));
-    let said = images.find("nginx:1.29").unwrap_err().to_string();
+    let said = images.pull(&named("nginx:1.29")).unwrap_err().to_string();
     assert_eq!(
         said,
-        "this node has no program for image \"nginx:1.29\"; it has: kubewake/collector, web. \
-         Give it one with --image nginx=PATH"
+        "rpc error: code = NotFound desc = failed to pull and unpack image \"docker.io/library/nginx:1.29\": failed to \
+         resolve reference \"docker.io/library/nginx:1.29\": docker.io/library/nginx:1.29: not found (this cluster pulls \
+         nothing; it has: docker.io/kubewake/collector:1, docker.io/library/web:latest. Add a program with --image \
+         docker.io/library/nginx:1.29=PATH)"
     );
 }
 
@@ -36,7 +39,7 @@ fn who_asks_for_an_unknown_image_learns_which_are_known() {
 fn entries_are_checked_when_they_are_given() {
     let mut images = images();
     images.add("shell=/bin/sh").unwrap();
-    assert_eq!(images.find("shell").unwrap(), &Program::new("/bin/sh"));
+    assert_eq!(images.find_present(&named("shell")).unwrap().program, Program::new("/bin/sh"));
     for (bad, why) in [
         ("shell", "NAME=PATH"),
         ("=/bin/sh", "NAME=PATH"),
@@ -44,6 +47,7 @@ fn entries_are_checked_when_they_are_given() {
         ("shell=/no/such/file", "there is no such file"),
         ("shell=/etc", "it is not a file"),
         ("shell=/etc/passwd", "it is not executable"),
+        ("Shell Script=/bin/sh", "is no name of an image"),
     ] {
         let said = images.add(bad).unwrap_err().to_string();
         assert!(said.contains(why), "{bad}: {said}");
@@ -53,10 +57,10 @@ fn entries_are_checked_when_they_are_given() {
 #[test]
 fn a_name_is_given_once() {
     let mut images = images();
-    images.add("kubewake/collector=/bin/sh").unwrap();
-    assert_eq!(images.find("kubewake/collector").unwrap(), &Program::new("/bin/sh"));
-    let twice = images.add("docker.io/kubewake/collector:2=/bin/cat").unwrap_err().to_string();
-    assert_eq!(twice, "image \"kubewake/collector\" is given twice: it is \"/bin/sh\" already");
+    images.add("kubewake/collector:1=/bin/sh").unwrap();
+    assert_eq!(images.find_present(&named("kubewake/collector:1")).unwrap().program, Program::new("/bin/sh"));
+    let twice = images.add("docker.io/kubewake/collector:1=/bin/cat").unwrap_err().to_string();
+    assert_eq!(twice, "image \"docker.io/kubewake/collector:1\" is given twice: it is \"/bin/sh\" already");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! directory. *Not done*: logs do not outlive their pod.
 
 mod file;
-mod line;
+pub(crate) mod line;
 mod read;
 
 use std::{

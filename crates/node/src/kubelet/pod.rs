@@ -17,12 +17,14 @@ mod care;
 mod container;
 mod earlier;
 mod ground;
+mod image;
 mod launch;
 mod orders;
 mod remove;
 mod report;
 mod rivals;
 mod run;
+mod security;
 
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 

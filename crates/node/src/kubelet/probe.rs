@@ -9,8 +9,8 @@
 
 mod dial;
 mod exec;
-mod grpc;
-mod http;
+pub(crate) mod grpc;
+pub(crate) mod http;
 mod prober;
 mod tls;
 

@@ -1,5 +1,6 @@
 //! A node with a real API server and real processes.
 
+mod images;
 mod life;
 mod stop;
 mod wait;
@@ -33,7 +34,13 @@ use crate::{
 /// Ends at once when it is asked to.
 const SERVE: &str = "trap 'exit 0' TERM; echo up; sleep 1000 & wait";
 
-/// An API server, and a node that knows the image `shell`.
+/// A shell under two names.
+fn images() -> Images {
+    let shell = || Program::new("/bin/sh").arg("-c");
+    Images::default().with("shell:1", shell()).with("shell:2", shell())
+}
+
+/// An API server, and a node that knows the images `shell:1` and `shell:2`.
 struct Fixture {
     kubelet: Kubelet,
     options: KubeletOptions,
@@ -41,6 +48,8 @@ struct Fixture {
     pods: Api<Pod>,
     _guard: Guard,
     dir: tempfile::TempDir,
+    /// Files of the story that go with it.
+    kept: Vec<tempfile::TempDir>,
 }
 
 impl Deref for Fixture {
@@ -53,6 +62,10 @@ impl Deref for Fixture {
 
 impl Fixture {
     async fn start() -> Self {
+        Self::with_images(images()).await
+    }
+
+    async fn with_images(images: Images) -> Self {
         let mut world = World::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
         let authority = world.server.kubeconfig().certificate_authority.unwrap();
         accounts::start(&world.client, &world.views, authority, &mut world.tasks);
@@ -67,14 +80,14 @@ impl Fixture {
             claims: dir.path().join("claims"),
             logs: dir.path().join("logs"),
             api_server: world.server.address(),
-            images: Arc::new(Images::default().with("shell", Program::new("/bin/sh").arg("-c"))),
+            images: Arc::new(images),
             mark: guard.mark().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
             log_bytes: LOG_BYTES,
             usage_window: USAGE_WINDOW,
         };
         let kubelet = started(&options, &mut world).await;
-        Self { kubelet, options, pods: world.api(), world, _guard: guard, dir }
+        Self { kubelet, options, pods: world.api(), world, _guard: guard, dir, kept: Vec::new() }
     }
 
     /// The node goes and comes again.
@@ -195,7 +208,7 @@ fn pod(name: &str, script: &str) -> Value {
         "spec": {
             "nodeName": "node-0",
             "terminationGracePeriodSeconds": 30,
-            "containers": [{ "name": "main", "image": "shell", "args": [script] }],
+            "containers": [{ "name": "main", "image": "shell:1", "args": [script] }],
         },
     })
 }

@@ -14,6 +14,9 @@ use kube::ResourceExt;
 
 use crate::{controller::endpoints::SERVICE, key::Key};
 
+/// A Service with this label is left to another proxy, as kube-proxy leaves it.
+const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
+
 /// One port of a Service.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {
@@ -47,6 +50,9 @@ pub(super) fn routes(service: &Service, slices: &[Arc<EndpointSlice>], nodes: &[
     let Some(spec) = service.spec.as_ref().filter(|spec| spec.type_.as_deref() != Some("ExternalName")) else {
         return Vec::new();
     };
+    if service.labels().contains_key(PROXY_NAME) {
+        return Vec::new();
+    }
     let own = own_addresses(spec);
     if own.is_empty() {
         return Vec::new();

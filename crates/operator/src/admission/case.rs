@@ -42,14 +42,22 @@ impl Case {
         let going = review.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
         // Who takes a finalizer away or puts a label on need not mend what has been wrong before.
         let same = is_update && review.object.get("spec") == review.old_object.get("spec");
-        if !review.sub_resource.is_empty() || going || same {
+        if !review.sub_resource.is_empty() || same {
             return Ok(None);
         }
         let case = match review.resource.resource.as_str() {
             "telemetries" => Self::of_telemetry(review, namespace),
             resource => Self::of_pipeline(resource, review, now),
         };
-        case.map(Some).ok_or_else(|| Strange(review.kind.kind.clone()))
+        let case = case.ok_or_else(|| Strange(review.kind.kind.clone()))?;
+        Ok(if going { case.only_access() } else { Some(case) })
+    }
+
+    /// Of a resource that is being deleted it does not matter whether it is right: nothing comes of it any more. What it names must be its writer's to read
+    /// all the same, so that nothing depends on nobody reading it.
+    fn only_access(self) -> Option<Self> {
+        let is_asked = !self.named.is_empty();
+        is_asked.then(|| Self { pipeline: None, problems: Vec::new(), warnings: Vec::new(), named: self.named })
     }
 
     fn of_telemetry(review: &Review, namespace: &str) -> Option<Self> {

@@ -4,6 +4,7 @@ use kubewake_api::{
     Amounts,
     render::{POD_IP, SECRETS_DIRECTORY},
 };
+use kubewake_release::pull_policy;
 use serde_json::{Value, json};
 
 use super::{
@@ -120,6 +121,8 @@ impl Pod {
         json!({
             "name": "collector",
             "image": image,
+            // Said, because a policy that the API server chose for one image stays when another one is named.
+            "imagePullPolicy": pull_policy(image),
             "args": [format!("--config={}/{}", texts::CONFIG_FOLDER, texts::CONFIG), format!("--drain-seconds={DRAIN_SECONDS}")],
             "env": [
                 from_field(POD_IP, "status.podIP"),

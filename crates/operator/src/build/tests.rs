@@ -52,7 +52,7 @@ fn around(spec: Value) -> Surroundings {
         anchor: owner("ConfigMap", "kubewake-layer"),
         keepers: vec![owner("TracePipeline", "backend")],
         settings: Settings::of(&spec, NAMESPACE).unwrap(),
-        image: "kubewake/collector".into(),
+        image: "docker.io/kubewake/collector:1".into(),
     }
 }
 

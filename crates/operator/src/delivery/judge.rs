@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubewake_api::{Delivery, Reason, Signal};
 
 use super::{
-    report::{Diagnosis, ExporterReport, PipelineReport, Report},
+    report::{Diagnosis, EndedReport, ExporterReport, Loss, PipelineReport, Report},
     sections::{Documents, Sections},
 };
 use crate::{
     desk::Id,
     names,
-    verdicts::{Read, Verdict},
+    verdicts::{Rollout, Verdict},
 };
 
 #[cfg(test)]
@@ -80,12 +80,6 @@ pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict>
     verdicts
 }
 
-/// The documents by which the collectors of a tier go.
-pub fn read(answers: &[Answer], tier: Tier) -> BTreeSet<Read> {
-    let hash = |report: &Report| report.revision.as_ref().map(|revision| revision.hash.clone());
-    answers.iter().filter(|answer| answer.tier == tier).map(|answer| answer.report.as_ref().and_then(hash)).collect()
-}
-
 /// The pipeline that a document calls so; none for what no resource stands for.
 fn id(text: &str) -> Option<Id> {
     let (signal, name) = text.split_once('/')?;
@@ -99,6 +93,12 @@ fn delivery(id: &str, uid: Option<&str>, tier: Tier, answers: &[Answer]) -> (Del
     let Some(worst) = own.iter().copied().max_by_key(|report| report.diagnosis) else {
         return (Delivery::Unknown, "no collector says how it is".to_owned());
     };
+    // What went with a document that is not in force any more was lost all the same, be it on the way to collectors that are gone.
+    if worst.diagnosis < Diagnosis::DataDropped
+        && let Some(drop) = ended(answers).find_map(|ended| ended.lost_lately(uid))
+    {
+        return (Delivery::DataDropped, why_lost(Some(drop), BACKEND));
+    }
     // Trouble with the backend is said first: it may well be the cause of what is before it.
     if tier == Tier::Sticky && worst.diagnosis < Diagnosis::BackendSlow {
         let forward = reports(FORWARD, answers).max_by_key(|report| report.diagnosis);
@@ -115,6 +115,11 @@ fn delivery(id: &str, uid: Option<&str>, tier: Tier, answers: &[Answer]) -> (Del
     let (delivery, words) = in_words(worst);
     let everywhere = delivery.is_well() || own.iter().all(|report| report.diagnosis == worst.diagnosis);
     (delivery, if everywhere { words } else { format!("at some of the collectors, {words}") })
+}
+
+/// What the collectors say of pipelines that their document does not have any more.
+fn ended(answers: &[Answer]) -> impl Iterator<Item = &EndedReport> {
+    answers.iter().filter_map(|answer| answer.report.as_ref()).flat_map(|report| &report.ended)
 }
 
 /// What the collectors that carry a pipeline say of it.
@@ -173,8 +178,12 @@ type Takers = [&'static str; 2];
 const BACKEND: Takers = ["the backend refused it for good", REJECTED];
 const BEHIND: Takers = ["the collectors behind refused it for good", "the collectors behind rejected a part of it"];
 
-fn lost(report: &PipelineReport, [refused, rejected]: Takers) -> String {
-    let why = match report.last_drop.as_ref().map(|drop| drop.reason.as_str()) {
+fn lost(report: &PipelineReport, takers: Takers) -> String {
+    why_lost(report.last_drop.as_ref(), takers)
+}
+
+fn why_lost(drop: Option<&Loss>, [refused, rejected]: Takers) -> String {
+    let why = match drop.map(|drop| drop.reason.as_str()) {
         Some("queue_full") => "the queue was full",
         Some("memory_limit") => "memory was short",
         Some("refused") => refused,
@@ -258,9 +267,9 @@ fn code(exporter: &ExporterReport) -> String {
     exporter.last_error_code.as_ref().filter(is_code).map(|code| format!(" ({code})")).unwrap_or_default()
 }
 
-/// Why what the document says of a pipeline is not in force everywhere, if it is not.
-fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Option<(Reason, String)> {
-    let (hash, sections) = documents.wanted(tier)?;
+/// Whether what the document says of a pipeline is in force everywhere.
+fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Rollout {
+    let Some((hash, sections)) = documents.wanted(tier) else { return Rollout::Unknown };
     // One that has none yet takes no data either.
     let reports = asked.iter().filter_map(|answer| answer.report.as_ref()).filter(|report| report.revision.is_some());
     let does = |report: &&Report| {
@@ -276,14 +285,18 @@ fn rollout(id: &str, tier: Tier, asked: &[&Answer], documents: &Documents) -> Op
         let its = reasons.iter().find(|reason| is_about(reason, id)).or_else(|| reasons.first());
         let why: String =
             its.into_iter().flat_map(|why| why.chars()).filter(|c| !c.is_control()).take(MAX_REASON).collect();
-        return Some((
-            Reason::DocumentRefused,
-            format!("collectors refuse the document, and the one before goes on: {why}"),
-        ));
+        let words = format!("collectors refuse the document, and the one before goes on: {why}");
+        return Rollout::Incomplete(Reason::DocumentRefused, words);
     }
     let total = doing.len() + behind.len();
-    let waits = || format!("{} of {total} collectors have not read the new document yet", behind.len());
-    (!behind.is_empty()).then(|| (Reason::RolloutInProgress, waits()))
+    match (total, behind.len()) {
+        (0, _) => Rollout::Unknown,
+        (_, 0) => Rollout::InForce,
+        (_, waiting) => {
+            let words = format!("{waiting} of {total} collectors have not read the new document yet");
+            Rollout::Incomplete(Reason::RolloutInProgress, words)
+        }
+    }
 }
 
 /// Whether a collector carries a pipeline, nobody knows by which document, and refuses the new one for the sake of others: that is not held against this one.

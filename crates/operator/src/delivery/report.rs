@@ -14,7 +14,35 @@ pub struct Report {
     pub refused: Option<Refused>,
     /// By id, such as `traces/backend`.
     pub pipelines: BTreeMap<String, PipelineReport>,
+    /// Pipelines that its document does not have any more, and that lost something.
+    pub ended: Vec<EndedReport>,
 }
+
+/// What a pipeline lost that a collector's document does not have any more.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct EndedReport {
+    /// Such as `traces/backend`.
+    pub id: String,
+    /// Which one it was of all that have had its id.
+    pub uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carried data.
+    pub carries: Vec<String>,
+    /// The last loss.
+    pub last_drop: Option<Loss>,
+}
+
+impl EndedReport {
+    /// Why it lost something lately of the pipeline of this uid, if it did.
+    pub fn lost_lately(&self, uid: Option<&str>) -> Option<&Loss> {
+        let concerns =
+            uid.is_some_and(|uid| self.uid.as_deref() == Some(uid) || self.carries.iter().any(|of| of == uid));
+        self.last_drop.as_ref().filter(|drop| concerns && drop.age_seconds < LATELY_SECONDS)
+    }
+}
+
+/// How long a loss is said to be a recent one; collectors do so for as long with those of the pipelines that they have.
+const LATELY_SECONDS: f64 = 300.0;
 
 /// A document in force.
 #[derive(Clone, Debug, Deserialize)]
@@ -65,6 +93,9 @@ impl PipelineReport {
 pub struct Loss {
     /// Why.
     pub reason: String,
+    /// How long ago.
+    #[serde(default)]
+    pub age_seconds: f64,
 }
 
 /// How an exporter is doing.

@@ -39,8 +39,8 @@ impl Steady {
 
 impl Spoken {
     fn after(&mut self, found: Verdict) -> Verdict {
-        let is_known =
-            !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData) || self.verdict.rollout.is_some();
+        let is_known = !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData)
+            || self.verdict.rollout.reason().is_some();
         let is_second = self.next.as_ref().is_some_and(|next| kind(next) == kind(&found));
         self.next = None;
         if is_second || !is_known || found == self.verdict {
@@ -54,7 +54,7 @@ impl Spoken {
 
 /// What counts as the same: words may differ.
 fn kind(verdict: &Verdict) -> (Delivery, Option<Reason>) {
-    (verdict.delivery, verdict.rollout.as_ref().map(|(reason, _)| *reason))
+    (verdict.delivery, verdict.rollout.reason())
 }
 
 #[cfg(test)]
@@ -62,10 +62,11 @@ mod tests {
     use kubewake_api::Signal;
 
     use super::*;
+    use crate::verdicts::Rollout;
 
     fn said(rounds: &[Delivery]) -> Vec<Delivery> {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict = |delivery| Verdict { uid: None, delivery, message: String::new(), rollout: None };
+        let verdict = |delivery| Verdict { uid: None, delivery, message: String::new(), rollout: Rollout::InForce };
         rounds.iter().map(|it| steady.after(BTreeMap::from([(id.clone(), verdict(*it))]))[&id].delivery).collect()
     }
 
@@ -83,7 +84,8 @@ mod tests {
     fn who_has_a_name_next_does_not_wait_for_what_was_said_before() {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
         let mut said = |uid: &str, delivery| {
-            let verdict = Verdict { uid: Some(uid.to_owned()), delivery, message: String::new(), rollout: None };
+            let verdict =
+                Verdict { uid: Some(uid.to_owned()), delivery, message: String::new(), rollout: Rollout::InForce };
             steady.after(BTreeMap::from([(id.clone(), verdict)]))[&id].delivery
         };
         assert_eq!(said("one", Delivery::DataDropped), Delivery::DataDropped);
@@ -94,7 +96,8 @@ mod tests {
     #[test]
     fn what_is_gone_is_forgotten() {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict = Verdict { uid: None, delivery: Delivery::Delivering, message: String::new(), rollout: None };
+        let verdict =
+            Verdict { uid: None, delivery: Delivery::Delivering, message: String::new(), rollout: Rollout::InForce };
         steady.after(BTreeMap::from([(id, verdict)]));
         assert!(steady.after(BTreeMap::new()).is_empty());
         assert!(steady.said.is_empty());

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn news(state: State, reason: Reason, words: &str) -> News<'_> {
-    News { state: Some(state), reason: Some(reason.as_str()), words: Some(words) }
+    News { state: Some(state), reason: Some(reason.as_str()), words: Some(words), is_stuck: false }
 }
 
 /// Whether it is told of a condition that it says this now, and said that before.
@@ -49,4 +49,13 @@ fn the_condition_that_decides_has_the_words() {
     let event = News::new(Some(State::Degraded), Some("BackendSlow"), &conditions).event();
     assert_eq!((event.reason.as_str(), event.note.as_deref()), ("BackendSlow", Some("too slow")));
     assert!(matches!(event.type_, EventType::Warning));
+}
+
+#[test]
+fn collectors_that_cannot_start_are_a_warning_also_while_the_state_is_pending() {
+    let waiting = news(State::Pending, Reason::CollectorNotReady, "0 of 2 collectors are ready");
+    assert_eq!(waiting.event().type_, EventType::Normal);
+    assert_eq!(waiting.stuck(true).event().type_, EventType::Warning);
+    let well = news(State::Ready, Reason::Delivering, "all is well");
+    assert_eq!(well.stuck(true).event().type_, EventType::Normal);
 }

@@ -4,7 +4,10 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
 use super::*;
-use crate::{layer::Outcome, verdicts::Verdict};
+use crate::{
+    layer::Outcome,
+    verdicts::{Rollout, Verdict},
+};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -42,12 +45,12 @@ fn entry(valid: Valid) -> Entry {
 fn a_pipeline_is_looked_at_again_when_its_certificate_is_to_be_warned_about() {
     let (pipeline, resync) = (certified(100), DAY * 1000);
     let entry = entry(looked_at(&pipeline, NOW).unwrap());
-    assert_eq!(next_look(&entry, resync, NOW), DAY * 86);
-    assert_eq!(next_look(&entry, DAY, NOW), DAY, "and by then anyway");
+    assert_eq!(next_look(&entry, None, resync, NOW), DAY * 86);
+    assert_eq!(next_look(&entry, None, DAY, NOW), DAY, "and by then anyway");
     let warned = NOW + SignedDuration::from_hours(24 * 90);
-    assert_eq!(next_look(&entry, resync, warned), DAY * 10 + Duration::from_secs(1), "and when it has expired");
+    assert_eq!(next_look(&entry, None, resync, warned), DAY * 10 + Duration::from_secs(1), "and when it has expired");
     let expired = NOW + SignedDuration::from_hours(24 * 101);
-    assert_eq!(next_look(&entry, resync, expired), resync);
+    assert_eq!(next_look(&entry, None, resync, expired), resync);
     assert_eq!(looked_at(&pipeline, expired).unwrap_err()[0].reason, Reason::CertificateExpired);
 }
 
@@ -62,9 +65,15 @@ fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
         entry: &entry,
         outcome: &outcome,
         collectors: &Collectors::example(2, 2),
-        verdict: Some(Verdict { uid: None, delivery: Delivery::NoData, message: String::new(), rollout: None }),
+        verdict: Some(Verdict {
+            uid: None,
+            delivery: Delivery::NoData,
+            message: String::new(),
+            rollout: Rollout::InForce,
+        }),
         slots: 1,
         warnings: Vec::new(),
+        losses: Vec::new(),
     };
     let status = status::status(None, &facts, NOW);
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Ready), Some("CertificateExpiresSoon")));

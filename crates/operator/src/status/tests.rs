@@ -39,7 +39,7 @@ impl Default for Case {
                 uid: None,
                 delivery: Delivery::Unknown,
                 message: "no collector says how it is".into(),
-                rollout: None,
+                rollout: Rollout::InForce,
             }),
         }
     }
@@ -57,6 +57,7 @@ impl Case {
             verdict: self.verdict.clone(),
             slots: 1,
             warnings: Vec::new(),
+            losses: Vec::new(),
         };
         status(before, &facts, now)
     }
@@ -86,7 +87,8 @@ fn a_pipeline_goes_from_pending_to_ready() {
     let starting = Case { collectors: Collectors::example(0, 2), verdict: None, ..Case::default() };
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
-    let verdict = |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: None });
+    let verdict =
+        |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: Rollout::InForce });
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
     assert_eq!(well.says(), said(State::Ready, Reason::Delivering, "True True True True"));
     let refused = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() };
@@ -129,7 +131,8 @@ fn what_did_not_change_keeps_its_time() {
 
 #[test]
 fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
-    let verdict = |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: None });
+    let verdict =
+        |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: Rollout::InForce });
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
     assert_eq!(
         Case { verdict: None, ..Case::default() }.status_after(Some(&before), NOW),

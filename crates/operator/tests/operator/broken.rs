@@ -53,7 +53,10 @@ async fn a_secret_that_comes_changes_and_goes() {
     let (third, same) = world.document("kubewake-gateway").await.unwrap();
     assert_eq!((third, same.resource_version()), (second.clone(), map.resource_version()), "what runs goes on");
     assert_eq!(world.until_reason("backend", "SecretMissing").await.state, Some(State::Degraded));
+    let gateway = world.gateway("gateway").await;
+    gateway.reads(&second);
     until("nobody goes by the old document", async || (values(&world).await == ["planted-second"]).then_some(())).await;
+    gateway.end().await;
 
     world.secret("token", "planted-third").await;
     world.until_configured("backend").await;

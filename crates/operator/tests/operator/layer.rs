@@ -2,15 +2,15 @@
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
-    core::v1::{Pod, Service},
+    core::v1::{ConfigMap, Pod, Service},
 };
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, to, until};
+use crate::world::{NAMESPACE, World, condition, to, until};
 
 #[tokio::test]
 async fn everything_goes_with_the_last_pipeline_also_while_no_operator_runs() {
@@ -100,20 +100,105 @@ async fn an_operator_with_other_defaults_rolls_the_collectors() {
     operator.stop().await;
 }
 
+fn with_policies() -> Value {
+    let mut spec = to("backend.example.com:4317");
+    spec["sampling"] = json!({"tail": {"policies": [{"name": "all", "alwaysSample": {}}]}});
+    spec
+}
+
+/// Waits until the gateway's document does not spread traces any more, and says what it is then.
+async fn until_plain(world: &World) -> String {
+    let is_plain = |(text, _): &(String, ConfigMap)| !text.contains("load_balancing");
+    until("the document is plain", async || world.document("kubewake-gateway").await.filter(is_plain)).await.0
+}
+
 #[tokio::test]
 async fn tail_policies_bring_the_sticky_tier_and_take_it_away() {
     let world = World::start().await;
     let operator = world.operator();
-    let tail = json!({"policies": [{"name": "all", "alwaysSample": {}}]});
-    let mut spec = to("backend.example.com:4317");
-    spec["sampling"] = json!({"tail": tail});
-    world.apply("backend", spec).await;
+    world.apply("backend", with_policies()).await;
     world.until_configured("backend").await;
     assert!(world.object::<StatefulSet>("kubewake-sticky").await.is_some());
     let (text, _) = world.document("kubewake-sticky").await.unwrap();
     assert!(text.contains("tail_sampling/traces-backend"), "{text}");
+    let gateway = world.gateway("gateway").await;
     world.apply("backend", to("backend.example.com:4317")).await;
-    until("the tier is gone", async || world.made().await.iter().all(|it| !it.contains("sticky")).then_some(())).await;
+    gateway.reads(&until_plain(&world).await);
+    until("the tier is gone", async || (!world.has_sticky().await).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn sticky_tier_stays_until_gateways_were_seen_to_have_read_the_new_document() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", with_policies()).await;
+    world.until_configured("backend").await;
+    let [first, second] = [world.gateway("first").await, world.gateway("second").await];
+    let (spreading, _) = world.document("kubewake-gateway").await.unwrap();
+    [&first, &second].iter().for_each(|gateway| gateway.reads(&spreading));
+    operator.kill().await;
+
+    // The policies go while nobody leads, and the next leader begins with empty caches.
+    world.apply("backend", to("backend.example.com:4317")).await;
+    let operator = world.operator();
+    let plain = until_plain(&world).await;
+    // Runs follow each other as long as something changes: this one comes after the document was written and the collectors were asked.
+    world
+        .until_status("backend", "collectors are waited for", |status| {
+            condition(status, "Configured").1 == "RolloutInProgress"
+        })
+        .await;
+    assert!(world.has_sticky().await, "the gateways still send to it");
+    first.reads(&plain);
+    let rounds = operator.figure("kubewake_operator_layer_runs_total");
+    world.telemetry(json!({"logLevel": "warn"})).await;
+    let plain = until("the document logs less", async || {
+        world.document("kubewake-gateway").await.map(|(text, _)| text).filter(|text| text.contains("warn"))
+    })
+    .await;
+    first.reads(&plain);
+    until("the layer was looked at since", async || {
+        (operator.figure("kubewake_operator_layer_runs_total") > rounds + 1.0).then_some(())
+    })
+    .await;
+    assert!(world.has_sticky().await, "one of the gateways still sends to it");
+    second.end().await;
+    until("the tier is gone", async || (!world.has_sticky().await).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn sticky_tier_stays_while_no_gateway_was_seen() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", with_policies()).await;
+    world.until_configured("backend").await;
+    world.apply("backend", to("backend.example.com:4317")).await;
+    until_plain(&world).await;
+    world.until_configured("backend").await;
+    assert!(world.has_sticky().await, "nobody has said that nobody needs it");
+    let gateway = world.gateway("gateway").await;
+    gateway.reads(&until_plain(&world).await);
+    until("the tier is gone", async || (!world.has_sticky().await).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn sticky_tier_outlives_the_gateways_of_a_paused_pipeline() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", with_policies()).await;
+    world.until_configured("backend").await;
+    let gateway = world.gateway("gateway").await;
+    let mut paused = with_policies();
+    paused["paused"] = json!(true);
+    world.apply("backend", paused).await;
+    until("the gateway goes", async || world.object::<Deployment>("kubewake-gateway").await.is_none().then_some(()))
+        .await;
+    assert!(world.object::<StatefulSet>("kubewake-sticky").await.is_some(), "what a gateway still holds goes there");
+    gateway.end().await;
+    until("the tier is gone", async || (!world.has_sticky().await).then_some(())).await;
     operator.stop().await;
 }
 
@@ -209,4 +294,37 @@ async fn who_cannot_take_over_keeps_nothing() {
     operator.kill().await;
     world.delete("one").await;
     world.until_nothing_is_left().await;
+}
+
+/// How many collectors of the gateway are asked for.
+async fn replicas(world: &World) -> Option<i32> {
+    world.object::<Deployment>("kubewake-gateway").await?.spec?.replicas
+}
+
+#[tokio::test]
+async fn gateway_begins_with_the_least_replicas_and_is_the_autoscalers_from_then_on() {
+    let world = World::start().await;
+    world.telemetry(json!({"replicas": {"min": 3, "max": 6}})).await;
+    let operator = world.operator();
+    let deployments = Api::<Deployment>::namespaced(world.client.clone(), NAMESPACE);
+    world.apply("backend", to("backend.example.com:4317")).await;
+    let made = until("there is a gateway", async || world.object::<Deployment>("kubewake-gateway").await).await;
+    assert_eq!(made.spec.unwrap().replicas, Some(3), "at whatever moment it is seen");
+    world.until_configured("backend").await;
+    assert_eq!(replicas(&world).await, Some(3));
+
+    let scale = |replicas: i32| Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    let autoscaler = PatchParams { field_manager: Some("autoscaler".into()), ..PatchParams::default() };
+    deployments.patch_scale("kubewake-gateway", &autoscaler, &scale(5)).await.unwrap();
+    world.telemetry(json!({"replicas": {"min": 3, "max": 6}, "resources": {"requests": {"cpu": "200m"}}})).await;
+    until("the collectors ask for more", async || {
+        let template = world.object::<Deployment>("kubewake-gateway").await?.spec?.template;
+        let requests = template.spec?.containers.first()?.resources.clone()?.requests?;
+        (requests.get("cpu")?.0 == "200m").then_some(())
+    })
+    .await;
+    assert_eq!(replicas(&world).await, Some(5), "what the autoscaler wrote stays");
+    world.telemetry(json!({"replicas": {"min": 6, "max": 8}})).await;
+    until("there are as many as there must be", async || (replicas(&world).await? == 6).then_some(())).await;
+    operator.stop().await;
 }

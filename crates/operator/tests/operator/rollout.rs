@@ -49,7 +49,7 @@ async fn a_rollout_that_no_node_has_room_for_is_said_until_it_is_over() {
     assert_eq!(ready.status, "False");
     assert_eq!(
         ready.message,
-        format!("1 of 1 collectors of kubewake-gateway are ready (the pod new has no node: {words})")
+        format!("1 of 2 collectors of kubewake-gateway are ready (the pod new has no node: {words})")
     );
     until("the Telemetry says so, too", async || {
         let status = world.of::<Telemetry>().get("default").await.unwrap().status?;
@@ -96,6 +96,31 @@ async fn what_may_be_missing_is_not_asked_for_as_if_it_were_there() {
     let gets: Vec<&String> = asked.iter().filter(|uri| uri.contains("/configmaps/")).collect();
     assert!(gets.is_empty(), "{gets:?}");
     assert_eq!(condition(&world.status("backend").await, "Accepted").0, "True");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn image_that_cannot_be_pulled_is_a_warning() {
+    let world = World::start().await;
+    let operator = world.operator();
+    world.apply("backend", to("backend.example.com:4317")).await;
+    world.until_configured("backend").await;
+    let scheduled = json!({"type": "PodScheduled", "status": "True"});
+    new_pod(&world, "new", scheduled).await;
+    let waiting = json!({"name": "collector", "image": "no/such:1", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ImagePullBackOff"}}});
+    let status = json!({"status": {"containerStatuses": [waiting]}});
+    let pods = Api::<Pod>::namespaced(world.client.clone(), NAMESPACE);
+    pods.patch_status("new", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let events = Api::<Event>::all(world.client.clone());
+    until("a warning names the image", async || {
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        let names = |event: &&Event| event.note.as_deref().unwrap_or_default().contains("no/such:1 cannot be pulled");
+        let event = all.iter().find(names)?;
+        assert_eq!(event.type_.as_deref(), Some("Warning"), "{event:?}");
+        Some(())
+    })
+    .await;
     operator.stop().await;
 }
 

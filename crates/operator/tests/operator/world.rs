@@ -12,7 +12,7 @@ use std::{
 use futures_util::future::{Either, Pending, pending};
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Namespace, Secret},
+    api::core::v1::{ConfigMap, Namespace, Pod, Secret},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -21,8 +21,10 @@ use kube::{
     client::{Body, ClientBuilder},
     runtime::{conditions, wait::await_condition},
 };
+use kubewake_api::render::HEALTH_PORT;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, PipelineStatus, Telemetry, TracePipeline};
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
+use kubewake_config::fingerprint;
 use kubewake_operator::{
     context::Options,
     kind::Kind,
@@ -34,7 +36,13 @@ use kubewake_operator::{
 use kubewake_trail::Trail;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    sync::oneshot,
+    task::JoinHandle,
+    time::timeout,
+};
 use tower::{Layer, Service};
 
 pub const NAMESPACE: &str = "kubewake-system";
@@ -227,6 +235,65 @@ impl World {
 
     pub async fn until_nothing_is_left(&self) {
         until("everything is gone", async || self.made().await.is_empty().then_some(())).await;
+    }
+}
+
+/// A collector that says by which document it goes, at an address of its own.
+pub struct Collector {
+    pods: Api<Pod>,
+    name: String,
+    hash: Arc<Mutex<String>>,
+    server: JoinHandle<()>,
+}
+
+impl Collector {
+    /// It has read this document.
+    pub fn reads(&self, document: &str) {
+        *self.hash.lock().unwrap() = fingerprint(document);
+    }
+
+    /// Its pod is gone.
+    pub async fn end(self) {
+        self.server.abort();
+        let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        self.pods.delete(&self.name, &params).await.unwrap();
+    }
+}
+
+impl World {
+    /// A collector of the gateway that has read nothing yet.
+    pub async fn gateway(&self, name: &str) -> Collector {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::SeqCst) + 2;
+        // All of 127.0.0.0/8 is this machine's. Two runs of these tests at once have different addresses.
+        let address = format!("127.{}.{}.{number}", 64 + std::process::id() % 128, std::process::id() / 128 % 256);
+        let listener = TcpListener::bind(format!("{address}:{HEALTH_PORT}")).await.unwrap();
+        let hash = Arc::<Mutex<String>>::default();
+        let said = Arc::clone(&hash);
+        let server = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 4096]).await;
+                let body = json!({"revision": {"hash": *said.lock().unwrap()}, "pipelines": {}}).to_string();
+                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let pods = Api::<Pod>::namespaced(self.client.clone(), NAMESPACE);
+        let pod = json!({
+            "metadata": {"name": name, "labels": {
+                "app.kubernetes.io/component": "collector", "app.kubernetes.io/name": "kubewake-gateway"}},
+            "spec": {"automountServiceAccountToken": false, "containers": [{"name": "collector", "image": "any"}]},
+        });
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
+        pods.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+        Collector { pods, name: name.to_owned(), hash, server }
+    }
+
+    /// Whether anything of the sticky tier is there.
+    pub async fn has_sticky(&self) -> bool {
+        self.made().await.iter().any(|it| it.contains("sticky"))
     }
 }
 

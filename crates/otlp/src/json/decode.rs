@@ -9,11 +9,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::MAX_DEPTH;
 use super::error::{Error, Reason};
+use super::out::Out;
 use super::put::Scalar;
 use super::reader::{Fault, Reader};
 use super::timestamp;
+use crate::memory::Meter;
 use crate::schema::{Field, Kind, Label, Message, Special};
-use crate::wire::{close, open, put_bytes, put_header, put_tag};
 
 /// With or without the padding, as protobuf's JSON has it, and with whatever is in the bits behind the last byte.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -23,16 +24,17 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-pub(super) fn decode(schema: &'static Message, json: &[u8]) -> Result<Vec<u8>, Error> {
-    decode_first(schema, json).map(|(protobuf, _)| protobuf)
+pub(super) fn decode(schema: &'static Message, json: &[u8], meter: Meter<'_>) -> Result<Vec<u8>, Error> {
+    decode_first(schema, json, meter).map(|(protobuf, _)| protobuf)
 }
 
 /// The first document of several, and how many bytes it takes.
-pub(super) fn decode_first(schema: &'static Message, json: &[u8]) -> Result<(Vec<u8>, usize), Error> {
+pub(super) fn decode_first(schema: &'static Message, json: &[u8], meter: Meter<'_>) -> Result<(Vec<u8>, usize), Error> {
+    let mut decoder = Decoder { reader: Reader::new(json), out: Out::new(meter) };
     // Names and quotes make JSON at least twice as long as its protobuf, but for long strings and packed numbers.
-    let mut decoder = Decoder { reader: Reader::new(json), out: Vec::with_capacity(json.len() / 2) };
-    match decoder.document(schema) {
-        Ok(()) => Ok((decoder.out, decoder.reader.taken())),
+    let _ = decoder.out.make_room(json.len() / 2);
+    match decoder.document(schema).and_then(|()| decoder.check_memory()) {
+        Ok(()) => Ok((decoder.out.bytes, decoder.reader.taken())),
         Err(Fault { reason, offset, field }) => {
             let before = json.get(..offset).unwrap_or(json);
             let line = memchr::memchr_iter(b'\n', before).count() + 1;
@@ -41,9 +43,9 @@ pub(super) fn decode_first(schema: &'static Message, json: &[u8]) -> Result<(Vec
     }
 }
 
-struct Decoder<'a> {
+struct Decoder<'a, 'm> {
     reader: Reader<'a>,
-    out: Vec<u8>,
+    out: Out<'m>,
 }
 
 /// Which fields of a message are already in the output.
@@ -65,7 +67,11 @@ impl Written {
     }
 }
 
-impl Decoder<'_> {
+impl Decoder<'_, '_> {
+    fn check_memory(&self) -> Result<(), Fault> {
+        if self.out.is_exhausted() { Err(self.reader.fault(Reason::NoMemory)) } else { Ok(()) }
+    }
+
     /// What follows the first value is not looked at, as the Collector does not.
     fn document(&mut self, schema: &'static Message) -> Result<(), Fault> {
         if self.reader.null()? {
@@ -91,6 +97,7 @@ impl Decoder<'_> {
                 }
                 None => self.reader.skip()?,
             }
+            self.check_memory()?;
             if !self.reader.more(b'}')? {
                 return Ok(());
             }
@@ -110,11 +117,11 @@ impl Decoder<'_> {
             Label::Oneof => {
                 // Only what was written since the earlier member moves, so that no byte moves twice.
                 if let Some(earlier) = written.oneof.take() {
-                    self.out.drain(earlier);
+                    self.out.bytes.drain(earlier);
                 }
-                let start = self.out.len();
+                let start = self.out.bytes.len();
                 self.single(field, true, depth)?;
-                written.oneof = Some(start..self.out.len());
+                written.oneof = Some(start..self.out.bytes.len());
                 Ok(())
             }
         }
@@ -128,19 +135,20 @@ impl Decoder<'_> {
         if !field.kind.packs() {
             return self.elements(|decoder| decoder.element(field, depth));
         }
-        let start = open(&mut self.out, field.number);
+        let start = self.out.open(field.number);
         self.elements(|decoder| {
             let scalar = decoder.scalar(field.kind)?;
-            scalar.put(&mut decoder.out);
+            decoder.out.put_scalar(scalar);
             Ok(())
         })?;
-        close(&mut self.out, start);
+        self.out.close(start);
         Ok(())
     }
 
     fn elements(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         loop {
             element(self)?;
+            self.check_memory()?;
             if !self.reader.more(b']')? {
                 return Ok(());
             }
@@ -150,7 +158,7 @@ impl Decoder<'_> {
     /// An element of a list holds its place, also as `null`.
     fn element(&mut self, field: &'static Field, depth: usize) -> Result<(), Fault> {
         if self.reader.null()? {
-            put_bytes(&mut self.out, field.number, &[]);
+            self.out.put_bytes(field.number, &[]);
             return Ok(());
         }
         self.single(field, true, depth)
@@ -160,14 +168,14 @@ impl Decoder<'_> {
     fn single(&mut self, field: &'static Field, always: bool, depth: usize) -> Result<(), Fault> {
         match field.kind {
             Kind::Message(schema) => {
-                let start = open(&mut self.out, field.number);
+                let start = self.out.open(field.number);
                 self.message(schema, depth)?;
-                close(&mut self.out, start);
+                self.out.close(start);
             }
             Kind::String => {
                 let text = self.reader.string()?;
                 if always || !text.is_empty() {
-                    put_bytes(&mut self.out, field.number, text);
+                    self.out.put_bytes(field.number, text);
                 }
             }
             Kind::Bytes => self.base64(field, always)?,
@@ -176,8 +184,8 @@ impl Decoder<'_> {
             kind => {
                 let scalar = self.scalar(kind)?;
                 if always || !scalar.is_default() {
-                    put_tag(&mut self.out, field.number, kind.wire_type());
-                    scalar.put(&mut self.out);
+                    self.out.put_tag(field.number, kind.wire_type());
+                    self.out.put_scalar(scalar);
                 }
             }
         }
@@ -189,17 +197,17 @@ impl Decoder<'_> {
         match special {
             Special::Map(entry) => self.map(field, entry, depth),
             Special::Wrapper(value) => {
-                let start = open(&mut self.out, field.number);
+                let start = self.out.open(field.number);
                 self.single(value, false, depth)?;
-                close(&mut self.out, start);
+                self.out.close(start);
                 Ok(())
             }
             Special::Timestamp => {
                 let at = self.reader.start()?;
                 let time = timestamp::parse(self.reader.string()?).ok_or_else(|| at.fault(Reason::Timestamp))?;
-                let start = open(&mut self.out, field.number);
-                timestamp::put(time, &mut self.out);
-                close(&mut self.out, start);
+                let start = self.out.open(field.number);
+                self.out.put_time(time);
+                self.out.close(start);
                 Ok(())
             }
         }
@@ -214,14 +222,14 @@ impl Decoder<'_> {
             return Ok(());
         }
         loop {
-            let start = open(&mut self.out, field.number);
+            let start = self.out.open(field.number);
             let name = self.reader.string()?;
-            put_bytes(&mut self.out, key.number, name);
+            self.out.put_bytes(key.number, name);
             self.reader.colon()?;
             if !self.reader.null()? {
                 self.single(value, false, depth)?;
             }
-            close(&mut self.out, start);
+            self.out.close(start);
             if !self.reader.more(b'}')? {
                 return Ok(());
             }
@@ -233,7 +241,7 @@ impl Decoder<'_> {
         let text = self.reader.string()?;
         let bytes = BASE64.decode(text).map_err(|_| at.fault(Reason::Base64))?;
         if always || !bytes.is_empty() {
-            put_bytes(&mut self.out, field.number, &bytes);
+            self.out.put_bytes(field.number, &bytes);
         }
         Ok(())
     }
@@ -248,7 +256,7 @@ impl Decoder<'_> {
         if !odd.is_empty() || (pairs.len() != bytes && !pairs.is_empty()) {
             return Err(at.fault(Reason::Id { bytes }));
         }
-        put_header(&mut self.out, field.number, pairs.len());
+        self.out.put_header(field.number, pairs.len());
         for pair in pairs {
             self.out.push(hex(*pair).ok_or_else(|| at.fault(Reason::Id { bytes }))?);
         }

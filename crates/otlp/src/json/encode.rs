@@ -3,13 +3,46 @@
 use super::MAX_DEPTH;
 use super::error::EncodeError;
 use super::text;
+use crate::memory::Meter;
 use crate::schema::{Field, Kind, Label, MAX_FIELDS, Message};
 use crate::wire::{self, WireError};
 
-pub(super) fn encode(schema: &'static Message, protobuf: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// Appends the JSON of a message to `out`, which grows as the meter allows.
+pub(super) fn encode(
+    schema: &'static Message,
+    protobuf: &[u8],
+    out: &mut Vec<u8>,
+    meter: Meter<'_>,
+) -> Result<(), EncodeError> {
     let before = out.len();
     let whole = Parts { first: protobuf, more: Vec::new() };
-    message(schema, &whole, MAX_DEPTH, out).inspect_err(|_| out.truncate(before))
+    let result = message(schema, &whole, MAX_DEPTH, &mut Out { bytes: out, meter });
+    result.inspect_err(|_| out.truncate(before))
+}
+
+/// The longest text of a small message, as a multiple of its length: a number of one byte, with its tag, becomes
+/// `"droppedAttributesCount":1,`.
+const TEXT_PER_BYTE: usize = 16;
+/// The longest text of a string for each of its bytes: `\u0000`.
+const ESCAPE_PER_BYTE: usize = 6;
+/// What fields that are not repeated take at most in all, beside strings and messages: a name of 24 letters and a
+/// number of 20 for each.
+const TEXT_OF_NUMBERS: usize = 64 * MAX_FIELDS;
+/// A message up to this size gets room for all of its text at once.
+const SMALL_BYTES: usize = 1 << 10;
+
+/// A text that grows as the meter allows. Whoever writes asks for room first.
+struct Out<'v, 'm> {
+    bytes: &'v mut Vec<u8>,
+    meter: Meter<'m>,
+}
+
+impl Out<'_, '_> {
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> Result<(), EncodeError> {
+        let has_room = self.bytes.capacity() - self.bytes.len() >= bytes;
+        if has_room || self.meter.make_room(self.bytes, bytes) { Ok(()) } else { Err(EncodeError::NoMemory) }
+    }
 }
 
 /// The bytes of one message. A field that holds one message may be there several times: protobuf then takes all of
@@ -33,17 +66,27 @@ impl<'a> Parts<'a> {
         parts.flat_map(move |part| Fields { schema, rest: part })
     }
 
+    fn len(&self) -> usize {
+        self.first.len() + self.more.iter().map(|part| part.len()).sum::<usize>()
+    }
+
     /// The message in a field that is there several times.
-    fn gather(&self, schema: &'static Message, wanted: &Field) -> Result<Parts<'a>, EncodeError> {
+    fn gather(
+        &self,
+        schema: &'static Message,
+        wanted: &Field,
+        meter: &mut Meter<'_>,
+    ) -> Result<Parts<'a>, EncodeError> {
         let mut more = Vec::new();
         for found in self.fields(schema) {
             let Found { field, value, .. } = found?;
             if field.number == wanted.number {
-                more.push(value);
+                meter.push(&mut more, value);
             } else if field.label == Label::Oneof && wanted.label == Label::Oneof {
                 more.clear();
             }
         }
+        meter.check().map_err(|_| EncodeError::NoMemory)?;
         Ok(Parts { first: &[], more })
     }
 }
@@ -106,27 +149,34 @@ impl<'a> Last<'a> {
     }
 }
 
-fn message(schema: &'static Message, parts: &Parts<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+fn message(
+    schema: &'static Message,
+    parts: &Parts<'_>,
+    depth: usize,
+    out: &mut Out<'_, '_>,
+) -> Result<(), EncodeError> {
     let depth = depth.checked_sub(1).ok_or(EncodeError::Depth)?;
+    let size = parts.len();
+    out.make_room(if size <= SMALL_BYTES { TEXT_PER_BYTE * size + 2 } else { TEXT_OF_NUMBERS })?;
     let last = Last::read(schema, parts)?;
     let mut separator = b'{';
     for (place, (field, value)) in schema.fields.iter().zip(last.values).enumerate() {
         let Some(value) = value else { continue };
-        out.push(separator);
+        out.bytes.push(separator);
         separator = b',';
-        name(field, out);
+        name(field, out.bytes);
         match field.kind {
             _ if field.label == Label::Repeated => list(schema, field, parts, depth, out)?,
             Kind::Message(inner) if last.again >> place & 1 == 1 => {
-                message(inner, &parts.gather(schema, field)?, depth, out)?;
+                message(inner, &parts.gather(schema, field, &mut out.meter)?, depth, out)?;
             }
             _ => single(schema, field, value, depth, out)?,
         }
     }
     if separator == b'{' {
-        out.push(b'{');
+        out.bytes.push(b'{');
     }
-    out.push(b'}');
+    out.bytes.push(b'}');
     Ok(())
 }
 
@@ -142,27 +192,31 @@ fn list(
     wanted: &'static Field,
     parts: &Parts<'_>,
     depth: usize,
-    out: &mut Vec<u8>,
+    out: &mut Out<'_, '_>,
 ) -> Result<(), EncodeError> {
-    out.push(b'[');
-    let start = out.len();
+    out.bytes.push(b'[');
+    let start = out.bytes.len();
     for found in parts.fields(schema) {
         let Found { field, mut value, .. } = found?;
         if field.number != wanted.number {
             continue;
         }
+        // A comma and the bracket at the end have room with whatever is between them.
+        out.make_room(TEXT_PER_BYTE * value.len().min(SMALL_BYTES) + 8)?;
         if !field.kind.packs() {
-            separate(start, out);
+            separate(start, out.bytes);
             single(schema, field, value, depth, out)?;
             continue;
         }
         // One number that is not packed looks as one that is.
         while !value.is_empty() {
-            separate(start, out);
-            number(schema, field, &mut value, out)?;
+            out.make_room(32)?;
+            separate(start, out.bytes);
+            number(schema, field, &mut value, out.bytes)?;
         }
     }
-    out.push(b']');
+    out.make_room(1)?;
+    out.bytes.push(b']');
     Ok(())
 }
 
@@ -177,16 +231,23 @@ fn single(
     field: &'static Field,
     mut value: &[u8],
     depth: usize,
-    out: &mut Vec<u8>,
+    out: &mut Out<'_, '_>,
 ) -> Result<(), EncodeError> {
+    if let Kind::Message(inner) = field.kind {
+        message(inner, &Parts { first: value, more: Vec::new() }, depth, out)?;
+        // For what follows it in the message around it, which had room for its own fields alone.
+        return out.make_room(TEXT_OF_NUMBERS);
+    }
+    if value.len() > SMALL_BYTES {
+        out.make_room(ESCAPE_PER_BYTE.saturating_mul(value.len()) + TEXT_OF_NUMBERS)?;
+    }
     match field.kind {
-        Kind::Message(inner) => message(inner, &Parts { first: value, more: Vec::new() }, depth, out)?,
-        Kind::String => text::string(value, out),
-        Kind::Bytes => text::base64(value, out),
-        Kind::Id(_) => text::hex(value, out),
-        // Only OpenCensus has them, which is read and never written.
-        Kind::Special(_) => out.extend_from_slice(b"null"),
-        _ => number(schema, field, &mut value, out)?,
+        Kind::String => text::string(value, out.bytes),
+        Kind::Bytes => text::base64(value, out.bytes),
+        Kind::Id(_) => text::hex(value, out.bytes),
+        // Only OpenCensus has them, which is read and never written; messages are written above.
+        Kind::Special(_) | Kind::Message(_) => out.bytes.extend_from_slice(b"null"),
+        _ => number(schema, field, &mut value, out.bytes)?,
     }
     Ok(())
 }

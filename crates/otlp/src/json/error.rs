@@ -56,6 +56,9 @@ pub enum Reason {
     /// Too many messages inside each other.
     #[error("more than {MAX_DEPTH} messages inside each other")]
     Depth,
+    /// There is no memory for the text.
+    #[error("there is no memory for the text")]
+    NoMemory,
 }
 
 impl Error {
@@ -112,4 +115,7 @@ pub enum EncodeError {
     /// Too many messages inside each other.
     #[error("more than {MAX_DEPTH} messages inside each other")]
     Depth,
+    /// There is no memory for the text.
+    #[error("there is no memory for the text")]
+    NoMemory,
 }

@@ -4,7 +4,7 @@ use super::{Chooser, Output, Records};
 use crate::level::is_child;
 use crate::numbers::{scope_entry, span};
 use crate::view::{ResourceEntry, Span, View};
-use crate::wire::{Field, LEN, put_bytes, read_varint, tag};
+use crate::wire::{Field, LEN, read_varint, tag};
 
 /// The id of a trace.
 pub type TraceId = [u8; 16];
@@ -30,7 +30,7 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
     }
 
     #[inline(always)]
-    fn run<'s>(&mut self, out: &mut Output<'s>, run: &Run<'s>, records: &mut Records) {
+    fn run<'s>(&mut self, out: &mut Output<'s, '_>, run: &Run<'s>, records: &mut Records) {
         records.before += run.spans;
         match (self.decide)(run.trace_id, run.spans) {
             Fate::Drop => return out.drop(run.spans),
@@ -47,12 +47,12 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
     /// A run that nobody writes, out of the way of those that everybody does.
     #[cold]
     #[inline(never)]
-    fn alone<'s>(&mut self, out: &mut Output<'s>, run: &Run<'s>, records: &mut Records) {
+    fn alone<'s>(&mut self, out: &mut Output<'s, '_>, run: &Run<'s>, records: &mut Records) {
         self.run(out, run, records);
     }
 
     /// Anything else: a span whose tag takes more bytes than one, one of which it is not known to what trace it belongs, what is no span.
-    fn other<'s>(&mut self, out: &mut Output<'s>, rest: &mut &'s [u8], records: &mut Records) {
+    fn other<'s>(&mut self, out: &mut Output<'s, '_>, rest: &mut &'s [u8], records: &mut Records) {
         let Ok(field) = Field::read(rest) else { return out.keep(std::mem::take(rest)) };
         if is_child(2, &field) {
             if let Some(trace_id) = Span::new(field.value).leading_trace_id() {
@@ -67,10 +67,10 @@ impl<D: FnMut(&TraceId, usize) -> Fate> Runs<D> {
 }
 
 impl<D: FnMut(&TraceId, usize) -> Fate> Chooser for Runs<D> {
-    fn scope<'s>(&mut self, out: &mut Output<'s>, _: &ResourceEntry<'_>, content: &'s [u8]) -> Records {
+    fn scope<'s>(&mut self, out: &mut Output<'s, '_>, _: &ResourceEntry<'_>, content: &'s [u8]) -> Records {
         let mut records = Records::default();
         let mut rest = content;
-        while !rest.is_empty() {
+        while !rest.is_empty() && !out.plan.is_exhausted() {
             match Run::take(&mut rest) {
                 Some(run) => self.run(out, &run, &mut records),
                 None => self.other(out, &mut rest, &mut records),
@@ -106,12 +106,14 @@ impl<'s> Run<'s> {
         Some(Self { trace_id, spans, raw })
     }
 
-    fn mark(&self, out: &mut Output<'s>, state: &[u8]) {
+    fn mark(&self, out: &mut Output<'s, '_>, state: &[u8]) {
         let mut rest = self.raw;
-        while let Ok(field) = Field::read(&mut rest) {
+        while !out.plan.is_exhausted()
+            && let Ok(field) = Field::read(&mut rest)
+        {
             out.plan.open(field.number);
             out.keep(field.value);
-            out.plan.new_bytes(|new| put_bytes(new, span::TRACE_STATE, state));
+            out.plan.new_field(span::TRACE_STATE, state);
             out.plan.close();
         }
         out.changed = true;

@@ -120,7 +120,7 @@ impl<'m> AttributeList<'m> {
     /// Sets an attribute to the value that another one has; false if there is no such one.
     pub fn copy(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>, when: When) -> bool {
         let Some((_, source)) = self.find(from.as_ref()) else { return false };
-        let value = KeyValue::new(self.content(source)).raw_value().to_vec();
+        let value = KeyValue::new(self.content(source)).raw_value().into_owned();
         self.put(to.as_ref(), when, |new| new.extend_from_slice(&value));
         true
     }

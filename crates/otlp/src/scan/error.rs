@@ -30,6 +30,9 @@ pub enum ScanErrorKind {
     /// A trace id that is neither empty nor 16 bytes long.
     #[error("a trace id has {0} bytes, not 16")]
     TraceId(usize),
+    /// A metric with more than one data message, which readers of protobuf understand differently.
+    #[error("a metric has more than one data message (gauge, sum, histogram, exponential histogram or summary)")]
+    RepeatedData,
     /// A span id or parent span id that is neither empty nor 8 bytes long.
     #[error("a span id has {0} bytes, not 8")]
     SpanId(usize),

@@ -1,6 +1,6 @@
 //! Metrics go two levels deeper than spans: a metric holds one data message of five kinds, and that holds the points.
 
-use super::error::Fault;
+use super::error::{Fault, ScanErrorKind};
 use super::shape::{self, Shape};
 use super::{Record, next_field};
 use crate::numbers::{data, metric};
@@ -8,8 +8,10 @@ use crate::numbers::{data, metric};
 #[inline]
 pub(super) fn scan_metric(bytes: &[u8]) -> Result<Record<'_>, Fault> {
     let mut record = Record { trace_id: &[], items: 0, zero_ids: false };
+    let mut has_data = false;
     let mut rest = bytes;
     while !rest.is_empty() {
+        let start = rest;
         let (number, content) = next_field(&mut rest, &shape::METRIC)?;
         record.items = match number {
             metric::GAUGE => scan_data(content, &shape::POINTS, &shape::NUMBER_POINT)?,
@@ -19,6 +21,10 @@ pub(super) fn scan_metric(bytes: &[u8]) -> Result<Record<'_>, Fault> {
             metric::SUMMARY => scan_data(content, &shape::POINTS, &shape::SUMMARY_POINT)?,
             _ => continue,
         };
+        // Protobuf merges two of one kind, and the Collector takes the last one: nobody could say what is in it.
+        if std::mem::replace(&mut has_data, true) {
+            return Err(Fault::new(ScanErrorKind::RepeatedData, start));
+        }
     }
     Ok(record)
 }

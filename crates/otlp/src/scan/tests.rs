@@ -72,9 +72,12 @@ fn what_all_spans_have_in_common_is_known() {
 }
 
 #[test]
-fn of_several_data_messages_the_last_one_counts() {
-    let metric = [field(5, &field(1, b"").repeat(3)), field(7, &field(1, b""))].concat();
-    assert_eq!(scan(Signal::Metrics, &request(&metric)).unwrap().items, 1);
+fn metric_with_several_data_messages_is_refused() {
+    let (gauge, sum) = (field(5, &field(1, b"").repeat(3)), field(7, &field(1, b"")));
+    assert_eq!(scan(Signal::Metrics, &request(&gauge)).unwrap().items, 3);
+    for twice in [[gauge.clone(), sum].concat(), gauge.repeat(2)] {
+        assert_eq!(refused(Signal::Metrics, &request(&twice)).kind, ScanErrorKind::RepeatedData);
+    }
 }
 
 #[test]

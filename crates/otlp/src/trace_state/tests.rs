@@ -43,6 +43,20 @@ fn a_full_list_loses_its_last_member_to_ot() {
 }
 
 #[test]
+fn what_is_written_is_within_the_limits_of_what_is_read() {
+    let long = |letter: char| format!("{letter}={}", "v".repeat(252));
+    let full = format!("{},{},{},{},z=1", long('a'), long('b'), long('c'), long('d'));
+    assert!(full.len() <= MAX_BYTES && full.len() + "ot=th:8,".len() > MAX_BYTES);
+    let written = rewritten(&full, half(), Some(Randomness::MAX));
+    assert!(written.len() <= MAX_BYTES);
+    assert!(written.ends_with(&long('c')), "the last ones go, and none behind them takes their place: {written}");
+    let extras = format!("ot=th:8;a:{};b:{}", "1".repeat(122), "2".repeat(122));
+    assert!(extras.len() <= OT_KEY.len() + MAX_OT_BYTES);
+    let written = rewritten(&extras, half(), Some(Randomness::MAX));
+    assert!(written.ends_with(&"1".repeat(122)) && written.starts_with("ot=rv:"), "{written}");
+}
+
+#[test]
 fn what_is_no_trace_state_is_refused() {
     use TraceStateError::{Randomness, Syntax, Threshold, TooLong};
     let many = vec!["a=b"; 33].join(",");

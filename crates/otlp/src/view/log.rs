@@ -1,6 +1,8 @@
 //! Log records.
 
-use super::message::{bytes, fixed32, fixed64, int32, uint32, view};
+use std::borrow::Cow;
+
+use super::message::{bytes, fixed32, fixed64, int32, merged, uint32, view};
 use super::{AnyValue, Attributes};
 use crate::numbers::log;
 
@@ -32,12 +34,13 @@ impl<'a> LogRecord<'a> {
 
     /// What was logged.
     pub fn body(&self) -> AnyValue<'a> {
-        AnyValue::new(bytes(self.0, log::BODY))
+        AnyValue::within(self.0, log::BODY)
     }
 
-    /// The content of the body's `AnyValue` message, as it was sent.
-    pub fn raw_body(&self) -> &'a [u8] {
-        bytes(self.0, log::BODY)
+    /// The content of the body's `AnyValue` message, as it was sent. One that was sent in parts is put together, which
+    /// allocates.
+    pub fn raw_body(&self) -> Cow<'a, [u8]> {
+        merged(self.0, log::BODY)
     }
 
     /// What describes it.

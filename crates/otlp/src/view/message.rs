@@ -65,6 +65,22 @@ pub(super) fn content(message: &[u8], number: u32) -> Option<&[u8]> {
     last(message, number, LEN).map(|field| field.value)
 }
 
+/// A message that should be there once. If it comes in parts they are put together: to merge them is to concatenate them.
+pub(super) fn merged(message: &[u8], number: u32) -> Cow<'_, [u8]> {
+    let mut parts = Fields::new(message).filter(|field| field.is_len(number)).map(|field| field.value);
+    let Some(first) = parts.next() else { return Cow::Borrowed(&[]) };
+    parts.fold(Cow::Borrowed(first), |mut whole, part| {
+        whole.to_mut().extend_from_slice(part);
+        whole
+    })
+}
+
+/// The last field `inner` with that wire type in a message that is in field `number`. Of one that comes in parts all count.
+pub(super) fn last_within(message: &[u8], number: u32, inner: u32, wire: u8) -> Option<Field<'_>> {
+    let parts = Fields::new(message).filter(|field| field.is_len(number));
+    parts.filter_map(|part| last(part.value, inner, wire)).last()
+}
+
 /// uint32, uint64, bool or enum.
 pub(super) fn varint(message: &[u8], number: u32) -> u64 {
     last(message, number, VARINT).and_then(|field| field.as_varint()).unwrap_or_default()
@@ -82,7 +98,10 @@ pub(super) fn int32(message: &[u8], number: u32) -> i32 {
 
 /// sint32, which is sent in zigzag.
 pub(super) fn sint32(message: &[u8], number: u32) -> i32 {
-    let raw = uint32(message, number);
+    zigzag(uint32(message, number))
+}
+
+pub(super) fn zigzag(raw: u32) -> i32 {
     (raw >> 1) as i32 ^ -((raw & 1) as i32)
 }
 

@@ -1,7 +1,7 @@
 //! Data points.
 
-use super::message::{Repeated, content, double, fixed64, sint32, uint32, view};
-use super::{Attributes, View};
+use super::Attributes;
+use super::message::{Repeated, content, double, fixed64, last_within, sint32, uint32, view, zigzag};
 use crate::numbers::{exponential_point, histogram_point, number_point, point, summary_point};
 use crate::wire::{Field, Fields, I64, LEN, VARINT, read_varint};
 
@@ -137,12 +137,12 @@ impl<'a> ExponentialHistogram<'a> {
 
     /// The buckets of positive values.
     pub fn positive(&self) -> Option<Buckets<'a>> {
-        content(self.0, exponential_point::POSITIVE).map(Buckets::new)
+        Buckets::find(self.0, exponential_point::POSITIVE)
     }
 
     /// The buckets of negative values.
     pub fn negative(&self) -> Option<Buckets<'a>> {
-        content(self.0, exponential_point::NEGATIVE).map(Buckets::new)
+        Buckets::find(self.0, exponential_point::NEGATIVE)
     }
 
     /// 1 says that there is no recorded value.
@@ -151,20 +151,28 @@ impl<'a> ExponentialHistogram<'a> {
     }
 }
 
-view! {
-    /// Buckets of an exponential histogram.
-    Buckets
+/// Buckets of an exponential histogram. They may be there in parts, which protobuf takes together as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buckets<'a> {
+    point: &'a [u8],
+    number: u32,
 }
 
 impl<'a> Buckets<'a> {
+    fn find(point: &'a [u8], number: u32) -> Option<Self> {
+        content(point, number).map(|_| Self { point, number })
+    }
+
     /// The index of the first bucket.
     pub fn offset(&self) -> i32 {
-        sint32(self.0, exponential_point::BUCKETS_OFFSET)
+        let field = last_within(self.point, self.number, exponential_point::BUCKETS_OFFSET, VARINT);
+        zigzag(field.and_then(|field| field.as_varint()).unwrap_or_default() as u32)
     }
 
     /// How many values each bucket has.
     pub fn counts(&self) -> Varints<'a> {
-        Varints { fields: Fields::new(self.0), number: exponential_point::BUCKETS_COUNTS, packed: &[] }
+        let parts = Fields::new(self.point);
+        Varints { parts, part: self.number, fields: Fields::new(&[]), packed: &[] }
     }
 }
 
@@ -258,11 +266,13 @@ impl Iterator for Doubles<'_> {
     }
 }
 
-/// The numbers of a repeated uint64, packed or not. Ends where the message stops being well formed.
+/// How many values each bucket of an exponential histogram has, packed or not. Ends where the message stops being well formed.
 #[derive(Clone, Debug)]
 pub struct Varints<'a> {
+    /// The point, and its field that the buckets are in.
+    parts: Fields<'a>,
+    part: u32,
     fields: Fields<'a>,
-    number: u32,
     packed: &'a [u8],
 }
 
@@ -276,8 +286,14 @@ impl Iterator for Varints<'_> {
                 Err(_) if !self.packed.is_empty() => return None,
                 Err(_) => {}
             }
-            let field = self.fields.find(|field| field.number == self.number && matches!(field.wire, LEN | VARINT))?;
-            self.packed = field.value;
+            let is_counts = |number, wire| number == exponential_point::BUCKETS_COUNTS && matches!(wire, LEN | VARINT);
+            match self.fields.find(|field| is_counts(field.number, field.wire)) {
+                Some(counts) => self.packed = counts.value,
+                None => {
+                    let part = self.part;
+                    self.fields = Fields::new(self.parts.find(|field| field.is_len(part))?.value);
+                }
+            }
         }
     }
 }

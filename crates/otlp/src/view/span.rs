@@ -1,8 +1,9 @@
 //! Spans and what is in them.
 
 use super::Attributes;
-use super::message::{Repeated, bytes, fixed32, fixed64, int32, uint32, view};
+use super::message::{Repeated, bytes, fixed32, fixed64, int32, last_within, uint32, view};
 use crate::numbers::{event, link, span, status};
+use crate::wire::{LEN, VARINT};
 
 view! {
     /// One step of a trace: the content of a `Span`.
@@ -67,7 +68,7 @@ impl<'a> Span<'a> {
 
     /// How it ended. An absent status reads as unset.
     pub fn status(&self) -> Status<'a> {
-        Status(bytes(self.0, span::STATUS))
+        Status { span: self.0 }
     }
 
     /// Trace flags in the lowest byte, and whether the parent is remote above them.
@@ -155,19 +156,22 @@ impl<'a> Link<'a> {
     }
 }
 
-view! {
-    /// How a span ended.
-    Status
+/// How a span ended. It may be there in parts, which protobuf takes together as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status<'a> {
+    span: &'a [u8],
 }
 
 impl<'a> Status<'a> {
     /// 0 unset, 1 ok, 2 error.
     pub fn code(&self) -> i32 {
-        int32(self.0, status::CODE)
+        let code = last_within(self.span, span::STATUS, status::CODE, VARINT);
+        // Protobuf cuts what is too long.
+        code.and_then(|field| field.as_varint()).unwrap_or_default() as i32
     }
 
     /// Why it failed.
     pub fn message(&self) -> &'a [u8] {
-        bytes(self.0, status::MESSAGE)
+        last_within(self.span, span::STATUS, status::MESSAGE, LEN).map(|field| field.value).unwrap_or_default()
     }
 }

@@ -53,7 +53,10 @@ fn repeated_numbers_are_read_packed_and_not() {
     assert_eq!(Histogram::new(&content).bucket_counts().collect::<Vec<_>>(), [1, 2, 3]);
     let mut content = field(2, &[0x01, 0x80, 0x01]);
     put_uint(&mut content, 2, 9);
-    assert_eq!(Buckets::new(&content).counts().collect::<Vec<_>>(), [1, 128, 9]);
+    let mut point = Vec::new();
+    put_bytes(&mut point, 8, &content);
+    let buckets = ExponentialHistogram::new(&point).positive().unwrap();
+    assert_eq!(buckets.counts().collect::<Vec<_>>(), [1, 128, 9]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reading: varints, tags and fields.
 
-use super::{I32, I64, LEN, VARINT, WireError};
+use super::{GROUP_END, GROUP_START, I32, I64, LEN, VARINT, WireError};
 
 /// Reads a varint and moves `rest` behind it. On an error `rest` is where it was.
 #[inline(always)]
@@ -63,9 +63,31 @@ pub fn skip_value<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireErr
         }
         I64 => 8,
         I32 => 4,
-        other => return Err(WireError::WireType(other)),
+        other => return skip_group(rest, other),
     };
     let (value, tail) = rest.split_at_checked(size).ok_or(WireError::Truncated)?;
+    *rest = tail;
+    Ok(value)
+}
+
+/// Moves `rest` behind a group, whose start was read. Whatever reads protobuf passes over groups that it does not know, and
+/// so over one that stands in front of something worth hiding.
+#[cold]
+#[inline(never)]
+fn skip_group<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireError> {
+    if wire != GROUP_START {
+        return Err(WireError::WireType(wire));
+    }
+    let (mut ahead, mut depth) = (*rest, 1usize);
+    while depth > 0 {
+        match read_tag(&mut ahead)? {
+            (0, _) => return Err(WireError::FieldZero),
+            (_, GROUP_START) => depth += 1,
+            (_, GROUP_END) => depth -= 1,
+            (_, wire) => drop(skip_value(&mut ahead, wire)?),
+        }
+    }
+    let (value, tail) = rest.split_at_checked(rest.len() - ahead.len()).ok_or(WireError::Truncated)?;
     *rest = tail;
     Ok(value)
 }
@@ -75,7 +97,7 @@ pub fn skip_value<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireErr
 pub struct Field<'a> {
     /// The field number, never 0.
     pub number: u32,
-    /// [`VARINT`], [`I64`], [`LEN`] or [`I32`].
+    /// [`VARINT`], [`I64`], [`LEN`] or [`I32`]; or that of a group, which no field of OTLP is.
     pub wire: u8,
     /// The whole field as it stands: tag, length if any, and value.
     pub raw: &'a [u8],

@@ -54,7 +54,9 @@ fn a_field_keeps_its_raw_bytes_even_when_its_varints_are_longer_than_needed() {
 fn what_is_no_field_ends_the_iterator_and_stays_in_its_rest() {
     for (bad, error) in [
         (&[0x00, 0x01][..], WireError::FieldZero),
-        (&[0x0b][..], WireError::WireType(3)),
+        (&[0x0b][..], WireError::Truncated),
+        (&[0x0b, 0x08, 0x01][..], WireError::Truncated),
+        (&[0x0b, 0x00, 0x0c][..], WireError::FieldZero),
         (&[0x0c][..], WireError::WireType(4)),
         (&[0x0e][..], WireError::WireType(6)),
         (&[0x0f][..], WireError::WireType(7)),
@@ -70,6 +72,14 @@ fn what_is_no_field_ends_the_iterator_and_stays_in_its_rest() {
         assert_eq!(fields.by_ref().count(), 1);
         assert_eq!(fields.rest(), bad);
     }
+}
+
+#[test]
+fn group_is_passed_over_with_all_that_is_in_it() {
+    // A group that holds a number and another group, and a field behind it.
+    let bytes = [0x0b, 0x10, 0x07, 0x13, 0x0a, 0x01, b'x', 0x14, 0x0c, 0x18, 0x09];
+    let fields: Vec<_> = Fields::new(&bytes).map(|field| (field.number, field.wire, field.raw.len())).collect();
+    assert_eq!(fields, [(1, 3, 9), (3, VARINT, 2)]);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Intake {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
-    media.split(';').next().map(str::trim) == Some("application/json")
+    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
 impl IntoResponse for Unread {

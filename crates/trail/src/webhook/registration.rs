@@ -9,8 +9,11 @@
 
 use k8s_openapi::{
     ByteString, Resource as _,
-    api::admissionregistration::v1::{
-        MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
+    api::{
+        admissionregistration::v1::{
+            MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
+        },
+        core::v1::Namespace,
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -23,6 +26,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 mod compare;
+
+/// The namespace of a webhook's Service as the owner of its registration: the garbage collector removes the registration once the
+/// namespace is gone, when nobody is left who answers. Needs the right to get this namespace.
+pub async fn namespace_owner(client: &Client, namespace: &str) -> Result<OwnerReference, kube::Error> {
+    let found = Api::<Namespace>::all(client.clone()).get(namespace).await?;
+    Ok(OwnerReference {
+        api_version: Namespace::API_VERSION.to_owned(),
+        kind: Namespace::KIND.to_owned(),
+        name: namespace.to_owned(),
+        uid: found.uid().unwrap_or_default(),
+        ..OwnerReference::default()
+    })
+}
 
 /// What is registered. The `caBundle` of each webhook is filled in.
 #[derive(Clone, Debug)]

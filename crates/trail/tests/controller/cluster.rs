@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -138,6 +138,8 @@ impl Process {
             trail: trail.clone(),
             client: client.clone(),
             runs: AtomicU32::new(0),
+            begun: AtomicU32::new(0),
+            ended: Mutex::default(),
             fails: AtomicBool::new(settings.fails),
             refused: AtomicBool::new(settings.refused),
             talks: AtomicBool::new(false),
@@ -191,6 +193,14 @@ impl Process {
             self.resync.send(()).unwrap();
             self.until("resync", |it| it.work.runs.load(Ordering::SeqCst) > before).await;
         }
+    }
+
+    /// Looks at everything again, and waits for the run of this Head that began after that. No earlier one is under way then.
+    pub async fn rerun(&self, name: &str) {
+        let begun = self.work.begun.load(Ordering::SeqCst);
+        self.resync.send(()).unwrap();
+        let is_over = |it: &Self| it.work.ended.lock().unwrap().get(name).is_some_and(|number| *number >= begun);
+        self.until("another run", is_over).await;
     }
 
     pub async fn stop(self) -> Vec<SpanData> {

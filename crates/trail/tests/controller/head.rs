@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -50,6 +50,10 @@ pub struct Work {
     pub client: Client,
     /// Runs that have ended.
     pub runs: AtomicU32,
+    /// Runs that have begun.
+    pub begun: AtomicU32,
+    /// The last run of each Head that has ended, as a number of those that have begun.
+    pub ended: Mutex<BTreeMap<String, u32>>,
     /// Runs fail.
     pub fails: AtomicBool,
     /// The child is one that the API server refuses.
@@ -72,8 +76,10 @@ pub enum Error {
 }
 
 pub async fn reconcile(head: Arc<Head>, work: Arc<Work>) -> Result<Action, Error> {
+    let number = work.begun.fetch_add(1, Ordering::SeqCst);
     let result = work.reconcile(&head).await;
     work.runs.fetch_add(1, Ordering::SeqCst);
+    work.ended.lock().unwrap().insert(head.name_any(), number);
     result
 }
 

@@ -1,6 +1,9 @@
 //! Traces from a file.
+//!
+//! Guaranteed: beside the file itself, one of its documents at a time is in memory, and of that one piece at a time is taken apart. A
+//! file is looked at twice, so that nothing of one that is wrong somewhere is kept.
 
-use std::time::Duration;
+use std::{fmt, num::NonZeroUsize, time::Duration};
 
 use axum::{
     body::{Body, Bytes, to_bytes},
@@ -8,19 +11,24 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode, header};
-use kubewake_otlp::{Signal, json::decode, scan};
-use serde::Serialize;
+use kubewake_otlp::{Limit, Signal, json::decode, scan, split};
+use serde::{
+    Deserializer, Serialize,
+    de::{Error as _, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{aside, json, refuse};
 use crate::{
     serve::State,
-    store::{Added, TraceId},
+    store::{Added, Keeper, TraceId},
 };
 
 /// The largest file. What it holds takes its place in the store's memory besides.
 const LARGEST: usize = 64 << 20;
+/// What is taken apart at once. The index of a span takes up to thirty times the bytes of the smallest one.
+const PIECE: NonZeroUsize = NonZeroUsize::new(256 << 10).unwrap();
 /// How long a file may take to come. Others wait for their turn meanwhile.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -50,17 +58,8 @@ pub(crate) async fn import(extract::State(state): extract::State<State>, headers
         Ok(body) => body,
         Err((status, message)) => return refuse(status, message),
     };
-    aside(move || match requests(&body) {
-        Ok(requests) => {
-            let mut all = Added::default();
-            for request in requests {
-                let added = state.keeper.keep(&request);
-                all.spans += added.spans;
-                all.rejected += added.rejected;
-                all.traces.extend(added.traces);
-            }
-            all.traces.sort_unstable();
-            all.traces.dedup();
+    aside(move || match kept(&body, &state.keeper) {
+        Ok(mut all) => {
             // Of some nothing fits, or they had to make room for others of the file.
             all.traces.retain(|id| state.store.trace(*id).is_some());
             let rejected = Some(all.rejected).filter(|it| it.spans() > 0);
@@ -89,18 +88,70 @@ fn is_json(headers: &HeaderMap) -> bool {
     media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The requests in a file: one, several one behind the other, or a list.
-fn requests(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let documents: Vec<&RawValue> = if body.trim_ascii_start().first() == Some(&b'[') {
-        serde_json::from_slice(body).map_err(|error| format!("this is no JSON: {error}"))?
-    } else {
-        let documents = serde_json::Deserializer::from_slice(body).into_iter();
-        documents.collect::<Result<_, _>>().map_err(|error| format!("this is no JSON: {error}"))?
+/// Keeps what is in a file, if all of it can be read.
+fn kept(body: &[u8], keeper: &Keeper) -> Result<Added, String> {
+    each_request(body, |_| ())?;
+    let mut all = Added::default();
+    each_request(body, |request| {
+        for piece in split(Signal::Traces, &request.into(), Limit::Bytes(PIECE)) {
+            let added = keeper.keep(&piece.bytes);
+            all.spans += added.spans;
+            all.rejected += added.rejected;
+            all.traces.extend(added.traces);
+        }
+        all.traces.sort_unstable();
+        all.traces.dedup();
+    })?;
+    Ok(all)
+}
+
+/// Calls for each request in a file: one, several one behind the other, or a list.
+pub(crate) fn each_request(body: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result<(), String> {
+    let mut number = 0;
+    let mut one = |document: &RawValue| {
+        number += 1;
+        request(number, document.get()).map(&mut each)
     };
-    if documents.is_empty() {
-        return Err("the file is empty".to_owned());
+    let no_json = |error: serde_json::Error| format!("this is no JSON: {error}");
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        let mut problem = None;
+        let mut reader = serde_json::Deserializer::from_slice(body);
+        let list = DocumentList { each: &mut one, problem: &mut problem };
+        let read = reader.deserialize_seq(list).and_then(|()| reader.end());
+        match problem {
+            Some(problem) => return Err(problem),
+            None => read.map_err(no_json)?,
+        }
+    } else {
+        for document in serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>() {
+            one(document.map_err(no_json)?)?;
+        }
     }
-    documents.iter().enumerate().map(|(at, document)| request(at + 1, document.get())).collect()
+    if number == 0 { Err("the file is empty".to_owned()) } else { Ok(()) }
+}
+
+/// Reads a list without holding its items.
+struct DocumentList<'a> {
+    each: &'a mut dyn FnMut(&RawValue) -> Result<(), String>,
+    problem: &'a mut Option<String>,
+}
+
+impl<'de> Visitor<'de> for DocumentList<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of documents")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(document) = list.next_element::<&RawValue>()? {
+            if let Err(problem) = (self.each)(document) {
+                *self.problem = Some(problem);
+                return Err(A::Error::custom("refused"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn request(number: usize, document: &str) -> Result<Vec<u8>, String> {
@@ -114,7 +165,16 @@ fn request(number: usize, document: &str) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::store::{Limits, Store};
+
+    /// All requests of a file.
+    fn requests(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let mut all = Vec::new();
+        each_request(body, |request| all.push(request)).map(|()| all)
+    }
 
     const ONE: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}]}]}]}"#;
 
@@ -134,6 +194,21 @@ mod tests {
         assert!(refusal(r#"{"data":[]}"#).contains("document 1 holds no spans"));
         assert!(refusal(&format!("{ONE}\n{{\"resourceSpans\":7}}")).starts_with("document 2:"));
         assert!(requests(b"\xff\xfe").is_err());
+        assert!(refusal(&format!("[{ONE}, {{\"resourceSpans\":7}}]")).starts_with("document 2:"));
+        assert!(refusal(&format!("[{ONE}, {ONE}")).starts_with("this is no JSON"));
+        assert!(refusal(&format!("[{ONE}] {ONE}")).starts_with("this is no JSON"));
+        assert_eq!(refusal("[]"), "the file is empty");
+    }
+
+    #[test]
+    fn nothing_of_a_file_that_is_wrong_at_its_end_is_kept() {
+        let store = Arc::new(Store::new(Limits::default()));
+        let keeper = Keeper::in_memory(Arc::clone(&store), || 1);
+        assert!(kept(format!("{ONE}\n{ONE}\n{{").as_bytes(), &keeper).is_err());
+        let id = "0af7651916cd43dd8448eb211c80319c".parse().unwrap();
+        assert!(store.trace(id).is_none());
+        assert_eq!(kept(format!("{ONE}\n{ONE}").as_bytes(), &keeper).unwrap().traces, [id]);
+        assert!(store.trace(id).is_some());
     }
 
     #[tokio::test]

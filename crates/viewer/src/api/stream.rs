@@ -12,13 +12,14 @@ use axum::{
     },
 };
 use futures_util::{Stream, stream};
+use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use tokio::{
     sync::{broadcast::error::RecvError, mpsc},
     time::{MissedTickBehavior, interval},
 };
 
-use super::{Params, Problem, StoreJson, bad_parameters, search::SummaryJson, trace::SpanJson};
+use super::{Params, Problem, StoreJson, bad_parameters, refuse, search::SummaryJson, trace::SpanJson};
 use crate::{
     query::Filter,
     receive::now,
@@ -72,10 +73,18 @@ fn events<F>(state: State, work: impl FnOnce(State, Events) -> F) -> Response
 where
     F: Future<Output = Result<(), Gone>> + Send + 'static,
 {
+    let Ok(stream) = state.streams.clone().try_acquire_owned() else {
+        let mut response =
+            refuse(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open; close one, or try later");
+        // It must not go on to hold a connection that a page could have.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    };
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stopping = state.stopping.clone();
     let (work, gone) = (work(state, sender.clone()), sender);
     tokio::spawn(async move {
+        let _stream = stream;
         tokio::select! {
             _ = work => {}
             () = gone.closed() => {}

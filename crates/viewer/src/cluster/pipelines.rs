@@ -119,7 +119,7 @@ impl Cluster {
     async fn look_at_pipelines(&self) -> Result<Seen, Error> {
         let client = self.client().await?;
         let pipelines = timeout(PATIENCE, pipelines(&client)).await.map_err(|_| Error::Late)??;
-        let collectors = timeout(PATIENCE, collectors(&client)).await.map_err(|_| Error::Late)??;
+        let collectors = timeout(PATIENCE, collectors(&client, &self.namespace)).await.map_err(|_| Error::Late)??;
         let asked = collectors.into_iter().map(|collector| {
             let client = &client;
             async move { (ask(client, &collector).await, collector) }
@@ -153,11 +153,27 @@ async fn pipelines(client: &Client) -> Result<Vec<(&'static str, &'static str, D
     if served { Ok(all) } else { Err(Error::NoKinds) }
 }
 
-async fn collectors(client: &Client) -> Result<Vec<Collector>, Error> {
+/// The pods of collectors that the operator made. Whoever may create a pod elsewhere can give it the same labels, and with them figures
+/// and error texts for this page.
+async fn collectors(client: &Client, namespace: &str) -> Result<Vec<Collector>, Error> {
     let pod = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &pod);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &pod);
     let pods = api.list(&ListParams::default().labels(COLLECTORS)).await?;
-    Ok(pods.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).map(collector).collect())
+    let is_asked = |pod: &&DynamicObject| pod.metadata.deletion_timestamp.is_none() && is_of_the_operator(pod);
+    Ok(pods.items.iter().filter(is_asked).map(collector).collect())
+}
+
+/// Whether a workload controls it that has a name as the operator gives them.
+fn is_of_the_operator(pod: &DynamicObject) -> bool {
+    let controls = |kind: &str, name: &str| match kind {
+        "ReplicaSet" => name.starts_with("kubewake-gateway-"),
+        "StatefulSet" | "DaemonSet" => name.starts_with("kubewake-"),
+        _ => false,
+    };
+    let mut owners = pod.owner_references().iter();
+    owners.any(|owner| {
+        owner.controller == Some(true) && owner.api_version == "apps/v1" && controls(&owner.kind, &owner.name)
+    })
 }
 
 fn collector(pod: &DynamicObject) -> Collector {

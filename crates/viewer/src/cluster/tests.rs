@@ -44,7 +44,7 @@ async fn noted(routes: Router) -> (Cluster, tempfile::TempDir, Arc<Mutex<Vec<Str
         "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
     std::fs::write(&file, config.to_string()).unwrap();
-    (Cluster::new(file), folder, asked)
+    (Cluster::new(file, "kubewake-system"), folder, asked)
 }
 
 fn list(kind: &str, items: Value) -> Value {
@@ -67,6 +67,11 @@ fn kinds(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned())).collect()
 }
 
+/// What a pod that a ReplicaSet made says of it.
+fn owner(name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true})
+}
+
 #[tokio::test]
 async fn pipelines_are_shown_with_what_their_collectors_say() {
     let condition =
@@ -74,14 +79,14 @@ async fn pipelines_are_shown_with_what_their_collectors_say() {
     let pipeline = json!({"apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline", "metadata": {"name": "default"},
         "status": {"state": "Degraded", "reason": "BackendRefuses", "backend": "http://b", "conditions": [condition]}});
     // Nobody is at that address: it is asked through the API server.
-    let pod = json!({"metadata": {"name": "gateway-1", "namespace": "kubewake-system"},
+    let pod = json!({"metadata": {"name": "gateway-1", "namespace": "kubewake-system", "ownerReferences": [owner("kubewake-gateway-5d")]},
         "status": {"podIP": "127.0.0.254", "conditions": [{"type": "Ready", "status": "True"}]}});
     let status = json!({"pipelines": {"traces/default": {"received": 10, "delivered": 7, "dropped": {"refused": 3}, "failures": 4,
         "last_error": "authentication", "last_error_code": "grpc:16", "exporters": {"otlp": {"queue_size": 25, "queue_capacity": 100}}},
         "traces/other": {"received": 1}}});
     let (cluster, _folder) = cluster(vec![
         ("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", list("TracePipelineList", json!([pipeline]))),
-        ("/api/v1/pods", list("PodList", json!([pod]))),
+        ("/api/v1/namespaces/kubewake-system/pods", list("PodList", json!([pod]))),
         ("/api/v1/namespaces/kubewake-system/pods/gateway-1:13133/proxy/status", status),
     ])
     .await;
@@ -109,13 +114,16 @@ async fn echo(headers: http::HeaderMap) -> Json<Value> {
 #[tokio::test]
 async fn figures_of_one_that_had_the_name_before_are_not_shown() {
     let pipeline = json!({"metadata": {"name": "default", "uid": "new"}});
-    let pods = ["gateway-1", "gateway-2"].map(|name| json!({"metadata": {"name": name, "namespace": "x"}}));
+    let pod = |name: &str, owner: Value| json!({"metadata": {"name": name, "namespace": "kubewake-system", "ownerReferences": [owner]}});
+    let ours = || owner("kubewake-gateway-5d");
+    let pods = [pod("gateway-1", ours()), pod("gateway-2", ours()), pod("stranger", owner("stranger"))];
     let says = |uid: &str, received: u64| json!({"pipelines": {"traces/default": {"uid": uid, "received": received}}});
     let (cluster, _folder) = cluster(vec![
         ("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", list("TracePipelineList", json!([pipeline]))),
-        ("/api/v1/pods", list("PodList", json!(pods))),
-        ("/api/v1/namespaces/x/pods/gateway-1:13133/proxy/status", says("old", 5)),
-        ("/api/v1/namespaces/x/pods/gateway-2:13133/proxy/status", says("new", 3)),
+        ("/api/v1/namespaces/kubewake-system/pods", list("PodList", json!(pods))),
+        ("/api/v1/namespaces/kubewake-system/pods/gateway-1:13133/proxy/status", says("old", 5)),
+        ("/api/v1/namespaces/kubewake-system/pods/gateway-2:13133/proxy/status", says("new", 3)),
+        ("/api/v1/namespaces/kubewake-system/pods/stranger:13133/proxy/status", says("new", 1000)),
     ])
     .await;
     let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
@@ -127,7 +135,7 @@ async fn questions_say_who_asks_and_leave_no_trace() {
     let pods = list("PodList", json!([]));
     let routes = Router::new()
         .route("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", get(echo))
-        .route("/api/v1/pods", get(async move || Json(pods)));
+        .route("/api/v1/namespaces/kubewake-system/pods", get(async move || Json(pods)));
     let (cluster, _folder) = serve(routes).await;
     let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
     assert_eq!(shown[0]["name"], format!("{AGENT} {UNRECORDED}"));
@@ -136,9 +144,10 @@ async fn questions_say_who_asks_and_leave_no_trace() {
 
 #[tokio::test]
 async fn a_cluster_that_cannot_be_asked_is_said_so() {
-    let (without, _folder) = cluster(vec![("/api/v1/pods", list("PodList", json!([])))]).await;
+    let (without, _folder) =
+        cluster(vec![("/api/v1/namespaces/kubewake-system/pods", list("PodList", json!([])))]).await;
     assert!(without.pipelines().await.unwrap_err().contains("not installed"));
-    let absent = Cluster::new("/nowhere/kubeconfig".into());
+    let absent = Cluster::new("/nowhere/kubeconfig".into(), "kubewake-system");
     assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
     assert!(absent.objects(Some("default"), Vec::new()).await.objects.is_empty());
 }

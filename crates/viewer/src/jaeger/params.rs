@@ -18,7 +18,7 @@ const MOST: usize = 1500;
 
 /// Which traces are wanted.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// These.
     Ids(Vec<TraceId>),
     /// Those that match, so many of them.
@@ -34,14 +34,14 @@ pub(super) fn find(state: &State, wanted: &Wanted) -> Vec<Arc<Trace>> {
 }
 
 /// Which traces are wanted, or what is wrong with the question first.
-pub(super) fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, Problem> {
+pub(crate) fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, Problem> {
     let mut params = Params::new(pairs);
     let wanted = read(&mut params);
     params.problems.into_iter().next().map_or(Ok(wanted), Err)
 }
 
 /// The service and the kind of spans whose names are wanted, if a service is named. The third version calls the kind otherwise.
-pub(super) fn operations(pairs: Vec<(String, String)>) -> Option<(String, Option<String>)> {
+pub(crate) fn operations(pairs: Vec<(String, String)>) -> Option<(String, Option<String>)> {
     let params = Params::new(pairs);
     let kind = params.text("spanKind").or(params.text("span_kind")).map(str::to_owned);
     Some((params.text("service")?.to_owned(), kind))
@@ -106,7 +106,7 @@ fn attributes(params: &mut Params) -> Vec<(String, String)> {
 }
 
 /// The time that `endTs` and `lookback` stand for: milliseconds. Without the first there is nothing to look at, as in Jaeger.
-pub(super) fn when(pairs: Vec<(String, String)>) -> Result<RangeInclusive<u64>, Problem> {
+pub(crate) fn when(pairs: Vec<(String, String)>) -> Result<RangeInclusive<u64>, Problem> {
     let mut params = Params::new(pairs);
     let nanos = |millis: u64| millis.saturating_mul(1_000_000);
     let (end, back) = (params.number("endTs").map(nanos), params.number("lookback").map(nanos));

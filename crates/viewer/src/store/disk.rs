@@ -7,8 +7,9 @@
 //! process uses a folder. *Not done.* Nothing is waited for: a machine that loses its power loses the last seconds; a program that is killed loses nothing.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,9 @@ const MAGIC: &[u8; 8] = b"KWTRACE1";
 const HEADER: usize = 4 + 8 + 8;
 /// All segments together are this many full ones.
 const SEGMENTS: u64 = 16;
+
+/// What others may do with files of traces: nothing.
+const FILE_MODE: u32 = 0o600;
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +58,9 @@ impl Disk {
     /// If the folder cannot be used. Segments that cannot be read are left out, and the log says so.
     pub fn open(folder: &Path, limit: u64, mut each: impl FnMut(&[u8], u64)) -> Result<Self, DiskError> {
         let failed = |error| DiskError::Io(folder.to_owned(), error);
-        fs::create_dir_all(folder).map_err(failed)?;
-        let lock = File::create(folder.join("lock")).map_err(failed)?;
+        // Traces hold what programs say: they are for nobody else on this machine.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let lock = private().create(true).truncate(false).open(folder.join("lock")).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DiskError::InUse(folder.to_owned())),
@@ -65,6 +70,10 @@ impl Disk {
             Self { folder: folder.to_owned(), limit, old: Vec::new(), open: None, next: 1, failed: false, _lock: lock };
         for (number, path) in segments(folder).map_err(failed)? {
             disk.next = disk.next.max(number + 1);
+            // An earlier version left them open to others.
+            if let Err(error) = fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)) {
+                tracing::warn!(%error, path = %path.display(), "failed to close off a segment of traces from other users");
+            }
             match read(&path, &mut each) {
                 Ok(size) => disk.old.push((path, size)),
                 Err(error) => {
@@ -142,9 +151,16 @@ impl Disk {
     }
 }
 
+/// Options for a file that only its owner may read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(FILE_MODE);
+    options
+}
+
 fn create(folder: &Path, number: u64) -> io::Result<(File, PathBuf, u64)> {
     let path = folder.join(format!("segment-{number:010}"));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let mut file = private().create_new(true).open(&path)?;
     file.write_all(MAGIC)?;
     Ok((file, path, MAGIC.len() as u64))
 }
@@ -257,6 +273,20 @@ mod tests {
         fs::write(&path, b"KWTRACE9 whatever").unwrap();
         assert_eq!(open(folder.path(), 1 << 20).1.len(), 0);
         assert!(path.exists());
+    }
+
+    #[test]
+    fn folder_and_files_are_closed_to_other_users() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("traces");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        open(&folder, 1 << 20).0.append(&[7; 100], 1);
+        assert_eq!(mode(&folder), 0o700);
+        let (_, segment) = segments(&folder).unwrap().remove(0);
+        assert_eq!((mode(&segment), mode(&folder.join("lock"))), (0o600, 0o600));
+        fs::set_permissions(&segment, Permissions::from_mode(0o644)).unwrap();
+        open(&folder, 1 << 20);
+        assert_eq!(mode(&segment), 0o600, "also one of an earlier version");
     }
 
     #[test]

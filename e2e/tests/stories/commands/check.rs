@@ -1,6 +1,6 @@
 //! What is wrong is said, with what to do about it; before an install and after.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, thread};
 
 use kubewake_e2e::{
     Kubectl, Sink, eventually,
@@ -155,6 +155,33 @@ fn nobody_who_answers_is_told_from_nobody_who_is_asked() {
     // What was broken is whole again when the operator is, and a check can wait for it.
     kubectl.ok(&format!("scale deployment kubewake-operator --namespace {NAMESPACE} --replicas 1"));
     assert_eq!(until_passed(&kubectl).code, 0);
+}
+
+/// Readiness and kube-proxy differ: pods are ready and the rollout is done, but nobody forwards to the webhook's Service yet.
+#[test]
+fn pipeline_can_be_applied_once_check_has_waited_for_the_webhook() {
+    const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
+    let Some(kubectl) = installed() else { return };
+    let service = format!("label service kubewake-operator --namespace {NAMESPACE}");
+    kubectl.ok(&format!("{service} {PROXY_NAME}=late"));
+    kubectl.ok(&format!("rollout status deployment/kubewake-operator --namespace {NAMESPACE} --timeout=240s"));
+    let sink = Sink::start();
+    let pipeline = trace_pipeline("backend", sink.address());
+    let refused = kubectl.fails_with("apply -f -", &pipeline);
+    assert!(refused.contains("failed calling webhook") && refused.contains("connection refused"), "{refused}");
+
+    let said = check(&kubectl, "--wait=1s --no-probe -o json");
+    assert_eq!((said.code, said.results("KW404")), (1, vec!["failed".into()]), "{said:?}");
+    assert!(said.lines("KW404")[0]["detail"].as_str().unwrap().contains("connection refused"), "{said:?}");
+    assert_mendable(&said);
+
+    let waited = thread::scope(|scope| {
+        let waiting = scope.spawn(|| check(&kubectl, "--wait=4m --no-probe -o json"));
+        kubectl.ok(&format!("{service} {PROXY_NAME}-"));
+        waiting.join().unwrap()
+    });
+    assert_eq!((waited.code, waited.results("KW404")), (0, vec!["passed".into()]), "{waited:?}");
+    kubectl.ok_with("apply -f -", &pipeline);
 }
 
 /// The operator as its manifests have it.

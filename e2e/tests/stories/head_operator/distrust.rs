@@ -34,9 +34,12 @@ fn a_context_of_a_namespace_that_is_not_trusted_is_not_followed() {
     stop(operator);
     stop(webhook);
     let traces = traced.end();
-    // Only the webhook, which does believe it, is in that trace. It links the API server's call, if it is told of it.
-    let link = if traces.callers() == Callers::Dark { "" } else { " ~> HTTP POST" };
-    traces.is(FOREIGN, &format!("ORPHAN stamp Head [kubewake-webhook] server{link}"));
+    // Only the webhook, which does believe it, is in that trace. It links the API server's call.
+    let stamp = match traces.callers() {
+        Callers::Dark => "stamp Head [kubewake-webhook] server",
+        Callers::Trusted | Callers::Linked => "ORPHAN stamp Head [kubewake-webhook] server ~> HTTP POST",
+    };
+    traces.is(FOREIGN, stamp);
     let runs = traces.are_among("head-operator", &[FOREIGN], &parts::whole(traces.callers(), RUNS));
     assert!(runs >= 4, "each controller does something twice");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use kubewake_e2e::Kubectl;
+use kubewake_e2e::{Kubectl, eventually};
 
 /// The definition of a kind whose group is in nobody else's way.
 fn definition(group: &str) -> String {
@@ -114,7 +114,7 @@ fn objects_of_it_are_applied_patched_scaled_and_awaited() {
         let ida = IDA.replace("GROUP", group);
         assert!(kubectl.ok_with("apply -f -", &ida).contains("created"));
         assert!(kubectl.ok_with("apply -f -", &ida).contains("unchanged"));
-        assert_eq!(kubectl.run("diff -f -", &ida).code, 0);
+        eventually("there is no difference", || kubectl.run("diff -f -", &ida).code == 0);
         let changed = ida.replace("crew: 3", "crew: 4");
         assert_eq!(kubectl.run("diff -f -", &changed).code, 1);
         assert!(kubectl.ok_with("apply -f -", &changed).contains("configured"));

@@ -102,3 +102,28 @@ fn tail_policies_of_one_pipeline_cost_neither_it_nor_another_a_span() {
         assert_ne!(Operated::condition(&status, "Delivering")["reason"], "DataDropped", "{status}");
     }
 }
+
+#[test]
+fn tail_policies_removed_while_the_operator_restarts_cost_no_span() {
+    let Some(mut operated) = Operated::start() else { return };
+    let sink = Sink::start();
+    let plain = trace_pipeline("backend", sink.address());
+    operated.apply(&with_policies(&plain));
+    operated.until_state("tracepipeline/backend", "Ready");
+    until_the_tier_works(&operated);
+    let load = operated.sending(STEADY);
+    until_decided(&operated, "traces/backend");
+
+    operated.kill_operator();
+    operated.apply(&plain);
+    operated.start_operator();
+    eventually("the tier is gone", || tier(&operated).is_empty());
+    let after = operated.send(&["--requests", "10", "--retry"]);
+    sink.await_all(&after.acknowledged);
+
+    let report = load.end();
+    assert_eq!((report.items("refused"), report.items("failed")), (0, 0), "{report:?}");
+    sink.await_all(&report.acknowledged);
+    let status = operated.until_state("tracepipeline/backend", "Ready");
+    assert_ne!(Operated::condition(&status, "Delivering")["reason"], "DataDropped", "{status}");
+}

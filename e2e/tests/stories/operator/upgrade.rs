@@ -4,6 +4,7 @@ use kubewake_e2e::{
     Load, Operated, Sink, eventually,
     operator::{telemetry, trace_pipeline},
 };
+use kubewake_release::Image;
 
 #[test]
 fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
@@ -16,7 +17,9 @@ fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
     let load = Load::start("grpc", operated.otlp(), &["--rate", "500", "--seconds", "20", "--retry"]);
     operated.stop_operator();
     let mut command = operated.command();
-    command.args(["--collector-image", "kubewake/collector:next"]);
+    // The same image by a shorter name, which nodes complete.
+    let image = Image::Collector.reference().trim_start_matches("docker.io/");
+    command.args(["--collector-image", image]);
     operated.start_as(&mut command);
     eventually("every collector is a new one", || {
         let now = operated.pods();

@@ -26,7 +26,7 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
     let traces = scene.end();
     let taken = traces.span("takeConfiguration", |span| span.attribute("scheduler.configuration.revision") == revision);
     // The webhook believes the writer's own context more than the trace that the API server began, and links that. And the API server
-    // asks nobody whether a request is worth a trace.
+    // asks nobody whether a request is worth a trace. It names a list by one object's name as a request for that object.
     let mut expected = shown(0);
     for (of_friends, of_others) in [
         (
@@ -35,7 +35,7 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
         ),
         (
             "/pods [scheduler-operator] client\n      create",
-            "/pods [scheduler-operator] client\n        GET /api/v1/namespaces/{:namespace}/pods [apiserver] server\n      create",
+            "/pods [scheduler-operator] client\n        GET /api/v1/namespaces/{:namespace}/pods/{:name} [apiserver] server\n      create",
         ),
     ] {
         assert!(expected.contains(of_friends), "{expected}");

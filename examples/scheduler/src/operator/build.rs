@@ -16,6 +16,7 @@ use k8s_openapi::{
     },
 };
 use kube::ResourceExt;
+use kubewake_release::pull_policy;
 
 use super::MANAGER;
 use crate::{
@@ -98,12 +99,13 @@ pub fn deployment(scheduler: &Scheduler, operand: &Operand) -> Deployment {
 /// A small pod that tries a configuration. It has nothing to do: what matters is that it gets a node.
 pub fn probe(scheduler: &Scheduler, operand: &Operand, revision: &str) -> Pod {
     let command = operand.command.iter().cloned().chain(["crds".to_owned()]).collect();
-    let Container { image, security_context, .. } = container(scheduler, operand);
+    let Container { image, image_pull_policy, security_context, .. } = container(scheduler, operand);
     let requests = BTreeMap::from([("cpu", "10m"), ("memory", "16Mi")]);
     let requests = requests.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
     let container = Container {
         name: "probe".to_owned(),
         image,
+        image_pull_policy,
         args: Some(command),
         resources: Some(ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() }),
         security_context,
@@ -144,9 +146,12 @@ fn container(scheduler: &Scheduler, operand: &Operand) -> Container {
     let amounts = |amounts: &[(&str, &str)]| {
         Some(amounts.iter().map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned()))).collect())
     };
+    let image = scheduler.spec.image.as_ref().unwrap_or(&operand.image);
     Container {
         name: "scheduler".to_owned(),
-        image: Some(scheduler.spec.image.clone().unwrap_or_else(|| operand.image.clone())),
+        image: Some(image.clone()),
+        // Said, because a policy that the API server chose for one image stays when another one is named.
+        image_pull_policy: Some(pull_policy(image).to_owned()),
         args: Some(args),
         env: Some(env),
         resources: Some(ResourceRequirements {
@@ -159,6 +164,8 @@ fn container(scheduler: &Scheduler, operand: &Operand) -> Container {
             capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }),
             read_only_root_filesystem: Some(true),
             run_as_non_root: Some(true),
+            // The user of the image, by its number: a kubelet cannot tell whether a name is root's.
+            run_as_user: Some(65532),
             ..SecurityContext::default()
         }),
         ..Container::default()

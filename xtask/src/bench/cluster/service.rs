@@ -92,7 +92,7 @@ fn pod() -> Value {
     json!({
         "containers": [{
             "name": "main",
-            "image": "kubewake/collector",
+            "image": kubewake_release::Image::Collector.reference(),
             "args": ["--config", "/etc/collector/collector.yaml"],
             "env": [{ "name": "POD_IP", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } }],
             "readinessProbe": { "tcpSocket": { "port": 4317 }, "periodSeconds": 1 },

@@ -80,3 +80,19 @@ fn a_queue_that_does_not_fit_is_unwise() {
     assert_eq!(warned(json!({"defaults": size, "resources": {"limits": {"memory": "1Gi"}}})), [""; 0]);
     assert_eq!(warned(json!({"defaults": {"queue": {"sizeBytes": 64 << 20}}})), [""; 0]);
 }
+
+#[test]
+fn trusted_relays_are_names_in_an_order_that_does_not_matter() {
+    let said = refused(json!({"trustedRelays": [
+        {"namespace": "shop", "serviceAccount": "agent"},
+        {"namespace": "a.b", "serviceAccount": "agent"},
+        {"namespace": "shop", "serviceAccount": "*"},
+    ]}));
+    let paths: Vec<&str> = said.iter().filter_map(|words| words.split(": ").next()).collect();
+    assert_eq!(paths, ["spec.trustedRelays[1].namespace", "spec.trustedRelays[2].serviceAccount"]);
+    let many: Vec<Value> = (0..33).map(|n| json!({"namespace": "shop", "serviceAccount": format!("a{n}")})).collect();
+    assert_eq!(refused(json!({"trustedRelays": many})).len(), 1);
+    let [one, two] = ["a", "b"].map(|name| json!({"namespace": name, "serviceAccount": "agent"}));
+    let of = |relays: Value| Settings::of(&spec(json!({"trustedRelays": relays})), "system").unwrap();
+    assert_eq!(of(json!([one, two])), of(json!([two, one, two])));
+}

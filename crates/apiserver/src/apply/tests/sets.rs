@@ -22,6 +22,16 @@ fn a_set_is_written_as_kubernetes_writes_it() {
 }
 
 #[test]
+fn number_of_an_item_is_the_same_when_its_set_is_read_again() {
+    for number in
+        ["1000000000000000000000000000000000000000000000000000000000000000612885206811", "6.934698245112694e+276"]
+    {
+        let set = set(json!({"f:list": {format!("v:{number}"): {}}}));
+        assert_eq!(Set::from_value(&set.to_value()).unwrap(), set, "{number}");
+    }
+}
+
+#[test]
 fn what_is_no_set_is_refused_and_unknown_sorts_are_left_out() {
     for wrong in [
         json!([]),

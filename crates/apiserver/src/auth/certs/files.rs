@@ -3,7 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
@@ -37,6 +37,15 @@ pub fn write(path: &Path, contents: &str, private: bool) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Warns of a private key that others than its owner can read.
+pub fn warn_if_shared(path: &Path) {
+    let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let file = path.display();
+        tracing::warn!(%file, mode = format!("{mode:04o}"), "private key is readable by others: chmod 600 {file}");
+    }
 }
 
 /// The text of a file; `None` if there is none or it is empty.

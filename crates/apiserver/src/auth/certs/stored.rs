@@ -28,10 +28,12 @@ fn authority(directory: &Path, now: Timestamp) -> Result<Authority, Error> {
     match load(directory, "ca")? {
         (Some(chain), Some(key)) => {
             let pair = Pair { chain, key };
-            let key = KeyPair::from_pem(&pair.key)?;
+            let damaged = |file: &str, what| Error::Damaged { path: directory.join(file).display().to_string(), what };
+            // Why is not told: these errors show bytes of the key.
+            let key = KeyPair::from_pem(&pair.key).map_err(|_| damaged("ca.key", "no private key in PEM"))?;
             // The issuer is built from what we always write, so the certificate must say the same.
             let ours = ca_params(now).self_signed(&key)?;
-            let theirs = certificate(&pair.chain).ok_or_else(|| Error::Foreign { directory: shown() })?;
+            let theirs = certificate(&pair.chain).ok_or_else(|| damaged("ca.crt", "no certificate in PEM"))?;
             if !same_subject_and_key(ours.der(), &theirs) {
                 return Err(Error::Foreign { directory: shown() });
             }
@@ -68,7 +70,11 @@ fn load(directory: &Path, name: &str) -> Result<(Option<String>, Option<String>)
         let path = directory.join(format!("{name}.{ending}"));
         files::read(&path).map_err(|source| Error::Read { path: path.display().to_string(), source })
     };
-    Ok((read("crt")?, read("key")?))
+    let pair = (read("crt")?, read("key")?);
+    if pair.1.is_some() {
+        files::warn_if_shared(&directory.join(format!("{name}.key")));
+    }
+    Ok(pair)
 }
 
 fn store(directory: &Path, name: &str, pair: &Pair) -> Result<(), Error> {

@@ -196,3 +196,34 @@ fn a_place_below_a_file_is_told_plainly() {
     let refused = files::write(&file.path().join("kubeconfig"), "text", true).unwrap_err();
     assert_eq!(refused.to_string(), format!("{:?} is not a directory", file.path()));
 }
+
+/// An error and its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[test]
+fn damaged_key_is_named_and_not_shown() {
+    let now = Timestamp::now();
+    for file in ["ca.key", "ca.crt"] {
+        let dir = tempfile::tempdir().unwrap();
+        Certs::in_directory(dir.path(), &Subjects::default(), now).unwrap();
+        let path = dir.path().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for damaged in [&text[..text.len() / 2], "garbage", &text.replace(['A', 'e', 'M'], "!")] {
+            std::fs::write(&path, damaged).unwrap();
+            let error = told(&Certs::in_directory(dir.path(), &Subjects::default(), now).unwrap_err());
+            assert!(error.contains(path.to_str().unwrap()) && error.contains("backup"), "{error}");
+            assert!(!error.contains('['), "no bytes: {error}");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("service-account.key");
+    crate::auth::tokens::keys::SigningKey::in_file(&path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
+    let error = told(&crate::auth::tokens::keys::SigningKey::in_file(&path).err().unwrap());
+    assert!(error.contains(path.to_str().unwrap()) && error.contains("backup"), "{error}");
+    assert!(!error.contains('['), "no bytes: {error}");
+}

@@ -8,19 +8,24 @@ const READ_WRITE: &str = "get list watch create update patch delete deletecollec
 const READ_UPDATE: &str = "get list watch update patch";
 const CSR: &str = "certificates.k8s.io";
 
-const fn rule(verbs: &'static str, groups: &'static str, resources: &'static str) -> Rule {
+pub(super) const fn rule(verbs: &'static str, groups: &'static str, resources: &'static str) -> Rule {
     Rule { verbs, groups, resources, names: "", urls: "" }
 }
 
-const fn named(verbs: &'static str, groups: &'static str, resources: &'static str, names: &'static str) -> Rule {
+pub(super) const fn named(
+    verbs: &'static str,
+    groups: &'static str,
+    resources: &'static str,
+    names: &'static str,
+) -> Rule {
     Rule { verbs, groups, resources, names, urls: "" }
 }
 
-const fn urls(verbs: &'static str, urls: &'static str) -> Rule {
+pub(super) const fn urls(verbs: &'static str, urls: &'static str) -> Rule {
     Rule { verbs, groups: "", resources: "", names: "", urls }
 }
 
-const fn role(name: &'static str, rules: &'static [Rule]) -> Role {
+pub(super) const fn role(name: &'static str, rules: &'static [Rule]) -> Role {
     Role { name, to: "", from: "", rules }
 }
 
@@ -32,7 +37,7 @@ const fn binding(name: &'static str, subjects: &'static [&'static str]) -> Bindi
     Binding { name, role: "", subjects }
 }
 
-const EVENTS: Rule = rule("create patch update", "core events.k8s.io", "events");
+pub(super) const EVENTS: Rule = rule("create patch update", "core events.k8s.io", "events");
 const TOKEN_REVIEWS: Rule = rule("create", "authentication.k8s.io", "tokenreviews");
 const ACCESS_REVIEWS: Rule = rule("create", "authorization.k8s.io", "subjectaccessreviews");
 

@@ -61,3 +61,40 @@ fn objects_look_as_kube_apiserver_makes_them() {
     let subjects = json!([{"apiGroup": GROUP, "kind": "Group", "name": "system:masters"}]);
     assert_eq!(find("cluster-admin", "ClusterRoleBinding")["subjects"], subjects);
 }
+
+#[test]
+fn controllers_may_what_their_work_needs_under_their_own_accounts() {
+    let rbac = rbac();
+    let account = |name: &str| User::new(&format!("system:serviceaccount:kube-system:{name}"), []);
+    let may = |user: &User, verb, group, resource, namespace| {
+        rbac.decide(&Attributes::resource(user, verb, group, resource).namespace(namespace)).is_allowed()
+    };
+    let deployments = account("deployment-controller");
+    assert!(may(&deployments, "create", "apps", "replicasets", "any"));
+    assert!(!may(&deployments, "delete", "", "secrets", "any"));
+    let garbage = account("generic-garbage-collector");
+    assert!(may(&garbage, "delete", "example.com", "widgets", "any"));
+    let cleaner = account("token-cleaner");
+    assert!(may(&cleaner, "delete", "", "secrets", "kube-system"));
+    assert!(!may(&cleaner, "delete", "", "secrets", "default"));
+    let signer = account("bootstrap-signer");
+    let info = Attributes::resource(&signer, "update", "", "configmaps").namespace("kube-public");
+    assert!(rbac.decide(&info.name("cluster-info")).is_allowed());
+    assert!(!may(&account("somebody-else"), "create", "apps", "replicasets", "any"));
+}
+
+#[test]
+fn roles_of_controllers_are_each_bound_to_one_account() {
+    let objects = objects();
+    let named = |resource: &str| {
+        let of = |(found, object): &(GroupResource, Value)| {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str)?;
+            let ours = &*found.resource == resource && name.starts_with(controllers::PREFIX);
+            ours.then(|| (object.pointer("/metadata/namespace").cloned(), name.to_owned()))
+        };
+        objects.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(named("clusterroles"), named("clusterrolebindings"));
+    assert_eq!(named("roles"), named("rolebindings"));
+    assert!(named("clusterroles").len() > 30 && named("roles").len() == 4);
+}

@@ -64,8 +64,13 @@ pub enum Error {
     Make(#[from] rcgen::Error),
     #[error("cannot read or write {path}")]
     File { path: String, source: std::io::Error },
-    #[error("no key in the PEM")]
-    Pem(#[from] rustls::pki_types::pem::Error),
+    #[error("no private or public key in PEM")]
+    Pem,
+    #[error(
+        "cannot use {path}: {why}; restore the file from a backup, or remove it so that a new key is made: \
+         tokens that were signed with the old one are no longer accepted then"
+    )]
+    Damaged { path: String, why: Box<Error> },
     #[error("the key is neither RSA of 2048 to 8192 bits nor ECDSA with P-256")]
     Unsupported,
 }
@@ -90,7 +95,9 @@ impl SigningKey {
     pub fn in_file(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::File { path: path.display().to_string(), source };
         if let Some(pem) = files::read(path).map_err(failed)? {
-            return Self::from_pem(&pem);
+            files::warn_if_shared(path);
+            let damaged = |why| Error::Damaged { path: path.display().to_string(), why: Box::new(why) };
+            return Self::from_pem(&pem).map_err(damaged);
         }
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
         files::write(path, &pem, true).map_err(failed)?;
@@ -99,7 +106,7 @@ impl SigningKey {
 
     /// Reads a private key: PKCS#8, PKCS#1 or SEC1.
     pub fn from_pem(pem: &str) -> Result<Self, Error> {
-        let pair = match PrivateKeyDer::from_pem_slice(pem.as_bytes())? {
+        let pair = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| Error::Pem)? {
             PrivateKeyDer::Pkcs1(der) => RsaKeyPair::from_der(der.secret_pkcs1_der()).ok().map(Pair::Rsa),
             PrivateKeyDer::Sec1(der) => ec(der.secret_sec1_der()),
             PrivateKeyDer::Pkcs8(der) => {

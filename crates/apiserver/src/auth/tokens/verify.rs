@@ -182,6 +182,12 @@ fn parse(token: &str) -> Option<(Header, Claims)> {
     Some((serde_json::from_slice(&decode(header)?).ok()?, serde_json::from_slice(&decode(claims)?).ok()?))
 }
 
+/// Whether a text has the form of a token.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn is_token(text: &str) -> bool {
+    parse(text).is_some()
+}
+
 /// Texts as Go shows a list of quoted ones.
 pub(super) fn quoted(texts: &[String]) -> String {
     let all: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();

@@ -89,7 +89,7 @@ fn filled<const N: usize>(pairs: [(&str, &str); N]) -> Map<String, Value> {
     pairs.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-fn decision(answer: &Value) -> Decision {
+pub(crate) fn decision(answer: &Value) -> Decision {
     let flag = |pointer: &str| answer.pointer(pointer).and_then(Value::as_bool) == Some(true);
     let reason = text(answer, "/status/reason");
     match (flag("/status/allowed"), flag("/status/denied")) {

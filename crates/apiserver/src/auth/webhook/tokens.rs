@@ -45,30 +45,31 @@ impl TokenWebhook {
             return Ok(known);
         }
         let answer = self.webhook.review(&review).await?;
-        let identity = self.read(&answer, wanted)?;
+        let identity = identity(&answer, wanted, &self.audiences)?;
         self.known.put(question, identity.clone(), REMEMBERED);
         Ok(identity)
     }
+}
 
-    fn read(&self, answer: &Value, wanted: &[String]) -> Result<Option<Identity>, String> {
-        let status = answer.get("status").unwrap_or(&Value::Null);
-        if status.get("authenticated").and_then(Value::as_bool) != Some(true) {
-            return match text(status, "/error") {
-                "" => Ok(None),
-                error => Err(error.to_owned()),
-            };
-        }
-        // A webhook that knows nothing of audiences answers for the server's own.
-        let said: Arc<[String]> = match texts(status.get("audiences")) {
-            none if none.is_empty() => Arc::clone(&self.audiences),
-            some => some.into(),
+/// Whose token it is by an answer. `own` are the server's audiences.
+pub(crate) fn identity(answer: &Value, wanted: &[String], own: &Arc<[String]>) -> Result<Option<Identity>, String> {
+    let status = answer.get("status").unwrap_or(&Value::Null);
+    if status.get("authenticated").and_then(Value::as_bool) != Some(true) {
+        return match text(status, "/error") {
+            "" => Ok(None),
+            error => Err(error.to_owned()),
         };
-        let audiences = audiences_for(&said, Some(wanted)).unwrap_or_default();
-        if audiences.is_empty() && !wanted.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Identity { user: user(status.get("user").unwrap_or(&Value::Null)), audiences }))
     }
+    // A webhook that knows nothing of audiences answers for the server's own.
+    let said: Arc<[String]> = match texts(status.get("audiences")) {
+        none if none.is_empty() => Arc::clone(own),
+        some => some.into(),
+    };
+    let audiences = audiences_for(&said, Some(wanted)).unwrap_or_default();
+    if audiences.is_empty() && !wanted.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Identity { user: user(status.get("user").unwrap_or(&Value::Null)), audiences }))
 }
 
 impl Authenticator for TokenWebhook {

@@ -1,8 +1,9 @@
 //! The `Accept` header.
 
-use std::cmp::Ordering;
-
 use super::Media;
+
+/// More clauses than this are not looked at, as their sort is quadratic.
+const MAX_CLAUSES: usize = 256;
 
 /// One media type that a caller takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,22 +15,27 @@ pub(crate) struct Clause<'h> {
 }
 
 impl<'h> Clause<'h> {
+    /// Reads a clause as kube-apiserver's parser does: names are compared as they are written, only spaces are overlooked, and a
+    /// quality that is no number is zero, which still is a choice.
     fn parse(text: &'h str) -> Option<Self> {
-        let mut parts = text.split(';');
-        let essence = parts.next()?;
-        let (main, sub) = match essence.split_once('/') {
-            Some((main, sub)) => (main.trim(), sub.trim()),
-            None if essence.trim() == "*" => ("*", "*"),
-            None => return None,
+        let (essence, params) = text.split_once(';').unwrap_or((text, ""));
+        let (main, rest) = essence.split_once('/').unwrap_or((essence, ""));
+        let main = trim(main);
+        let sub = match rest.split_once('/').unwrap_or((rest, "")) {
+            ("", "") if main == "*" => "*",
+            ("", _) => return None,
+            (sub, "") => trim(sub),
+            _ => return None,
         };
-        if sub.is_empty() || sub.contains('/') {
-            return None;
-        }
         let mut clause = Self { main, sub, quality: 1.0, params: Vec::new() };
-        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
-            match name.trim() {
+        for (name, value) in params.split(';').filter_map(|part| part.split_once('=')) {
+            let value = value.strip_suffix('=').unwrap_or(value);
+            if value.is_empty() || value.contains('=') {
+                continue;
+            }
+            match trim(name) {
                 "q" => clause.quality = value.parse().unwrap_or(0.0),
-                name => clause.params.push((name, value.trim())),
+                name => clause.params.push((name, trim(value))),
             }
         }
         Some(clause)
@@ -61,12 +67,28 @@ impl<'h> Clause<'h> {
     }
 }
 
-/// The clauses, best first. Those of equal quality stay in their order, but what names a type goes before what does not.
+/// The clauses, best first.
+///
+/// kube-apiserver sorts by a comparison that is no order: what names a type goes before what does not, whatever their qualities, if it
+/// stands behind it. So this is the same sort, an insertion sort, and not another one.
 pub(crate) fn parse(header: &str) -> Vec<Clause<'_>> {
-    let mut clauses: Vec<Clause<'_>> = header.split(',').map(str::trim).filter_map(Clause::parse).collect();
-    clauses.sort_by(|a, b| {
-        let quality = b.quality.partial_cmp(&a.quality).unwrap_or(Ordering::Equal);
-        quality.then((a.main == "*").cmp(&(b.main == "*"))).then((a.sub == "*").cmp(&(b.sub == "*")))
-    });
+    let mut clauses: Vec<Clause<'_>> =
+        header.split(',').map(trim).filter_map(Clause::parse).take(MAX_CLAUSES).collect();
+    for end in 1..clauses.len() {
+        let mut at = end;
+        while at > 0 && is_before(clauses.get(at), clauses.get(at - 1)) {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
     clauses
+}
+
+fn is_before(one: Option<&Clause<'_>>, other: Option<&Clause<'_>>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    one.quality > other.quality || (one.main != "*" && other.main == "*") || (one.sub != "*" && other.sub == "*")
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(' ')
 }

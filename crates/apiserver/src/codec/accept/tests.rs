@@ -15,14 +15,20 @@ fn media(accept: &str, endpoint: Endpoint) -> Media {
 
 #[test]
 fn the_router_refuses_what_it_does_not_know_by_name() {
-    let status = ask("text/plain", LIST).expect_err("a refusal");
+    let status = route(Some("text/plain"), Answer::List, &[]).expect_err("a refusal");
     let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                    application/vnd.kubernetes.protobuf, application/json;stream=watch, \
                    application/vnd.kubernetes.protobuf;stream=watch";
     assert_eq!((status.code, status.reason, status.message.as_str()), (406, "NotAcceptable", message));
     assert_eq!(status.details.as_deref(), Some(&Details::default()));
-    let status = ask("application/cbor", OBJECT).expect_err("a refusal");
-    assert!(status.message.ends_with("application/vnd.kubernetes.protobuf"));
+    for accept in ["application/cbor", "application/*", "Application/JSON", "text/*;q=0.3", "application/json\t"] {
+        let status = route(Some(accept), Answer::Object, &[]).expect_err(accept);
+        assert!(status.message.ends_with("application/vnd.kubernetes.protobuf"), "{accept}");
+    }
+    for accept in ["", "*/*", "text/html, */*;q=0.1", "a/b , application/yaml ;q=0", "application/json;as=Nothing"] {
+        assert_eq!(route(Some(accept), Answer::Object, &[]), Ok(()), "{accept}");
+    }
+    assert_eq!(route(Some("text/plain"), Answer::Object, &["text/plain"]), Ok(()));
 }
 
 #[test]
@@ -47,9 +53,11 @@ fn forms_are_chosen() {
     assert_eq!(form(kubectl), table(MetaVersion::V1));
 
     let none = Query::parse("includeObject=None");
-    let chosen = negotiate(Some(kubectl), None, &none, LIST).expect("a table");
+    let chosen = negotiate(Some(kubectl), None, &none, LIST).expect("a table").with_include(&none).expect("a table");
     assert_eq!(chosen.form, Form::Table { version: MetaVersion::V1, include: Include::None });
-    let bogus = negotiate(Some(kubectl), None, &Query::parse("includeObject=Bogus"), LIST).expect_err("a refusal");
+    let query = Query::parse("includeObject=Bogus");
+    let bogus = negotiate(Some(kubectl), None, &query, LIST).expect("a table").with_include(&query);
+    let bogus = bogus.expect_err("a refusal");
     let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Bogus\": must be 'Metadata', 'Object', 'None', or empty";
     assert_eq!((bogus.code, bogus.message.as_str()), (400, message));
 }
@@ -127,4 +135,37 @@ fn a_status_is_answered_in_what_is_understood() {
     assert_eq!(plain("application/yaml").media, Media::Yaml);
     assert_eq!(plain("text/plain"), Chosen::JSON);
     assert_eq!(plain("application/json;as=Table;g=meta.k8s.io;v=v1"), Chosen::JSON);
+}
+
+#[test]
+fn accept_clauses_sort_as_kube_apiserver_sorts_them() {
+    // What names a type goes before a wildcard in front of it, whatever their qualities.
+    assert_eq!(media("*/*;q=0.9, application/yaml;q=0.5", OBJECT), Media::Yaml);
+    assert_eq!(media("application/yaml;q=0.5, */*;q=0.9", OBJECT), Media::Json);
+    assert_eq!(media("application/*;q=0.2,application/yaml;q=0.1", OBJECT), Media::Yaml);
+    assert_eq!(media("application/yaml;q=0.1,application/vnd.kubernetes.protobuf;q=0.2", OBJECT), Media::Protobuf);
+    // A quality that is no number is zero, and zero is still a choice.
+    assert_eq!(media("application/yaml;q= 0.9, application/json;q=0.1", OBJECT), Media::Json);
+    assert_eq!(media("application/yaml;q=0", OBJECT), Media::Yaml);
+    assert_eq!(media("*", OBJECT), Media::Json);
+    assert_eq!(media("application/yaml/", OBJECT), Media::Yaml);
+}
+
+#[test]
+fn accept_parameters_that_cannot_be_met_skip_their_clause() {
+    assert_eq!(media("application/yaml;sv=v2, application/json", OBJECT), Media::Json);
+    assert_eq!(media("application/yaml;sv=v1, application/json", OBJECT), Media::Yaml);
+    assert_eq!(media("application/yaml;charset=utf-8;unknown=1", OBJECT), Media::Yaml);
+    assert_eq!(media("application/yaml;stream=watch, application/json", LIST), Media::Json);
+    assert_eq!(media("application/json;stream=other, application/yaml", LIST), Media::Yaml);
+    // `as=a=b` and `as=` are no parameters.
+    assert_eq!(ask("application/json;as=a=b;g=;v", OBJECT).expect("plain").form, Form::Object);
+    let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    for accept in ["Application/JSON", "application/json;as=Table", "text/plain", "application/json;sv=v2"] {
+        assert_eq!(ask(accept, OBJECT).expect_err(accept).message, message, "{accept}");
+    }
+    let streams = "only the following media types are accepted: application/json;stream=watch, \
+                   application/vnd.kubernetes.protobuf;stream=watch";
+    assert_eq!(ask("application/yaml", WATCH).expect_err("a refusal").message, streams);
+    assert_eq!(ask("text/plain", WATCH).expect_err("a refusal").message, message);
 }

@@ -142,6 +142,13 @@ proptest! {
         prop_assert_eq!(once, twice);
     }
 
+    /// Stored objects are read by serde_json when they are patched.
+    #[test]
+    fn floats_are_the_same_when_a_stored_object_is_read(float in any::<f64>().prop_filter("JSON has no others", |float| float.is_finite())) {
+        let read: f64 = serde_json::from_slice(&encode(&Value::from(float))).expect("JSON");
+        prop_assert_eq!(read, float);
+    }
+
     #[test]
     fn texts_agree_with_serde_json_on_whether_they_are_json(text in r#"[\[\]{}",:0-9eE+\-.truefalsn\\ ]{0,24}"#) {
         // A zero with a sign is a float there, and the integer that it is here, as in Kubernetes.

@@ -45,7 +45,7 @@ fn one(to: &mut Vec<u8>, field: &Field, value: Option<&Value>, object: &Map<Stri
     }
 }
 
-fn put_value(to: &mut Vec<u8>, number: u32, kind: Kind, value: Option<&Value>) {
+pub(super) fn put_value(to: &mut Vec<u8>, number: u32, kind: Kind, value: Option<&Value>) {
     let Kind::Message(name) = kind else { return scalar(to, number, kind, value) };
     let mut bytes = Vec::new();
     if !special::write(&mut bytes, name, value)

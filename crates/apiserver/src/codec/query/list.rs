@@ -77,6 +77,15 @@ impl ListOptions {
             .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))
     }
 
+    /// The resourceVersion of a watch: none if it was not given.
+    ///
+    /// # Errors
+    /// A 500 without a reason if it is no number: kube-apiserver has no status for what its storage says of a watch or a get.
+    pub fn version_of_watch(&self) -> Result<Option<u64>, Status> {
+        parse_version(&self.resource_version)
+            .map_err(|why| Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    }
+
     fn check_list(&self, version_match: &str) -> field::Errors {
         let mut errors = Vec::new();
         let mut forbid = |field: &str, why| errors.push(field::Error::forbidden(field, why));

@@ -53,3 +53,20 @@ async fn what_changes_under_our_hands_is_looked_at_again_but_not_for_ever() {
     assert_eq!(looks(StatusCode::CONFLICT, usize::MAX).await, (false, ATTEMPTS));
     assert_eq!(looks(StatusCode::NOT_FOUND, 3).await, (false, 1));
 }
+
+/// As after a definition was deleted, and its objects with it.
+#[tokio::test]
+async fn dependent_of_a_deleted_owner_is_deleted_although_the_kind_of_the_owner_is_not_served_any_more() {
+    let core = testing::core().await;
+    let mut collector = Collector::new(&core);
+    let mut owned = map("role", &["pipeline"]);
+    owned["metadata"]["ownerReferences"][0]["apiVersion"] = "example.com/v1".into();
+    let seen = core.store.create(key("role"), owned).await.unwrap();
+    collector.index.set(&seen);
+    collector.check(&key("role")).await;
+    assert!(core.store.get(&key("role")).is_some(), "nobody knows whether its owner is there");
+
+    let owner = ObjectKey::new(GroupResource::new("example.com", "pipelines"), "", "pipeline");
+    collector.gone(&owner, "pipeline").await;
+    assert!(core.store.get(&key("role")).is_none(), "its owner was seen to go");
+}

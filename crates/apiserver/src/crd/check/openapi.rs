@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{expressions, keyed, structural::properties};
+use super::{budget::Budget, expressions, keyed, structural::properties};
 use crate::{
     api::field::{Error, Errors},
     crd::{
@@ -18,10 +18,11 @@ type Props = Map<String, Value>;
 /// All errors of a schema. Expressions are only checked when the schema is `sound` otherwise.
 pub(super) fn check(root: &Props, path: &str, sound: bool, errors: &mut Errors) {
     let mut found = Found::default();
-    let place = Place { root: true, expressions: sound, ..Place::default() };
+    let place = Place { root: true, expressions: sound, cardinality: Some(1), ..Place::default() };
     found.node(root, path, &place);
     errors.extend(found.schema);
     errors.extend(found.expressions);
+    found.budget.check(path, errors);
 }
 
 /// What holds where a node is.
@@ -35,11 +36,20 @@ struct Place {
     uncorrelated: Option<String>,
     /// Expressions are checked.
     expressions: bool,
+    /// How many values of the node an object can have; none without a limit.
+    cardinality: Option<u64>,
 }
 
 impl Place {
     fn part(&self) -> Self {
         Self { root: false, ..self.clone() }
+    }
+
+    /// Among the items or values of a node, of which the schema names the highest number.
+    fn limited_by(self, most: Option<&Value>) -> Self {
+        let most = most.and_then(Value::as_i64).map(|most| u64::try_from(most).unwrap_or(0));
+        let cardinality = self.cardinality.zip(most).map(|(all, most)| all.saturating_mul(most));
+        Self { cardinality, ..self }
     }
 
     /// In `anyOf` and the like, where there are no expressions.
@@ -52,6 +62,7 @@ impl Place {
 struct Found {
     schema: Errors,
     expressions: Errors,
+    budget: Budget,
 }
 
 impl Found {
@@ -64,8 +75,14 @@ impl Found {
         keyed::check(schema, path, &mut self.schema);
         self.rules(schema, path);
         if self.schema.len() == before && place.expressions {
-            let uncorrelated = place.uncorrelated.as_deref();
-            expressions::check(schema, path, place.root, uncorrelated, &mut self.expressions);
+            let subject = expressions::Subject {
+                schema,
+                path,
+                is_root: place.root,
+                uncorrelated: place.uncorrelated.as_deref(),
+                cardinality: place.cardinality,
+            };
+            expressions::check(&subject, &mut self.budget, &mut self.expressions);
         }
     }
 
@@ -109,7 +126,7 @@ impl Found {
 
     fn parts(&mut self, schema: &Props, path: &str, place: &Place) {
         if let Some(values) = schema.get("additionalProperties").and_then(Value::as_object) {
-            let mut inside = place.part();
+            let mut inside = place.part().limited_by(schema.get("maxProperties"));
             if place.inside_meta {
                 inside.no_default = Some("inside additionalProperties applying to object metadata".to_owned());
             }
@@ -137,7 +154,7 @@ impl Found {
             }
         }
         if let Some(items) = schema.get("items").and_then(Value::as_object) {
-            let mut inside = place.part();
+            let mut inside = place.part().limited_by(schema.get("maxItems"));
             if text(schema, "x-kubernetes-list-type") != "map" {
                 inside.uncorrelated.get_or_insert_with(|| path.to_owned());
             }

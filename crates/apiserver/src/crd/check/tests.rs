@@ -325,3 +325,120 @@ proptest::proptest! {
         let _ = errors(json!({"metadata": {"name": "x"}, "spec": seed}));
     }
 }
+
+/// Errors of a rule on the field `a`, without the path to its rules.
+fn field_rule_errors(mut field: Value, rule: Value) -> Vec<String> {
+    field["x-kubernetes-validations"] = json!([rule]);
+    let errors = field_errors(field);
+    errors.iter().map(|error| error.trim_start_matches(".x-kubernetes-validations[0].").to_owned()).collect()
+}
+
+const ADVICE: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and \
+                      strings are declared)";
+
+#[test]
+fn rule_whose_worst_case_costs_too_much_is_refused() {
+    let list = |max_items: Value, max_length: Value| {
+        let mut list = json!({"type": "array", "items": {"type": "string"}});
+        if !max_items.is_null() {
+            list["maxItems"] = max_items;
+        }
+        if !max_length.is_null() {
+            list["items"]["maxLength"] = max_length;
+        }
+        list
+    };
+    let quadratic = json!({"rule": "self.all(x, self.all(y, x == y))"});
+    let refused = field_rule_errors(list(Value::Null, Value::Null), quadratic.clone());
+    let wanted = format!("rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {ADVICE}");
+    assert!(refused.contains(&wanted), "{refused:?}");
+    assert_eq!(field_rule_errors(list(json!(10), json!(10)), quadratic), [""; 0]);
+    let regex = json!({"rule": "self.all(x, x.matches('^[a-z]+$'))"});
+    let refused = field_rule_errors(list(Value::Null, Value::Null), regex.clone());
+    assert!(refused.iter().any(|error| error.contains("estimated rule cost exceeds budget")), "{refused:?}");
+    assert_eq!(field_rule_errors(list(json!(100), json!(100)), regex), [""; 0]);
+    let plain = json!({"rule": "self.size() < 3"});
+    assert_eq!(field_rule_errors(list(Value::Null, Value::Null), plain), [""; 0]);
+}
+
+#[test]
+fn rules_that_cost_too_much_together_are_named() {
+    // Each of them costs about 6 million of the 10 million that a single rule may cost, and all of them more than 100 million.
+    let mut list = json!({"type": "array", "maxItems": 560, "items": {"type": "string", "maxLength": 30}});
+    let rule = json!({"rule": "self.all(x, self.exists(y, y == x)) || self.size() > 3"});
+    list["x-kubernetes-validations"] = json!(vec![rule; 20]);
+    let refused = field_errors(list);
+    let why = "Forbidden: contributed to estimated rule & messageExpression cost total exceeding cost limit for entire \
+               OpenAPIv3 schema";
+    assert!(!refused.iter().any(|error| error.contains("estimated rule cost exceeds")), "{refused:?}");
+    assert_eq!(refused.iter().filter(|error| error.ends_with(why)).count(), 4, "{refused:?}");
+    let total = "x-kubernetes-validations estimated rule & messageExpression cost total for entire OpenAPIv3 schema \
+                 exceeds budget by factor of";
+    assert!(refused.iter().any(|error| error.contains(total)), "{refused:?}");
+}
+
+#[test]
+fn rule_of_another_type_is_refused() {
+    let wrong = "cel expression must evaluate to a bool";
+    for (field, rule) in [
+        (json!({"type": "integer"}), "self + 1"),
+        (json!({"type": "string", "maxLength": 10}), "self + 'x'"),
+        (json!({"type": "string", "maxLength": 10}), "self.size()"),
+        (json!({"type": "array", "maxItems": 3, "items": {"type": "integer"}}), "self.map(x, x + 1)"),
+        (json!({"type": "array", "maxItems": 3, "items": {"type": "integer"}}), "self[0]"),
+    ] {
+        let refused = field_rule_errors(field, json!({"rule": rule}));
+        assert!(refused.len() == 1 && refused[0].ends_with(wrong), "{rule}: {refused:?}");
+    }
+    let text = json!({"type": "string", "maxLength": 10});
+    let refused = field_rule_errors(text, json!({"rule": "self != ''", "messageExpression": "self.size() + 1"}));
+    assert!(refused.len() == 1 && refused[0].ends_with("messageExpression must evaluate to a string"), "{refused:?}");
+}
+
+#[test]
+fn rule_is_checked_against_the_types_of_its_schema() {
+    let shown = |rule: &str| {
+        let shown = rule.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
+        format!(
+            "rule: Invalid value: {{\"Rule\":\"{shown}\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\
+             \"FieldPath\":\"\",\"OptionalOldSelf\":null}}: "
+        )
+    };
+    let number = json!({"type": "integer"});
+    let refused = field_rule_errors(number.clone(), json!({"rule": "self == 'x'"}));
+    let why = "compilation failed: ERROR: <input>:1:6: found no matching overload for '_==_' applied to '(int, string)'\n \
+               | self == 'x'\n | .....^";
+    assert_eq!(refused, [format!("{}{why}", shown("self == 'x'"))]);
+    let either = json!({"x-kubernetes-int-or-string": true});
+    for (field, rule, wanted) in [
+        (&number, "self.missing > 1", "type 'int' does not support field selection"),
+        (&number, "nothing", "undeclared reference to 'nothing' (in container '')"),
+        (&number, "self", "cel expression must evaluate to a bool"),
+        // What may be anything is no bool.
+        (&either, "self", "cel expression must evaluate to a bool"),
+        (&json!({"type": "object", "properties": {"n": {"type": "integer"}}}), "self.m > 1", "undefined field 'm'"),
+        (&json!({"type": "string", "format": "date-time"}), "self > 'x'", "applied to '(timestamp, string)'"),
+        (&json!({"type": "string", "maxLength": 9}), "self.size() > '1'", "'_>_' applied to '(int, string)'"),
+        (
+            &json!({"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 2}),
+            "self['a'] > 1",
+            "applied to '(string, int)'",
+        ),
+    ] {
+        let refused = field_rule_errors(field.clone(), json!({"rule": rule}));
+        assert!(refused.len() == 1 && refused[0].contains(wanted), "{rule}: {refused:?}");
+    }
+    for (field, rule) in [
+        (&either, "type(self) == int ? self > 1 : self.endsWith('%')"),
+        (&json!({"type": "object", "properties": {"a-b": {"type": "integer"}}}), "self.a__dash__b > 1"),
+        (
+            &json!({"type": "object", "properties": {"x": {"type": "string", "maxLength": 5}}}),
+            "!has(self.x) || self.x != ''",
+        ),
+        (&number, "self >= oldSelf"),
+    ] {
+        assert_eq!(field_rule_errors(field.clone(), json!({"rule": rule})), [""; 0], "{rule}");
+    }
+    let optional = json!({"rule": "!oldSelf.hasValue() || self >= oldSelf.value()", "optionalOldSelf": true});
+    assert_eq!(field_rule_errors(number, optional), [""; 0]);
+}

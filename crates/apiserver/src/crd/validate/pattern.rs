@@ -31,7 +31,7 @@ impl Pattern {
 
 /// The two syntaxes differ in that Go's classes `\d`, `\w`, `\s` and `\b` know ASCII only, and that inside of brackets `[`, `&`, `~`
 /// are plain characters.
-fn from_go(pattern: &str) -> String {
+pub(crate) fn from_go(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
     let mut in_class = false;

@@ -211,6 +211,7 @@ impl Run<'_> {
         match expression.evaluate(of.scope) {
             Ok(CelValue::Bool(true)) => {}
             Ok(_) => self.broken(check, rule, of),
+            Err(failure) if failure.is_exhausted() => self.stop(kind, rule),
             Err(failure) if failure.is_overload() => {
                 let why = "call arguments did not match a supported operator, function or macro signature for rule";
                 self.report(path, kind, &format!("'{failure}': {why}: {}", rule.name()));
@@ -224,19 +225,23 @@ impl Run<'_> {
         let mut variables = vec![("self", of.value)];
         variables.extend(of.old.map(|old| ("oldSelf", old)));
         let cost = expression.cost(&variables);
-        let path = shown(&self.path).to_owned();
         if cost > COST_PER_CALL {
-            let why = "no further validation rules will be run due to call cost exceeds limit for rule";
-            let detail = format!("'operation cancelled: actual cost limit exceeded': {why}: {}", rule.name());
-            self.report(path, kind, &detail);
-            self.budget = None;
+            self.stop(kind, rule);
             return false;
         }
         self.budget = self.budget.and_then(|budget| budget.checked_sub(cost));
         if self.budget.is_none() {
-            self.report(path, kind, OUT_OF_BUDGET);
+            self.report(shown(&self.path).to_owned(), kind, OUT_OF_BUDGET);
         }
         self.budget.is_some()
+    }
+
+    /// Reports a rule that costs too much. No further rule is run.
+    fn stop(&mut self, kind: &str, rule: &Rule) {
+        let why = "no further validation rules will be run due to call cost exceeds limit for rule";
+        let detail = format!("'operation cancelled: actual cost limit exceeded': {why}: {}", rule.name());
+        self.report(shown(&self.path).to_owned(), kind, &detail);
+        self.budget = None;
     }
 
     /// A rule does not hold.

@@ -20,7 +20,7 @@ const FIELDS: [Bounds; 5] = [
 ];
 
 /// Takes `TZ=…` or `CRON_TZ=…` off the front; answers whether it was there.
-pub(super) fn split_zone(schedule: &str) -> (bool, &str) {
+pub(crate) fn split_zone(schedule: &str) -> (bool, &str) {
     if !schedule.starts_with("TZ=") && !schedule.starts_with("CRON_TZ=") {
         return (false, schedule);
     }
@@ -28,7 +28,7 @@ pub(super) fn split_zone(schedule: &str) -> (bool, &str) {
 }
 
 /// What is wrong with a schedule.
-pub(super) fn check(schedule: &str) -> Result<(), String> {
+pub(crate) fn check(schedule: &str) -> Result<(), String> {
     if schedule.starts_with('@') {
         return descriptor(schedule);
     }

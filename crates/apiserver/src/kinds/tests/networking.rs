@@ -42,7 +42,8 @@ fn addresses_are_given_in_turn_and_stay() {
     let other = ObjectKey::new(GroupResource::new("", "services"), "default", "other");
     let taken = Claim::Ip(Ipv4Addr::new(10, 1, 2, 3));
     addresses.ask(Box::new(move |claim| (*claim == taken).then(|| other.clone())));
-    let given: Vec<_> = (0..6).map(|_| addresses.ip().unwrap().octets()[3]).collect();
+    let given: Vec<_> =
+        (0..6).map(|number| addresses.ip_for("default", &format!("s{number}")).unwrap().octets()[3]).collect();
     assert_eq!(given, [2, 4, 5, 6, 2, 4], "neither the first, nor what is taken, nor the last");
     let catalog = catalog_with(&addresses);
     let strategy = &catalog.get(&GroupVersion::new("", "v1"), "services").unwrap().strategy;
@@ -58,6 +59,18 @@ fn addresses_are_given_in_turn_and_stay() {
     strategy.prepare_update(&mut new, &old, "");
     assert_eq!(new.pointer("/spec/clusterIP"), Some(&json!("10.1.2.5")), "kept by whoever does not say");
     assert_eq!(new.pointer("/spec/ports/0/nodePort"), Some(&json!(30000)));
+}
+
+#[test]
+fn recreated_service_gets_its_last_address_while_that_is_free() {
+    let addresses = Addresses::new(Ipv4Addr::new(10, 1, 2, 0), 24);
+    let first = addresses.ip_for("shop", "web");
+    assert_ne!(addresses.ip_for("shop", "db"), first);
+    assert_eq!(addresses.ip_for("shop", "web"), first);
+    assert_ne!(addresses.ip_for("other", "web"), first);
+    let (taken, holder) = (Claim::Ip(first.unwrap()), ObjectKey::new(GroupResource::new("", "services"), "other", "x"));
+    addresses.ask(Box::new(move |claim| (*claim == taken).then(|| holder.clone())));
+    assert_ne!(addresses.ip_for("shop", "web"), first, "another Service has it now");
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! ValidatingAdmissionPolicy and its binding.
 
+mod expressions;
+
 use serde_json::{Value, json};
 
 use super::{compiles, conditions, default_match, rule};
 use crate::{
-    api::field::Errors,
+    api::{
+        field::{Error, Errors},
+        meta::Meta,
+    },
     kinds::{
         at::At,
         names,
@@ -26,6 +31,10 @@ pub struct Policy;
 pub struct PolicyBinding;
 
 impl Strategy for Policy {
+    fn runs_expressions(&self) -> bool {
+        true
+    }
+
     fn default(&self, object: &mut Value) {
         made(object, "status");
         let Some(spec) = made(object, "spec") else { return };
@@ -55,21 +64,12 @@ impl Strategy for Policy {
         } else {
             constraints.required(errors, "");
         }
-        conditions(&spec.get("matchConditions"), errors);
-        let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
-        if validations.is_empty() && annotations.is_empty() {
-            for list in [&validations, &annotations] {
-                list.required(errors, "validations or auditAnnotations must contain at least one item");
-            }
+        let param_kind = spec.get("paramKind");
+        if param_kind.is_set() {
+            self::param_kind(&param_kind, errors);
         }
-        for validation in validations.items() {
-            let expression = validation.get("expression");
-            if expression.str().trim().is_empty() {
-                expression.required(errors, "expression is not specified");
-            } else {
-                compiles(&expression, errors);
-            }
-        }
+        conditions(&spec.get("matchConditions"), param_kind.is_set(), errors);
+        expressions::check(&spec, object.name(), errors);
     }
 
     fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
@@ -87,6 +87,61 @@ fn default_resources(constraints: &mut Object) {
     default_match(constraints);
     for rules in ["resourceRules", "excludeResourceRules"] {
         each(constraints, rules).for_each(|rule| fill_text(rule, "scope", "*"));
+    }
+}
+
+/// The kind of a policy's parameters.
+fn param_kind(kind: &At<'_>, errors: &mut Errors) {
+    let version = kind.get("apiVersion");
+    if version.require(errors, "") {
+        let text = version.str();
+        let (group, name) = text.split_once('/').unwrap_or(("", text));
+        if text.matches('/').count() > 1 {
+            version.invalid(errors, &format!("unexpected GroupVersion string: {text}"));
+        } else {
+            let invalid = |part: &str, wrong: Vec<String>| {
+                (!wrong.is_empty()).then(|| Error::invalid(version.path(), &part.into(), &wrong.join(",")))
+            };
+            if !group.is_empty() {
+                errors.extend(invalid(group, names::subdomain(group)));
+            }
+            if name.is_empty() {
+                version.invalid(errors, "version must be specified");
+            } else {
+                errors.extend(invalid(name, names::label_1035(name)));
+            }
+        }
+    }
+    let name = kind.get("kind");
+    if name.require(errors, "") {
+        let wrong = names::label_1035(&name.str().to_lowercase());
+        if !wrong.is_empty() {
+            name.invalid(errors, &format!("may have mixed case, but should otherwise match: {}", wrong.join(",")));
+        }
+    }
+}
+
+/// Which parameters a binding names.
+fn param_ref(of: &At<'_>, errors: &mut Errors) {
+    let (name, selector) = (of.get("name"), of.get("selector"));
+    let exclusive = "name and selector are mutually exclusive";
+    if !name.str().is_empty() {
+        name.invalid_each(errors, names::path_segment(name.str(), false));
+        if selector.is_set() {
+            errors.push(Error::forbidden(name.path(), exclusive));
+        }
+    }
+    if selector.is_set() {
+        selector::validate(&selector, errors);
+        if !name.str().is_empty() {
+            errors.push(Error::forbidden(selector.path(), exclusive));
+        }
+    } else if name.str().is_empty() {
+        of.required(errors, "one of name or selector must be specified");
+    }
+    let action = of.get("parameterNotFoundAction");
+    if action.require(errors, "") {
+        action.one_of(errors, &["Allow", "Deny"]);
     }
 }
 
@@ -121,6 +176,9 @@ impl Strategy for PolicyBinding {
         let name = spec.get("policyName");
         if name.require(errors, "") {
             name.invalid_each(errors, names::subdomain(name.str()));
+        }
+        if spec.get("paramRef").is_set() {
+            param_ref(&spec.get("paramRef"), errors);
         }
         let actions = spec.get("validationActions");
         actions.require(errors, "at least one validation action is required");

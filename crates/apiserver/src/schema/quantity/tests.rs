@@ -118,6 +118,14 @@ proptest! {
 }
 
 #[test]
+fn zero_fits_at_every_scale() {
+    for text in ["0", "0E200", "E000000200", "0e-200", "-0Ei"] {
+        let quantity = Quantity::parse(text).unwrap();
+        assert_eq!((quantity.to_int(), quantity.scaled(-9), quantity.scaled(3)), (Some(0), Some(0), Some(0)), "{text}");
+    }
+}
+
+#[test]
 fn amounts_count_in_units() {
     let units = |text: &str, scale| Quantity::parse(text).unwrap().units(scale);
     assert_eq!([units("1500m", -3), units("1500m", 0), units("-1500m", 0)], [1500, 2, -2]);

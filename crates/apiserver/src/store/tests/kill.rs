@@ -50,6 +50,8 @@ fn cut_anywhere_the_log_gives_what_was_whole() {
     let (snapshot, ..) = after[0];
     for cut in snapshot..=whole.len() as u64 {
         fs::write(log(dir.path()), &whole[..cut as usize]).unwrap();
+        // As where a process was killed before it could say how far the log goes.
+        fs::remove_file(dir.path().join("store.mark")).unwrap();
         let store = Store::open(Options { sync: false, ..options(dir.path()) }).unwrap();
         let (len, revision, expected) = after.iter().rfind(|(len, ..)| *len <= cut).unwrap();
         assert_eq!((store.revision(), &shown(&store)), (*revision, expected), "cut at {cut}");
@@ -111,6 +113,42 @@ fn writes_until_it_is_killed() {
             });
         }
     });
+}
+
+#[test]
+fn log_that_is_cut_short_does_not_give_revisions_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let after = history(dir.path());
+    let (_, last, _) = after.last().unwrap();
+    // At the end of a frame, and inside of one.
+    for cut in [after[2].0, after[2].0 + 3] {
+        let whole = fs::read(log(dir.path())).unwrap();
+        let mark = fs::read(dir.path().join("store.mark")).unwrap();
+        fs::write(log(dir.path()), &whole[..cut as usize]).unwrap();
+        let store = on_disk(dir.path()).unwrap();
+        assert_eq!(shown(&store), after[2].2);
+        assert_eq!(store.revision(), *last, "cut at {cut}");
+        let created = wait(store.create(key("new"), object(9))).unwrap();
+        assert_eq!(created.revision, last + 1);
+        drop(store);
+        let again = on_disk(dir.path()).unwrap();
+        assert_eq!(again.revision(), last + 1);
+        drop(again);
+        fs::write(log(dir.path()), &whole).unwrap();
+        fs::write(dir.path().join("store.mark"), mark).unwrap();
+    }
+}
+
+#[test]
+fn damaged_mark_is_no_obstacle() {
+    let dir = tempfile::tempdir().unwrap();
+    let after = history(dir.path());
+    let (_, last, objects) = after.last().unwrap();
+    for damage in [&b""[..], b"kw-mark\x02future format, unknown", b"x", &[0; 28]] {
+        fs::write(dir.path().join("store.mark"), damage).unwrap();
+        let store = on_disk(dir.path()).unwrap();
+        assert_eq!((store.revision(), &shown(&store)), (*last, objects));
+    }
 }
 
 #[test]

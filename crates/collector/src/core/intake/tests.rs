@@ -59,14 +59,14 @@ async fn a_pipeline_without_memory_is_left_out_and_counts_the_loss() {
 
 #[tokio::test]
 async fn when_none_has_memory_the_sender_is_refused_and_nothing_is_lost() {
-    let (full, budget) = pipeline("full", 100, true);
+    let (full, budget) = pipeline("full", 1000, true);
     let intake = intake(&[&full]);
     assert_eq!(full.stats().last_refused(), None);
-    let held = intake.admit(Signal::Traces, 50).unwrap();
-    let refusal = intake.admit(Signal::Traces, 100).err().unwrap();
+    let held = intake.admit(Signal::Traces, 500).unwrap();
+    let refusal = intake.admit(Signal::Traces, 1000).err().unwrap();
     assert!(refusal.is_retryable() && refusal.retry_after.is_some());
     let mut grows = intake.admit(Signal::Traces, 10).unwrap();
-    let refusal = grows.grow(90).unwrap_err();
+    let refusal = grows.grow(1000 - PART_BYTES).unwrap_err();
     assert!(refusal.is_retryable() && refusal.retry_after.is_some(), "when the other is gone it fits");
     assert!(full.stats().last_refused().is_some());
     drop(held);
@@ -75,18 +75,18 @@ async fn when_none_has_memory_the_sender_is_refused_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn what_no_pipeline_could_ever_hold_is_refused_for_good() {
-    let ((small, _), (large, budget)) = (pipeline("small", 10, true), pipeline("large", 100, true));
+    let ((small, _), (large, budget)) = (pipeline("small", 100, true), pipeline("large", 1000, true));
     let intake = intake(&[&small, &large]);
-    let _held = intake.admit(Signal::Traces, 50).unwrap();
+    let _held = intake.admit(Signal::Traces, 500).unwrap();
     let for_good = |refusal: Refusal| {
         let Refusal { kind, code, retry_after, .. } = refusal;
         (kind, code, retry_after) == (RefusalKind::BadRequest, Code::ResourceExhausted, None)
     };
-    assert!(intake.admit(Signal::Traces, 100).err().unwrap().is_retryable(), "one of them may have room for it");
-    assert!(for_good(intake.admit(Signal::Traces, 101).err().unwrap()));
+    assert!(intake.admit(Signal::Traces, 1000).err().unwrap().is_retryable(), "one of them may have room for it");
+    assert!(for_good(intake.admit(Signal::Traces, 1001).err().unwrap()));
     let mut grows = intake.admit(Signal::Traces, 10).unwrap();
-    assert!(for_good(grows.grow(91).unwrap_err()));
-    assert_eq!(budget.used(), 50);
+    assert!(for_good(grows.grow(1001 - PART_BYTES).unwrap_err()));
+    assert_eq!(budget.used(), 500);
     assert!([small, large].iter().all(|pipeline| pipeline.stats().last_refused().is_some()));
 }
 
@@ -105,11 +105,11 @@ async fn what_the_sender_is_told_to_send_again_is_no_loss() {
 
 #[tokio::test]
 async fn a_request_that_grows_leaves_behind_who_cannot_follow() {
-    let ((small, small_budget), (large, budget)) = (pipeline("small", 150, true), pipeline("large", 1000, true));
+    let ((small, small_budget), (large, budget)) = (pipeline("small", 500, true), pipeline("large", 1000, true));
     let intake = intake(&[&small, &large]);
-    let mut admission = intake.admit(Signal::Traces, 100).unwrap();
-    admission.grow(100).unwrap();
-    assert_eq!((small_budget.used(), budget.used()), (0, 200));
+    let mut admission = intake.admit(Signal::Traces, 400).unwrap();
+    admission.grow(200).unwrap();
+    assert_eq!((small_budget.used(), budget.used()), (0, 600));
     assert!(admission.grow(1000).is_err());
     assert_eq!(budget.used(), 0, "a refused request holds nothing");
 }
@@ -117,8 +117,8 @@ async fn a_request_that_grows_leaves_behind_who_cannot_follow() {
 #[tokio::test]
 async fn a_request_that_is_given_up_before_it_is_handed_in_gives_its_memory_back() {
     let (pipeline, budget) = pipeline("one", 1000, true);
-    let admission = intake(&[&pipeline]).admit(Signal::Traces, 100).unwrap();
-    assert_eq!(budget.used(), 100);
+    let admission = intake(&[&pipeline]).admit(Signal::Traces, 500).unwrap();
+    assert_eq!(budget.used(), 500);
     drop(admission);
     assert_eq!(budget.used(), 0);
 }
@@ -133,4 +133,20 @@ async fn a_request_keeps_its_pipeline_until_it_is_handed_in() {
     assert!(tokio::time::timeout(std::time::Duration::from_millis(10), gone.wait()).await.is_err());
     submit(admission).await.unwrap();
     gone.wait().await;
+}
+
+#[tokio::test]
+async fn tiny_request_is_charged_for_what_it_takes_to_hold_it() {
+    let (pipeline, budget) = pipeline("one", 10 * PART_BYTES as u64, true);
+    let intake = intake(&[&pipeline]);
+    let mut admission = intake.admit(Signal::Traces, 6).unwrap();
+    assert_eq!(budget.used(), PART_BYTES as u64);
+    admission.shrink_to(6);
+    assert_eq!(budget.used(), PART_BYTES as u64);
+    drop(admission);
+    let mut arrival = intake.begin_arrival(Signal::Traces, 1000, &Arc::default()).unwrap();
+    assert_eq!(budget.used(), 0, "an announcement holds nothing");
+    arrival.grow(6).unwrap();
+    arrival.grow(6).unwrap();
+    assert_eq!(budget.used(), PART_BYTES as u64 + 6);
 }

@@ -13,26 +13,31 @@ use super::{
     resources,
     value::{id, severity, span_kind, status_code, time, typed},
 };
-use crate::core::Batch;
+use crate::core::{Batch, SendError};
 
 /// How far a list is set off.
 const ARROW: &str = "     ->";
 /// How far a list below an entry of a list is set off.
 const INNER_ARROW: &str = "          ->";
 
-pub(super) fn text(batch: &Batch) -> String {
-    let mut out = Lines::default();
+pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
     let (resource, scope) = match batch.signal() {
         Signal::Traces => ("ResourceSpans", "ScopeSpans"),
         Signal::Metrics => ("ResourceMetrics", "ScopeMetrics"),
         Signal::Logs => ("ResourceLog", "ScopeLogs"),
     };
     for (i, entry) in resources(batch).enumerate() {
+        if !out.may_read(entry.resource().as_bytes()) {
+            break;
+        }
         out.add(format_args!("{resource} #{i}"));
         out.add(format_args!("Resource SchemaURL: {}", lossy(entry.schema_url())));
         attributes(&mut out, "Resource attributes", entry.resource().attributes());
         entity_refs(&mut out, entry.resource());
         for (j, scope_entry) in entry.scopes().enumerate() {
+            if !out.may_read(scope_entry.scope().as_bytes()) {
+                break;
+            }
             out.add(format_args!("{scope} #{j}"));
             out.add(format_args!("{scope} SchemaURL: {}", lossy(scope_entry.schema_url())));
             let scope = scope_entry.scope();
@@ -41,10 +46,10 @@ pub(super) fn text(batch: &Batch) -> String {
             records(&mut out, batch.signal(), &scope_entry);
         }
     }
-    out.into_text()
+    out.finish()
 }
 
-fn records(out: &mut Lines, signal: Signal, scope: &ScopeEntry<'_>) {
+fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     match signal {
         Signal::Traces => scope.spans().enumerate().for_each(|(i, record)| span(out, i, record)),
         Signal::Logs => scope.log_records().enumerate().for_each(|(i, record)| log(out, i, record)),
@@ -52,11 +57,11 @@ fn records(out: &mut Lines, signal: Signal, scope: &ScopeEntry<'_>) {
     }
 }
 
-fn attributes(out: &mut Lines, title: &str, attributes: Attributes<'_>) {
+fn attributes(out: &mut Lines<'_>, title: &str, attributes: Attributes<'_>) {
     pairs(out, title, ARROW, attributes.iter());
 }
 
-fn pairs<'a>(out: &mut Lines, title: &str, arrow: &str, pairs: impl Iterator<Item = KeyValue<'a>>) {
+fn pairs<'a>(out: &mut Lines<'_>, title: &str, arrow: &str, pairs: impl Iterator<Item = KeyValue<'a>>) {
     for (i, pair) in pairs.enumerate() {
         if i == 0 {
             out.add(format_args!("{title}:"));
@@ -66,7 +71,7 @@ fn pairs<'a>(out: &mut Lines, title: &str, arrow: &str, pairs: impl Iterator<Ite
 }
 
 /// Which attributes of a resource name which entity: `EntityRef` messages, which have no view of their own.
-fn entity_refs(out: &mut Lines, resource: Resource<'_>) {
+fn entity_refs(out: &mut Lines<'_>, resource: Resource<'_>) {
     /// `entity_refs` of a `Resource`.
     const ENTITY_REFS: u32 = 3;
     let (schema_url, kind, id_keys, description_keys) = (1, 2, 3, 4);
@@ -91,7 +96,10 @@ fn entity_refs(out: &mut Lines, resource: Resource<'_>) {
     }
 }
 
-fn span(out: &mut Lines, i: usize, span: Span<'_>) {
+fn span(out: &mut Lines<'_>, i: usize, span: Span<'_>) {
+    if !out.may_read(span.as_bytes()) {
+        return;
+    }
     out.add(format_args!("Span #{i}"));
     let mut field = |name: &str, value: &str| out.add(format_args!("    {name:<15}: {value}"));
     field("Trace ID", &id(span.trace_id()));
@@ -114,7 +122,7 @@ fn span(out: &mut Lines, i: usize, span: Span<'_>) {
     links(out, span.links());
 }
 
-fn events<'a>(out: &mut Lines, events: impl Iterator<Item = Event<'a>>) {
+fn events<'a>(out: &mut Lines<'_>, events: impl Iterator<Item = Event<'a>>) {
     for (i, event) in events.enumerate() {
         if i == 0 {
             out.add(format_args!("Events:"));
@@ -128,7 +136,7 @@ fn events<'a>(out: &mut Lines, events: impl Iterator<Item = Event<'a>>) {
     }
 }
 
-fn links<'a>(out: &mut Lines, links: impl Iterator<Item = Link<'a>>) {
+fn links<'a>(out: &mut Lines<'_>, links: impl Iterator<Item = Link<'a>>) {
     for (i, link) in links.enumerate() {
         if i == 0 {
             out.add(format_args!("Links:"));
@@ -142,7 +150,10 @@ fn links<'a>(out: &mut Lines, links: impl Iterator<Item = Link<'a>>) {
     }
 }
 
-fn log(out: &mut Lines, i: usize, record: LogRecord<'_>) {
+fn log(out: &mut Lines<'_>, i: usize, record: LogRecord<'_>) {
+    if !out.may_read(record.as_bytes()) {
+        return;
+    }
     out.add(format_args!("LogRecord #{i}"));
     out.add(format_args!("ObservedTimestamp: {}", time(record.observed_time())));
     out.add(format_args!("Timestamp: {}", time(record.time())));

@@ -4,51 +4,68 @@
 use kubewake_otlp::{
     Signal,
     json::{EncodeError, Record, encode_record},
-    view::{ScopeEntry, View},
+    view::{ResourceEntry, ScopeEntry, View},
 };
 
-use super::resources;
-use crate::core::{Batch, SendError};
+use super::{Output, lines::Records, resources};
+use crate::core::{Batch, SendError, WorkMemory};
 
-/// The objects of all records in a batch, one a line.
-pub(super) fn lines(batch: &Batch) -> Result<Vec<u8>, SendError> {
-    let mut out = Vec::new();
-    write(batch, &mut out).map_err(|error| SendError::malformed(format!("cannot be shown as JSON: {error}")))?;
-    Ok(out)
-}
+/// How often a resource and a scope may be written, in bytes of all their copies in a batch. They stand before each record, so
+/// that a large one with many small records would never come to an end.
+const MAX_COPIED_BYTES: usize = 256 << 20;
 
-fn write(batch: &Batch, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// Shows the objects of all records in a batch, one a line.
+pub(super) fn show(batch: &Batch, output: &dyn Output, memory: WorkMemory<'_>) -> Result<(), SendError> {
+    let mut out = Records::new(output, memory);
+    let mut copied = 0;
     for entry in resources(batch) {
         for scope in entry.scopes() {
-            // The same before each record of this scope.
-            let mut head = br#"{"resource":"#.to_vec();
-            encode_record(Record::Resource, entry.resource().as_bytes(), &mut head)?;
-            head.extend_from_slice(br#","scope":"#);
-            encode_record(Record::Scope, scope.scope().as_bytes(), &mut head)?;
-            records(batch.signal(), &scope, &head, out)?;
+            let head = head(&entry, &scope, &mut out)?;
+            let mut line = |kind: Record, record: &[u8]| {
+                copied += head.len();
+                if copied > MAX_COPIED_BYTES {
+                    return Err(SendError::malformed(
+                        "the resources of the batch are too large to be shown with each record",
+                    ));
+                }
+                line(kind, record, &head, &mut out)
+            };
+            match batch.signal() {
+                Signal::Traces => scope.spans().try_for_each(|r| line(Record::Span, r.as_bytes())),
+                Signal::Logs => scope.log_records().try_for_each(|r| line(Record::LogRecord, r.as_bytes())),
+                Signal::Metrics => scope.metrics().try_for_each(|r| line(Record::Metric, r.as_bytes())),
+            }?;
         }
     }
-    Ok(())
+    out.finish()
 }
 
-fn records(signal: Signal, scope: &ScopeEntry<'_>, head: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    match signal {
-        Signal::Traces => scope.spans().try_for_each(|r| line(Record::Span, r.as_bytes(), head, out)),
-        Signal::Logs => scope.log_records().try_for_each(|r| line(Record::LogRecord, r.as_bytes(), head, out)),
-        Signal::Metrics => scope.metrics().try_for_each(|r| line(Record::Metric, r.as_bytes(), head, out)),
-    }
+/// What is the same before each record of a scope.
+fn head(entry: &ResourceEntry<'_>, scope: &ScopeEntry<'_>, out: &mut Records<'_>) -> Result<Vec<u8>, SendError> {
+    let (resource, scope) = (entry.resource(), scope.scope());
+    out.ask_for(resource.as_bytes(), &[])?;
+    out.ask_for(scope.as_bytes(), &[])?;
+    let mut head = br#"{"resource":"#.to_vec();
+    encode_record(Record::Resource, resource.as_bytes(), &mut head).map_err(|error| unreadable(&error))?;
+    head.extend_from_slice(br#","scope":"#);
+    encode_record(Record::Scope, scope.as_bytes(), &mut head).map_err(|error| unreadable(&error))?;
+    Ok(head)
 }
 
-fn line(kind: Record, record: &[u8], head: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    out.extend_from_slice(head);
-    let brace = out.len();
-    encode_record(kind, record, out)?;
-    if out.len() - brace == b"{}".len() {
+fn line(kind: Record, record: &[u8], head: &[u8], out: &mut Records<'_>) -> Result<(), SendError> {
+    out.ask_for(record, head)?;
+    out.bytes.extend_from_slice(head);
+    let brace = out.bytes.len();
+    encode_record(kind, record, &mut out.bytes).map_err(|error| unreadable(&error))?;
+    if out.bytes.len() - brace == b"{}".len() {
         // A record without fields has nothing to set off.
-        out.remove(brace);
-    } else if let Some(byte) = out.get_mut(brace) {
+        out.bytes.remove(brace);
+    } else if let Some(byte) = out.bytes.get_mut(brace) {
         *byte = b',';
     }
-    out.push(b'\n');
-    Ok(())
+    out.end_line()
+}
+
+fn unreadable(error: &EncodeError) -> SendError {
+    SendError::malformed(format!("cannot be shown as JSON: {error}"))
 }

@@ -6,7 +6,7 @@ use kubewake_otlp::{
     Signal,
     view::{
         Attributes, Buckets, ExponentialHistogram, Histogram, LogRecord, Metric, Number, Point, ScopeEntry, Span,
-        SummaryPoint, lossy,
+        SummaryPoint, View, lossy,
     },
 };
 
@@ -15,31 +15,39 @@ use super::{
     resources,
     value::{fixed, id, plain},
 };
-use crate::{core::Batch, telemetry::shortest};
+use crate::{
+    core::{Batch, SendError},
+    telemetry::shortest,
+};
 
-pub(super) fn text(batch: &Batch) -> String {
-    let mut out = Lines::default();
+pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
     let (resource, scope) = match batch.signal() {
         Signal::Traces => ("ResourceTraces", "ScopeTraces"),
         Signal::Metrics => ("ResourceMetrics", "ScopeMetrics"),
         Signal::Logs => ("ResourceLog", "ScopeLog"),
     };
     for (i, entry) in resources(batch).enumerate() {
+        if !out.may_read(entry.resource().as_bytes()) {
+            break;
+        }
         let details = match entry.schema_url() {
             [] => String::new(),
             url => format!(" [{}]", lossy(url)),
         };
         out.add(format_args!("{resource} #{i}{details}{}", spaced(entry.resource().attributes())));
         for (j, scope_entry) in entry.scopes().enumerate() {
+            if !out.may_read(scope_entry.scope().as_bytes()) {
+                break;
+            }
             let attributes = spaced(scope_entry.scope().attributes());
             out.add(format_args!("{scope} #{j}{}{attributes}", scope_details(&scope_entry)));
             records(&mut out, batch.signal(), &scope_entry);
         }
     }
-    out.into_text()
+    out.finish()
 }
 
-fn records(out: &mut Lines, signal: Signal, scope: &ScopeEntry<'_>) {
+fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     match signal {
         Signal::Traces => scope.spans().for_each(|record| span(out, record)),
         Signal::Logs => scope.log_records().for_each(|record| log(out, record)),
@@ -71,17 +79,26 @@ fn spaced(attributes: Attributes<'_>) -> String {
     attributes.iter().map(|a| format!(" {}={}", lossy(a.key()), plain(a.value()))).collect()
 }
 
-fn span(out: &mut Lines, span: Span<'_>) {
+fn span(out: &mut Lines<'_>, span: Span<'_>) {
+    if !out.may_read(span.as_bytes()) {
+        return;
+    }
     let (name, attributes) = (lossy(span.name()), spaced(span.attributes()));
     out.add(format_args!("{name} {} {}{attributes}", id(span.trace_id()), id(span.span_id())));
 }
 
-fn log(out: &mut Lines, record: LogRecord<'_>) {
+fn log(out: &mut Lines<'_>, record: LogRecord<'_>) {
+    if !out.may_read(record.as_bytes()) {
+        return;
+    }
     out.add(format_args!("{} {}", plain(record.body()), pairs(record.attributes(), " ")));
 }
 
-fn metric(out: &mut Lines, metric: Metric<'_>) {
+fn metric(out: &mut Lines<'_>, metric: Metric<'_>) {
     for point in metric.data().into_iter().flat_map(|data| data.points()) {
+        if !out.may_read(point.as_bytes()) {
+            return;
+        }
         let value = match point {
             Point::Number(point) => number(point),
             Point::Histogram(point) => histogram(point),

@@ -2,9 +2,9 @@
 //! large.
 
 use kubewake_config::model::FileFormat;
-use kubewake_otlp::Signal;
+use kubewake_otlp::{Signal, json::EncodeError};
 
-use crate::core::SendError;
+use crate::core::{SendError, WorkMemory};
 
 /// zstd's own default.
 const LEVEL: i32 = 3;
@@ -22,17 +22,23 @@ impl Form {
         self.format == FileFormat::Json && !self.zstd
     }
 
-    /// Adds a request to `out`.
-    pub(super) fn encode(self, signal: Signal, request: &[u8], out: &mut Vec<u8>) -> Result<(), SendError> {
+    /// Adds a request to `out`. JSON may be many times as long as what it is of, so that its memory is asked for.
+    pub(super) fn encode(
+        self,
+        signal: Signal,
+        request: &[u8],
+        out: &mut Vec<u8>,
+        memory: &mut WorkMemory<'_>,
+    ) -> Result<(), SendError> {
         if self.is_lines() {
-            json(signal, request, out)?;
+            json(signal, request, out, memory)?;
             out.push(b'\n');
             return Ok(());
         }
         let mut text = Vec::new();
         let mut content = request;
         if self.format == FileFormat::Json {
-            json(signal, request, &mut text)?;
+            json(signal, request, &mut text, memory)?;
             content = &text;
         }
         match self.zstd {
@@ -45,9 +51,11 @@ impl Form {
     }
 }
 
-fn json(signal: Signal, request: &[u8], out: &mut Vec<u8>) -> Result<(), SendError> {
-    let written = kubewake_otlp::json::encode(signal, request, out);
-    written.map_err(|error| SendError::malformed(format!("cannot be written as JSON: {error}")))
+fn json(signal: Signal, request: &[u8], out: &mut Vec<u8>, memory: &mut WorkMemory<'_>) -> Result<(), SendError> {
+    kubewake_otlp::json::encode_within(signal, request, out, memory).map_err(|error| match error {
+        EncodeError::NoMemory => memory.send_error(),
+        error => SendError::malformed(format!("cannot be written as JSON: {error}")),
+    })
 }
 
 fn prefixed(content: &[u8], out: &mut Vec<u8>) -> Result<(), SendError> {

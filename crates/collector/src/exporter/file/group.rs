@@ -6,14 +6,14 @@
 //! and never empties one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use kubewake_config::model::GroupBy;
-use kubewake_otlp::{Signal, view, wire::put_bytes};
+use kubewake_otlp::{Allowance, NoMemory, Signal, view, wire::put_bytes};
 
 use super::{
     create_directory,
@@ -25,7 +25,10 @@ use crate::core::Part;
 const MAX_SEGMENT: usize = 200;
 
 /// The permissions of directories that values ask for, where the settings give none.
-const DIRECTORY: u32 = 0o755;
+const DIRECTORY: u32 = 0o700;
+
+/// What is kept of each file while a batch is sorted, beside its name and what is written to it.
+const GROUP_BYTES: usize = 256;
 
 /// The files of one exporter.
 pub(super) struct Groups {
@@ -70,14 +73,25 @@ impl Groups {
         &self.attribute
     }
 
-    /// Sorts the resources of a request by the files that they belong to.
-    pub(super) fn sort(&self, signal: Signal, part: &Part) -> Sorted {
+    /// Sorts the resources of a request by the files that they belong to. The requests together are as large as this one, and the
+    /// charge for that covers them; but a name may be longer than a resource.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for the names.
+    pub(super) fn sort(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Sorted, NoMemory> {
         let mut requests: BTreeMap<PathBuf, (Vec<u8>, usize)> = BTreeMap::new();
         for entry in view::resources(&part.bytes) {
             let resource = entry.resource();
             let value = resource.attributes().text(&self.attribute).and_then(|value| str::from_utf8(value).ok());
             if let Some(path) = value.and_then(|value| self.path(value)) {
-                put_bytes(&mut requests.entry(path).or_default().0, 1, entry.as_bytes());
+                let size = path.as_os_str().len() + GROUP_BYTES;
+                let request = match requests.entry(path) {
+                    Entry::Occupied(known) => &mut known.into_mut().0,
+                    Entry::Vacant(_) if !memory.reserve(size) => return Err(NoMemory),
+                    Entry::Vacant(new) => &mut new.insert(Default::default()).0,
+                };
+                put_bytes(request, 1, entry.as_bytes());
             }
         }
         let mut left = part.items;
@@ -85,7 +99,7 @@ impl Groups {
             *items = kubewake_otlp::scan(signal, request).map_or(0, |summary| summary.items);
             left = left.saturating_sub(*items);
         }
-        Sorted { requests, left }
+        Ok(Sorted { requests, left })
     }
 
     /// The file of a value, if there can be one.

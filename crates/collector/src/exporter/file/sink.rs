@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -15,6 +16,9 @@ use std::{
 use kubewake_config::model::Rotation;
 
 use super::rotation;
+
+/// Files that are created here are for their owner alone: telemetry says what people did. One that is there keeps its mode.
+const FILE_MODE: u32 = 0o600;
 
 /// Every path that an exporter of this process was built for. Entries of the document stay, as few as they are: what
 /// was opened once is never emptied again. Those of a group go with their last user.
@@ -121,10 +125,18 @@ impl Sink {
         Ok(slot.insert(open))
     }
 
+    /// Creates the file if it is not there, and changes nothing in it.
+    pub(super) fn create(&self) -> io::Result<()> {
+        self.open_to_append(false).map(drop)
+    }
+
+    fn open_to_append(&self, read: bool) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(FILE_MODE).read(read).open(&self.path)
+    }
+
     fn open_file(&self, start: Start, lines: bool) -> io::Result<Open> {
         // Reading is for the end of the last line; some files can only be written to.
-        let options = |read| OpenOptions::new().append(true).create(true).read(read).open(&self.path);
-        let file = options(true).or_else(|_| options(false))?;
+        let file = self.open_to_append(true).or_else(|_| self.open_to_append(false))?;
         let regular = file.metadata()?.is_file();
         let first = !self.was_open.load(Ordering::Relaxed);
         if first && regular && start == Start::Empty {

@@ -309,3 +309,44 @@ async fn directories_are_created_if_the_settings_say_so() {
     let mode = fs::metadata(directory.path().join("a")).expect("a directory").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+#[tokio::test]
+async fn new_files_are_for_their_owner_alone_and_old_ones_keep_their_mode() {
+    use kubewake_config::model::GroupBy;
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    let directory = directory();
+    let settings = settings(directory.path());
+    let exporter_of_one = exporter(&settings);
+    assert_eq!(mode(&settings.path), 0o600, "before anything is written");
+    fs::set_permissions(&settings.path, fs::Permissions::from_mode(0o644)).expect("to be changed");
+    exporter_of_one.send(&batch(&["a"])).await.expect("written");
+    assert_eq!(mode(&settings.path), 0o644);
+
+    let rotation = Rotation { max_megabytes: 0, max_days: 0, max_backups: 0, localtime: false };
+    let path = directory.path().join("rotated.json");
+    let rotated = FileExporter { path: path.clone(), rotation: Some(rotation), ..settings.clone() };
+    exporter(&rotated).send(&batch(&["a"])).await.expect("written");
+    exporter(&rotated).send(&batch(&["b"])).await.expect("written");
+    assert_eq!((mode(&path), mode(&backup_of(&path))), (0o600, 0o600));
+
+    let group = GroupBy { resource_attribute: "name".into(), max_open_files: 10 };
+    let path = directory.path().join("groups/*/logs.json");
+    let grouped = FileExporter { path, group_by: Some(group), ..settings };
+    let json = r#"{"resourceLogs":[{"resource":{"attributes":[{"key":"name","value":{"stringValue":"ada"}}]},
+                   "scopeLogs":[{"logRecords":[{}]}]}]}"#;
+    let bytes: Bytes = kubewake_otlp::json::decode(Signal::Logs, json.as_bytes()).expect("OTLP JSON").into();
+    let one = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::free()));
+    exporter(&grouped).send(&Batch::single(Signal::Logs, one)).await.expect("written");
+    let groups = directory.path().join("groups");
+    assert_eq!(["", "ada", "ada/logs.json"].map(|name| mode(&groups.join(name))), [0o700, 0o700, 0o600]);
+}
+
+/// The file that was renamed when this one was full.
+fn backup_of(path: &Path) -> std::path::PathBuf {
+    let stem = path.file_stem().expect("a name").to_string_lossy().into_owned() + "-";
+    let files =
+        fs::read_dir(path.parent().expect("a directory")).expect("a list").map(|entry| entry.expect("a file").path());
+    let is_backup = |file: &std::path::PathBuf| file.file_name().expect("a name").to_string_lossy().starts_with(&*stem);
+    files.into_iter().find(is_backup).expect("a backup")
+}

@@ -6,12 +6,14 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use kubewake_otlp::{
-    partition,
+    Allowance, Grain, Share, Signal, partition_within,
     view::{Point, RecordRef},
 };
 
 use super::{Balancer, peer::Peer, peer::State, ranking, route::Router};
-use crate::core::{Answer, BalancerStats, Batch, Consumer, MoveReason, Part, Pressure, Refusal};
+use crate::core::{
+    Answer, BalancerStats, Batch, Consumer, MoveReason, PART_BYTES, Part, Pressure, Refusal, WorkMemory,
+};
 
 /// The peers of one moment, by the order of their endpoints.
 #[derive(Default)]
@@ -30,8 +32,8 @@ pub(super) enum NoPlace {
     Full,
     /// A share is larger than any queue.
     TooLarge,
-    /// There is no memory to take it apart.
-    NoMemory,
+    /// There is no memory to take it apart: what the sender is told.
+    NoMemory(Refusal),
 }
 
 impl NoPlace {
@@ -41,7 +43,7 @@ impl NoPlace {
             Self::NoPeers { yet: false } => Refusal::no_peer("all peers have left, and no other is known"),
             Self::Full => Refusal::queue_full(),
             Self::TooLarge => Refusal::larger_than_queue(),
-            Self::NoMemory => Refusal::memory(),
+            Self::NoMemory(refusal) => refusal.clone(),
         }
     }
 }
@@ -74,15 +76,18 @@ pub(super) struct Placed {
 
 /// Items that went elsewhere; counted when it is certain.
 #[derive(Default)]
-struct Moves(Vec<(MoveReason, u64)>);
+struct Moves([u64; MoveReason::ALL.len()]);
 
 impl Moves {
     fn add(&mut self, reason: MoveReason, items: u64) {
-        self.0.push((reason, items));
+        if let Some(count) = self.0.get_mut(reason as usize) {
+            *count += items;
+        }
     }
 
     fn count(self, stats: &BalancerStats) {
-        self.0.into_iter().for_each(|(reason, items)| stats.moved(reason, items));
+        let counts = MoveReason::ALL.iter().zip(self.0);
+        counts.filter(|(_, items)| *items > 0).for_each(|(reason, items)| stats.moved(*reason, items));
     }
 }
 
@@ -234,17 +239,17 @@ impl Balancer {
                 }
                 to
             };
-            match cut(part, partition(signal, &part.bytes, grain, &mut assign)) {
-                Some(pieces) => pieces.into_iter().for_each(|(to, piece)| add(to, piece)),
-                None if giver.pressure() == Pressure::Refuse => return Err(NoPlace::NoMemory),
-                None => {
+            match cut(part, signal, grain, &mut assign) {
+                Ok(pieces) => pieces.into_iter().for_each(|(to, piece)| add(to, piece)),
+                Err(refusal) if giver.pressure() == Pressure::Refuse => return Err(NoPlace::NoMemory(refusal)),
+                Err(_) => {
                     // It was acknowledged, so that it must go on: whole, to where the first of it belongs.
                     let mut first = None;
                     let first_only = |record: &RecordRef<'_>, point: Option<&Point<'_>>| {
                         first.get_or_insert_with(|| assign(record, point));
                         0
                     };
-                    drop(partition(signal, &part.bytes, grain, first_only));
+                    drop(partition_within(signal, &part.bytes, grain, first_only, &mut Nothing));
                     moves.add(MoveReason::Memory, part.items as u64);
                     add(first.unwrap_or_default(), part.clone());
                 }
@@ -254,20 +259,50 @@ impl Balancer {
     }
 }
 
-/// The pieces of a request with their charges; `None` if there is no memory for them. What the request is charged for
-/// covers them, as far as together they are no larger than it was.
-fn cut(part: &Part, shares: kubewake_otlp::Shares) -> Option<Vec<(usize, Part)>> {
-    let mut covered = part.bytes.len();
-    let piece = |share: kubewake_otlp::Share| {
-        let charge = match covered.checked_sub(share.bytes.len()) {
-            Some(left) => {
-                covered = left;
+/// Grants nothing, so that only the first few records are looked at.
+struct Nothing;
+
+impl Allowance for Nothing {
+    fn reserve(&mut self, _: usize) -> bool {
+        false
+    }
+}
+
+/// So many pieces are covered by what a request of [`PART_BYTES`] is charged for, as there are many peers for few bytes at times.
+const COVERED_PIECES: usize = 4;
+
+/// The pieces of a request with their charges, or a refusal if there is no memory for them and for what it takes to make them. What the
+/// request is charged for covers them, as far as together they are no larger than it was.
+fn cut(
+    part: &Part,
+    signal: Signal,
+    grain: Grain,
+    assign: impl FnMut(&RecordRef<'_>, Option<&Point<'_>>) -> usize,
+) -> Result<Vec<(usize, Part)>, Refusal> {
+    let mut memory = WorkMemory::new(&part.charge);
+    let mut shares = partition_within(signal, &part.bytes, grain, assign, &mut memory);
+    let written: Vec<Share> = shares.by_ref().collect();
+    if shares.is_exhausted() {
+        drop(shares);
+        return Err(memory.refusal());
+    }
+    drop(shares);
+    let (mut covered, mut covered_pieces) = (part.bytes.len(), COVERED_PIECES * (1 + part.bytes.len() / PART_BYTES));
+    let piece = |share: Share| {
+        let size = share.bytes.len();
+        let charge = match (covered.checked_sub(size), covered_pieces.checked_sub(1)) {
+            (Some(left), Some(pieces_left)) => {
+                (covered, covered_pieces) = (left, pieces_left);
                 part.charge.clone()
             }
-            None => Arc::new(part.charge.another(share.bytes.len() as u64)?),
+            _ => {
+                let size = size + PART_BYTES;
+                let own = memory.take(size as u64).or_else(|| part.charge.another(size as u64));
+                Arc::new(own.ok_or_else(Refusal::memory)?)
+            }
         };
         let origin = part.origin.clone();
-        Some((share.to, Part::new(share.bytes, share.items, origin, charge)))
+        Ok((share.to, Part::new(share.bytes, share.items, origin, charge)))
     };
-    shares.map(piece).collect()
+    written.into_iter().map(piece).collect()
 }

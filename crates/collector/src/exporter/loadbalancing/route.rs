@@ -111,7 +111,7 @@ fn add_attribute(text: &mut Vec<u8>, name: &str, record: &RecordRef<'_>, point: 
     let find = |attributes: Attributes<'_>, text: &mut Vec<u8>| {
         let is_it = |attribute: &KeyValue<'_>| attribute.key() == name.as_bytes();
         let found = attributes.iter().find(is_it);
-        found.inspect(|attribute| text.extend_from_slice(attribute.raw_value())).is_some()
+        found.inspect(|attribute| text.extend_from_slice(&attribute.raw_value())).is_some()
     };
     let around = find(record.resource().attributes(), text) || find(record.scope().attributes(), text);
     if !around {
@@ -120,7 +120,7 @@ fn add_attribute(text: &mut Vec<u8>, name: &str, record: &RecordRef<'_>, point: 
             (RecordView::Span(span), "span.name") => text.extend_from_slice(span.name()),
             (RecordView::Span(span), _) => drop(find(span.attributes(), text)),
             (RecordView::Log(log), "log.severity") => text.push(log.severity_number() as u8),
-            (RecordView::Log(log), "log.body") => text.extend_from_slice(log.raw_body()),
+            (RecordView::Log(log), "log.body") => text.extend_from_slice(&log.raw_body()),
             (RecordView::Log(log), _) => drop(find(log.attributes(), text)),
             (RecordView::Metric(_), _) => drop(point.map(|point| find(point.attributes(), text))),
         }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::model::{Queue, Resolver, Retry, RoutingKey};
+use kubewake_config::model::{DnsResolver, Queue, Resolver, Retry, RoutingKey};
 use kubewake_otlp::Signal;
 
 use super::{dial::Dial, *};
@@ -441,4 +441,66 @@ async fn new_settings_keep_the_peers_that_stay_with_what_they_hold() {
     fixture.put(30..60).await;
     let holders = ["a", "b"].map(|name| fixture.got(name).iter().filter(|number| **number >= 30).count());
     assert!(holders.contains(&30), "one service stays together: {holders:?}");
+}
+
+/// A resolver that asks for a name again and again.
+fn by_name(prepared: &mut Prepared) {
+    let (hostname, interval, timeout) = ("localhost".to_owned(), 3600 * SECOND, SECOND);
+    prepared.resolver = Resolver::Dns(DnsResolver { hostname, port: 1, interval, timeout });
+}
+
+impl Fixture {
+    fn is_resolving(&self) -> bool {
+        lock(&self.balancer.resolving).is_some()
+    }
+
+    fn find(&self, names: &[&str]) {
+        self.balancer.set_peers(ResolverKind::Dns, names.iter().map(|name| (*name).to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retired_balancer_stops_resolving_and_delivers_what_it_holds() {
+    let hangs = Script::new([Reply::Hang], Reply::Take);
+    let f = fixture(&[("a", hangs.clone())], |_| {}, by_name);
+    f.find(&["a"]);
+    f.put([1, 2]).await;
+    assert!(f.is_resolving());
+    f.balancer.retire();
+    assert!(!f.is_resolving(), "at once, while it still holds something");
+    hangs.always(Reply::Take);
+    f.balancer.drain(Instant::now() + 10 * SECOND).await;
+    assert_eq!(f.got("a"), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retired_balancer_resolves_only_while_what_it_holds_has_no_peer() {
+    let f = fixture(
+        &[("a", Script::new([], Reply::Take))],
+        |_| {},
+        |prepared| {
+            by_name(prepared);
+            prepared.queue = Some(queue(100));
+        },
+    );
+    f.put([1, 2]).await;
+    f.balancer.retire();
+    assert!(f.is_resolving());
+    f.find(&["a"]);
+    assert!(!f.is_resolving());
+    f.balancer.drain(Instant::now() + 10 * SECOND).await;
+    assert_eq!(f.got("a"), [1, 2]);
+
+    let f = fixture(
+        &[],
+        |_| {},
+        |prepared| {
+            by_name(prepared);
+            prepared.queue = Some(queue(100));
+        },
+    );
+    f.put([1]).await;
+    f.balancer.retire();
+    f.balancer.drain(Instant::now() + 10 * SECOND).await;
+    assert!(!f.is_resolving(), "it is given up, and counted");
 }

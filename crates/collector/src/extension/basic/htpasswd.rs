@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     future::Future,
+    net::IpAddr,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -13,30 +14,33 @@ use aws_lc_rs::{
     rand::SystemRandom,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use tokio::sync::Semaphore;
 
-use crate::{components::BuildError, net::request::credential::same};
+use super::places::{Crowded, Places, Turn};
+use crate::{
+    components::BuildError,
+    net::{listen::sender_network, request::credential::same},
+};
 
 /// bcrypt is slow on purpose, some 50 ms. This many answers are remembered, 32 bytes each, so that senders that repeat
 /// themselves, with the right password or a wrong one, cost a hash once.
 const MAX_REMEMBERED: usize = 1024;
 
-/// bcrypt hashes that are computed at once. Guesses cost the machine no more than this many cores; further ones wait.
-const AT_ONCE: usize = 2;
+/// What stands behind the cost in a bcrypt hash: a salt and a digest that belong to no password.
+const NOBODYS_HASH: &str = "......................XXXXXXXXXXXXXXXXXXXXXXXXXXXXXX.";
 
 type Digest = [u8; 32];
 
 /// Who may come in.
+#[derive(Default)]
 pub(super) struct Users {
     entries: HashMap<String, Entry>,
+    /// The highest cost of all bcrypt hashes; none if there are none.
+    cost: Option<u32>,
     remembered: Remembered,
-    places: Arc<Semaphore>,
-}
-
-impl Default for Users {
-    fn default() -> Self {
-        Self { entries: HashMap::new(), remembered: Remembered::default(), places: Arc::new(Semaphore::new(AT_ONCE)) }
-    }
+    places: Arc<Places>,
+    /// How many hashes were computed.
+    #[cfg(test)]
+    hashed: std::sync::atomic::AtomicUsize,
 }
 
 /// Whether a password is right.
@@ -45,6 +49,8 @@ pub(super) enum Checked {
     Now(bool),
     /// Known when a hash was computed, on a thread that nobody else waits for.
     Later(Pin<Box<dyn Future<Output = bool> + Send>>),
+    /// Too many of this sender wait for that.
+    Crowded,
 }
 
 enum Entry {
@@ -63,6 +69,7 @@ impl Users {
             let bad = |why: &str| BuildError(format!("{place}, line {number}: {why}"));
             let (name, password) = line.split_once(':').ok_or_else(|| bad("there is no colon behind the name"))?;
             let entry = Entry::parse(password).map_err(bad)?;
+            self.cost = self.cost.max(entry.cost());
             self.entries.insert(name.to_owned(), entry);
         }
         Ok(())
@@ -72,33 +79,37 @@ impl Users {
         self.entries.is_empty()
     }
 
-    /// Whether the password is the user's.
-    pub(super) fn check(self: &Arc<Self>, name: &str, password: &str) -> Checked {
-        match self.entries.get(name) {
-            None => Checked::Now(false),
-            Some(Entry::Plain(expected)) => Checked::Now(same(expected.as_bytes(), password.as_bytes())),
-            Some(Entry::Sha1(expected)) => {
-                let actual = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
-                Checked::Now(same(expected, actual.as_ref()))
-            }
-            Some(Entry::Bcrypt(hash)) => {
-                let digest = self.remembered.digest(name, password);
-                match self.remembered.recall(&digest) {
-                    Some(right) => Checked::Now(right),
-                    None => Checked::Later(Box::pin(self.clone().verify(digest, password.to_owned(), hash.clone()))),
-                }
-            }
+    /// Whether the password is the user's. A wrong name costs what a wrong password does, so that the time does not tell which
+    /// names there are: where hashes are slow, one is computed for either.
+    pub(super) fn check(self: &Arc<Self>, name: &str, password: &str, peer: IpAddr) -> Checked {
+        let entry = self.entries.get(name);
+        let is_right = entry.is_some_and(|entry| entry.is_right_at_once(password));
+        let hash = match (entry, self.cost) {
+            (Some(Entry::Bcrypt(hash)), _) => hash.clone(),
+            (_, None) => return Checked::Now(is_right),
+            _ if is_right => return Checked::Now(true),
+            (_, Some(cost)) => nobodys_hash(cost),
+        };
+        let digest = self.remembered.digest(name, password);
+        if let Some(right) = self.remembered.recall(&digest) {
+            return Checked::Now(right);
+        }
+        match self.places.ask(sender_network(peer), self.remembered.digest(name, "")) {
+            Ok(turn) => Checked::Later(Box::pin(self.clone().verify(turn, digest, password.to_owned(), hash))),
+            Err(Crowded) => Checked::Crowded,
         }
     }
 
-    async fn verify(self: Arc<Self>, digest: Digest, password: String, hash: String) -> bool {
-        let Ok(place) = self.places.clone().acquire_owned().await else { return false };
+    async fn verify(self: Arc<Self>, turn: Turn, digest: Digest, password: String, hash: String) -> bool {
+        let Some(place) = turn.wait().await else { return false };
         // Whoever had the place before may have asked the same: senders begin all at once.
         if let Some(right) = self.remembered.recall(&digest) {
             return right;
         }
         let hashed = tokio::task::spawn_blocking(move || {
-            let right = bcrypt::verify(&password, &hash).unwrap_or(false);
+            #[cfg(test)]
+            self.hashed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let right = bcrypt::verify(&password, &hash).unwrap_or(false) && !hash.ends_with(NOBODYS_HASH);
             self.remembered.remember(digest, right);
             // Here, and not with the caller: one that hangs up leaves the hash behind.
             drop(place);
@@ -106,6 +117,11 @@ impl Users {
         });
         hashed.await.unwrap_or(false)
     }
+}
+
+/// A hash of this cost that no password has.
+fn nobodys_hash(cost: u32) -> String {
+    format!("$2b${cost:02}${NOBODYS_HASH}")
 }
 
 impl Entry {
@@ -122,6 +138,26 @@ impl Entry {
             return Err("only bcrypt, {SHA} and plain passwords are supported: make the entry with htpasswd -B");
         }
         if text.is_empty() { Err("the password is empty") } else { Ok(Entry::Plain(text.to_owned())) }
+    }
+
+    /// Whether the password is right, as far as that can be said without a slow hash.
+    fn is_right_at_once(&self, password: &str) -> bool {
+        match self {
+            Self::Plain(expected) => same(expected.as_bytes(), password.as_bytes()),
+            Self::Sha1(expected) => {
+                let actual = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
+                same(expected, actual.as_ref())
+            }
+            Self::Bcrypt(_) => false,
+        }
+    }
+
+    /// What a bcrypt hash costs.
+    fn cost(&self) -> Option<u32> {
+        match self {
+            Self::Bcrypt(hash) => hash.parse::<bcrypt::HashParts>().ok().map(|parts| parts.get_cost()),
+            Self::Plain(_) | Self::Sha1(_) => None,
+        }
     }
 }
 
@@ -174,60 +210,134 @@ impl Remembered {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Poll, Waker};
+    use std::{
+        sync::atomic::Ordering,
+        task::{Context, Poll, Waker},
+    };
 
-    use super::*;
+    use super::{
+        super::places::{MAX_RUNNING, MAX_WAITING_PER_NAME},
+        *,
+    };
 
-    fn poll(checked: &mut Pin<Box<dyn Future<Output = bool> + Send>>) -> Poll<bool> {
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+    type Later = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+    fn poll(checked: &mut Later) -> Poll<bool> {
         checked.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn users(name: &str, password: &str) -> Arc<Users> {
+    /// Users with hashes, beside one with a plain password.
+    fn users(logins: &[(&str, &str)]) -> Arc<Users> {
         let mut users = Users::default();
-        users.add(&format!("{name}:{}", bcrypt::hash(password, 4).unwrap()), "test").unwrap();
+        users.add("plain:password", "test").unwrap();
+        for (name, password) in logins {
+            users.add(&format!("{name}:{}", bcrypt::hash(password, 4).unwrap()), "test").unwrap();
+        }
         Arc::new(users)
+    }
+
+    fn later(users: &Arc<Users>, name: &str, password: &str, peer: IpAddr) -> Later {
+        match users.check(name, password, peer) {
+            Checked::Later(later) => later,
+            Checked::Now(_) => panic!("it is not known yet"),
+            Checked::Crowded => panic!("there is room"),
+        }
+    }
+
+    /// Takes all places, until they are dropped.
+    async fn occupied(users: &Users) -> Vec<super::super::places::Place> {
+        let mut places = Vec::new();
+        for _ in 0..MAX_RUNNING {
+            places.extend(users.places.ask(PEER, [0; 32]).unwrap().wait().await);
+        }
+        places
     }
 
     #[tokio::test]
     async fn an_answer_is_remembered_right_or_wrong() {
-        let users = users("ada", "right");
+        let users = users(&[("ada", "right")]);
         for (password, right) in [("right", true), ("wrong", false)] {
-            let Checked::Later(first) = users.check("ada", password) else { panic!("a hash is computed elsewhere") };
-            assert_eq!(first.await, right);
-            assert!(matches!(users.check("ada", password), Checked::Now(again) if again == right));
+            assert_eq!(later(&users, "ada", password, PEER).await, right);
+            assert!(matches!(users.check("ada", password, PEER), Checked::Now(again) if again == right));
         }
-        assert!(matches!(users.check("bob", "right"), Checked::Now(false)), "another user has another answer");
+    }
+
+    #[tokio::test]
+    async fn unknown_name_costs_a_hash_like_a_wrong_password() {
+        let users = users(&[("ada", "right")]);
+        let hashed = || users.hashed.load(Ordering::Relaxed);
+        for (number, name) in ["ada", "nobody", "plain"].into_iter().enumerate() {
+            assert!(!later(&users, name, "wrong", PEER).await);
+            assert_eq!(hashed(), number + 1, "{name}");
+            assert!(matches!(users.check(name, "wrong", PEER), Checked::Now(false)));
+        }
+        assert!(matches!(users.check("plain", "password", PEER), Checked::Now(true)));
+        let mut plain_only = Users::default();
+        plain_only.add("ada:right", "test").unwrap();
+        assert!(matches!(Arc::new(plain_only).check("nobody", "x", PEER), Checked::Now(false)));
+    }
+
+    #[test]
+    fn hash_of_nobody_has_the_highest_cost_and_is_valid() {
+        let mut users = Users::default();
+        let hashes = [4, 6, 5].map(|cost| bcrypt::hash("x", cost).unwrap());
+        for (number, hash) in hashes.iter().enumerate() {
+            users.add(&format!("user{number}:{hash}"), "test").unwrap();
+        }
+        assert_eq!(users.cost, Some(6));
+        assert_eq!(nobodys_hash(6).parse::<bcrypt::HashParts>().unwrap().get_cost(), 6);
+        assert!(!bcrypt::verify("x", &nobodys_hash(4)).unwrap(), "and a hash is computed for it");
     }
 
     #[tokio::test]
     async fn hashes_wait_for_a_place_and_those_who_are_remembered_do_not() {
-        let users = users("ada", "right");
-        let Checked::Later(known) = users.check("ada", "right") else { panic!("a hash is computed elsewhere") };
-        assert!(known.await);
-        let all = users.places.clone().acquire_many_owned(AT_ONCE as u32).await.unwrap();
-        let guess = || match users.check("ada", "guess") {
-            Checked::Later(guess) => guess,
-            Checked::Now(_) => panic!("it is not known yet"),
-        };
-        let mut guesses = [guess(), guess(), guess()];
+        let users = users(&[("ada", "right")]);
+        assert!(later(&users, "ada", "right", PEER).await);
+        let places = occupied(&users).await;
+        let mut guesses = [0, 1, 2].map(|_| later(&users, "ada", "guess", PEER));
         for guess in &mut guesses {
             assert!(poll(guess).is_pending());
         }
-        assert!(matches!(users.check("ada", "right"), Checked::Now(true)));
-        drop(all);
+        assert!(matches!(users.check("ada", "right", PEER), Checked::Now(true)));
+        drop(places);
         for guess in guesses {
             assert!(!guess.await);
         }
     }
 
     #[tokio::test]
+    async fn guesses_for_one_name_are_refused_when_many_wait_and_others_come_in() {
+        let users = users(&[("ada", "right"), ("bob", "right")]);
+        let places = occupied(&users).await;
+        let guess = |number: usize| tokio::spawn(later(&users, "ada", &number.to_string(), PEER));
+        let guesses: Vec<_> = (0..MAX_WAITING_PER_NAME).map(guess).collect();
+        assert!(matches!(users.check("ada", "one more", PEER), Checked::Crowded));
+        let others = [later(&users, "bob", "right", PEER), later(&users, "ada", "right", OTHER)].map(tokio::spawn);
+        drop(places);
+        for other in others {
+            assert!(other.await.unwrap());
+        }
+        let hashed = users.hashed.load(Ordering::Relaxed);
+        assert!(hashed < MAX_WAITING_PER_NAME, "{hashed} hashes: they did not wait for all guesses");
+        drop(guesses);
+    }
+
+    #[tokio::test]
     async fn a_sender_that_hangs_up_gives_its_place_back() {
-        let users = users("ada", "right");
-        let Checked::Later(mut gone) = users.check("ada", "right") else { panic!("a hash is computed elsewhere") };
+        let users = users(&[("ada", "right")]);
+        let mut gone = later(&users, "ada", "right", PEER);
         let _ = poll(&mut gone);
         drop(gone);
-        drop(users.places.acquire_many(AT_ONCE as u32).await.unwrap());
-        assert!(matches!(users.check("ada", "right"), Checked::Now(true)), "and what was computed is remembered");
+        let places = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+            while users.hashed.load(Ordering::Relaxed) == 0 || !users.places.is_free() {
+                tokio::task::yield_now().await;
+            }
+        });
+        places.await.expect("the places are free again");
+        assert!(matches!(users.check("ada", "right", PEER), Checked::Now(true)), "and what was computed is remembered");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use kubewake_config::Secret;
 
 use super::*;
 
+const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
 fn headers(login: &str) -> HeaderMap {
     let value = format!("Basic {}", STANDARD.encode(login));
     [(AUTHORIZATION, HeaderValue::try_from(value).unwrap())].into_iter().collect()
@@ -16,7 +18,7 @@ fn inline(text: &str) -> Htpasswd {
 
 /// Who the server takes this login for.
 async fn enter(settings: &Htpasswd, login: &str) -> Option<String> {
-    server(settings).unwrap().authenticate(&headers(login)).wait().await.ok().flatten()
+    server(settings).unwrap().authenticate(&headers(login), PEER).wait().await.ok().flatten()
 }
 
 #[tokio::test]
@@ -87,13 +89,13 @@ async fn what_is_no_basic_authorization_is_refused_without_being_repeated() {
     let server = server(&inline("ada:secret")).unwrap();
     for value in ["", "Basic", "Bearer secret", "Basic ???", "Basic c2VjcmV0", "Basic /////w=="] {
         let headers = [(AUTHORIZATION, HeaderValue::from_str(value).unwrap())].into_iter().collect();
-        let error = server.authenticate(&headers).wait().await.unwrap_err().0;
+        let error = server.authenticate(&headers, PEER).wait().await.unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
     }
-    assert!(server.authenticate(&HeaderMap::new()).wait().await.is_err());
+    assert!(server.authenticate(&HeaderMap::new(), PEER).wait().await.is_err());
     // The scheme is the same in any case, as HTTP says.
     let lower = [(AUTHORIZATION, HeaderValue::from_str("basic YWRhOnNlY3JldA==").unwrap())].into_iter().collect();
-    assert_eq!(server.authenticate(&lower).wait().await.unwrap().as_deref(), Some("ada"));
+    assert_eq!(server.authenticate(&lower, PEER).wait().await.unwrap().as_deref(), Some("ada"));
 }
 
 #[test]

@@ -4,6 +4,8 @@ use http::{HeaderValue, header::AUTHORIZATION};
 
 use super::*;
 
+const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
 fn settings(tokens: &[&str]) -> BearerTokenAuth {
     BearerTokenAuth {
         header: "Authorization".into(),
@@ -15,7 +17,7 @@ fn settings(tokens: &[&str]) -> BearerTokenAuth {
 
 fn enters(settings: &BearerTokenAuth, header: &'static str, value: &str) -> bool {
     let headers = [(HeaderName::from_static(header), HeaderValue::from_str(value).unwrap())].into_iter().collect();
-    matches!(server(settings).unwrap().authenticate(&headers), Verdict::Now(Ok(_)))
+    matches!(server(settings).unwrap().authenticate(&headers, PEER), Verdict::Now(Ok(_)))
 }
 
 #[tokio::test]
@@ -67,7 +69,8 @@ fn refusals_name_the_header_and_repeat_nothing() {
     let server = server(&settings(&["hunter2"])).unwrap();
     let wrong = [(AUTHORIZATION, HeaderValue::from_static("Bearer hunter3"))].into_iter().collect();
     for headers in [HeaderMap::new(), wrong] {
-        let Verdict::Now(Err(AuthError(error))) = server.authenticate(&headers) else { panic!("it is known at once") };
+        let Verdict::Now(Err(error)) = server.authenticate(&headers, PEER) else { panic!("it is known at once") };
+        let error = error.to_string();
         assert!(error.contains("authorization") && !error.contains("hunter"), "{error}");
     }
 }

@@ -16,7 +16,8 @@ fn collector() -> Arc<Telemetry> {
     telemetry.update(|running| {
         let id = PipelineId { signal: Signal::Logs, name: Some("app".into()) };
         let exporters = vec![(ComponentId::new("otlp"), Destination::default())];
-        running.pipelines = vec![RunningPipeline { id, uid: None, processors: Vec::new(), exporters }];
+        running.pipelines =
+            vec![RunningPipeline { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }];
     });
     telemetry
 }

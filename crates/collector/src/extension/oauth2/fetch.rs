@@ -101,7 +101,7 @@ impl Fetch {
         let response = self.client.request(request).await.map_err(|error| failed(&error))?;
         let status = response.status();
         let answer = Answer::read(response.into_body()).await.map_err(|error| failed(&error))?;
-        self.read(status, &answer.bytes)
+        read(&self.endpoint, status, &answer.bytes)
     }
 
     fn request(&self, in_form: bool) -> Result<Request<Payload>, AuthError> {
@@ -124,18 +124,26 @@ impl Fetch {
         }
         Ok(request)
     }
+}
 
-    fn read(&self, status: StatusCode, body: &[u8]) -> Result<Token, Failure> {
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        if !status.is_success() {
-            let error = AuthError(format!("{}: HTTP {}{}", self.endpoint, status.as_u16(), reason(&body)));
-            return Err(if status.is_client_error() { Failure::Refused(error) } else { Failure::Other(error) });
-        }
-        token(&body).ok_or_else(|| {
-            let reason = reason(&body);
-            Failure::Refused(AuthError(format!("{}: the answer holds no token{reason}", self.endpoint)))
-        })
+/// What an endpoint answered. Errors hold nothing of the body but a code of the protocol.
+fn read(endpoint: &str, status: StatusCode, body: &[u8]) -> Result<Token, Failure> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    if !status.is_success() {
+        let error = AuthError(format!("{endpoint}: HTTP {}{}", status.as_u16(), reason(&body)));
+        return Err(if status.is_client_error() { Failure::Refused(error) } else { Failure::Other(error) });
     }
+    token(&body).ok_or_else(|| {
+        let reason = reason(&body);
+        Failure::Refused(AuthError(format!("{endpoint}: the answer holds no token{reason}")))
+    })
+}
+
+/// The header that an answer gives, and how long it lives.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_token(status: StatusCode, body: &[u8]) -> Result<(HeaderValue, Option<Duration>), AuthError> {
+    let token = read("idp.example:443/token", status, body)?;
+    Ok((token.value, token.expires.map(|end| end - token.since)))
 }
 
 impl From<Failure> for AuthError {

@@ -60,6 +60,24 @@ fn a_bomb_is_refused_and_little_memory_was_asked_for() {
 }
 
 #[test]
+fn body_that_outgrows_its_promise_just_below_the_limit_is_read_or_refused() {
+    let data: Vec<u8> = (0..6000_u32).map(|i| (i * i % 251) as u8).collect();
+    let mut body = gzip(&data);
+    // A trailer with a wrong length is found out only at the end.
+    let trailer = body.len() - 4;
+    body[trailer..].copy_from_slice(&5000_u32.to_le_bytes());
+    for max in [5000, 5001, 5500, 5999] {
+        let result = decompress(Compression::Gzip, &body, max, &mut unlimited);
+        assert!(matches!(result, Err(DecodeError::TooLarge(_))), "{max}: {result:?}");
+    }
+    for (algorithm, body) in compressed(&data) {
+        for max in [6000, 6001, 6100, 7000] {
+            assert_eq!(decompress(algorithm, &body, max, &mut unlimited).unwrap(), data, "{algorithm:?} {max}");
+        }
+    }
+}
+
+#[test]
 fn a_gzip_trailer_that_promises_too_much_costs_nothing() {
     let body = gzip(&vec![0u8; 16 << 20]);
     let mut never = |_: usize| -> Result<(), Refusal> { panic!("asked for memory") };

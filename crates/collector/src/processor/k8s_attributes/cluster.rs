@@ -49,7 +49,42 @@ pub(super) struct Cluster {
     pub(super) view: Arc<ClusterView>,
     /// The processor that was the first to ask, for logs.
     asker: ComponentId,
-    tasks: Mutex<Vec<AbortHandle>>,
+    tasks: Mutex<Tasks>,
+}
+
+/// The watches of a cluster, and for how many processors they are.
+#[derive(Default)]
+struct Tasks {
+    running: Vec<AbortHandle>,
+    users: usize,
+    /// The last processor that was part of a pipeline has gone. What is known stays for what that one still hands on.
+    is_stopped: bool,
+}
+
+/// A processor that is part of a pipeline. With the last one of a cluster its watches end.
+pub(super) struct ClusterUser(Arc<Cluster>);
+
+impl ClusterUser {
+    /// Uses a cluster; none if its watches have ended.
+    pub(super) fn begin(cluster: &Arc<Cluster>) -> Option<Self> {
+        let mut tasks = lock(&cluster.tasks);
+        if tasks.is_stopped {
+            return None;
+        }
+        tasks.users += 1;
+        Some(Self(cluster.clone()))
+    }
+}
+
+impl Drop for ClusterUser {
+    fn drop(&mut self) {
+        let mut tasks = lock(&self.0.tasks);
+        tasks.users -= 1;
+        if tasks.users == 0 {
+            tasks.is_stopped = true;
+            tasks.running.drain(..).for_each(|task| task.abort());
+        }
+    }
 }
 
 /// What is watched.
@@ -96,8 +131,17 @@ impl Cluster {
         self.ready.subscribe()
     }
 
+    /// Whether nothing is watched any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        lock(&self.tasks).is_stopped
+    }
+
     fn keep(&self, task: AbortHandle) {
-        lock(&self.tasks).push(task);
+        let mut tasks = lock(&self.tasks);
+        match tasks.is_stopped {
+            true => task.abort(),
+            false => tasks.running.push(task),
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -207,6 +251,9 @@ impl Cluster {
         self.change(|state| {
             if state.pods.contains_key(uid) && !state.leaving.iter().any(|(_, gone)| gone == uid) {
                 self.stats.deleted.fetch_add(1, Ordering::Relaxed);
+                if let Some(pod) = state.pods.get(uid) {
+                    pod.is_gone.store(true, Ordering::Relaxed);
+                }
                 state.leaving.push_back((until, uid.to_owned()));
             }
         });
@@ -286,7 +333,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        lock(&self.tasks).iter().for_each(AbortHandle::abort);
+        lock(&self.tasks).running.iter().for_each(AbortHandle::abort);
         self.change(|state| *state = State::default());
     }
 }

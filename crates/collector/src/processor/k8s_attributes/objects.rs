@@ -7,7 +7,7 @@ use crate::kubernetes::{Metadata, Object, or_default};
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pod {
+pub(crate) struct Pod {
     pub(super) metadata: Metadata,
     pub(super) spec: PodSpec,
     pub(super) status: PodStatus,
@@ -19,6 +19,7 @@ pub(super) struct PodSpec {
     pub(super) node_name: String,
     pub(super) hostname: String,
     pub(super) host_network: bool,
+    pub(super) service_account_name: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) containers: Vec<ContainerSpec>,
     #[serde(deserialize_with = "or_default")]

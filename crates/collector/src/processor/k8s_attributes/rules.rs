@@ -1,6 +1,6 @@
 //! What is kept of an object: the attributes that it gives to what its pods send.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use bytes::Bytes;
 use kubewake_config::model::{Extract, ExtractKey, Field, KubernetesAttributes, KubernetesSource as Source, Owner};
@@ -16,7 +16,14 @@ pub(super) type Attributes = Box<[(Bytes, Value)]>;
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) uid: String,
+    pub(super) name: String,
     pub(super) namespace: String,
+    /// What it forwards may say of whom it is, as `verify_senders` lists its ServiceAccount.
+    pub(super) is_relay: bool,
+    /// It is known only so that it cannot pass as another: nothing is given for it.
+    pub(super) is_ignored: bool,
+    /// It is not there any more, and remembered for what comes late. Its address may be another's by now.
+    pub(super) is_gone: AtomicBool,
     pub(super) node: String,
     /// When it was started, to tell which of two pods with one address is the newer.
     pub(super) started: String,
@@ -92,13 +99,15 @@ impl Rules {
         let excluded = self.settings.exclude.iter().any(|name| name.is_match(pod.metadata.name.as_bytes()));
         let ignored = pod.metadata.annotations.get("opentelemetry.io/k8s-processor/ignore");
         if excluded || ignored.is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
-            return None;
+            return self.settings.verify_senders.is_some().then(|| self.ignored(pod));
         }
         let attributes = self.pod_attributes(pod);
         let containers = if self.wants_containers() { self.containers(pod) } else { Box::default() };
         let mut known = Known {
             uid: pod.metadata.uid.clone(),
+            name: pod.metadata.name.clone(),
             namespace: pod.metadata.namespace.clone(),
+            is_relay: self.is_relay(pod),
             node: pod.spec.node_name.clone(),
             started: pod.status.start_time.clone(),
             owner: owner(&pod.metadata),
@@ -109,6 +118,29 @@ impl Rules {
         known.attributes = encoded(attributes);
         known.size = known.measure();
         Some(known)
+    }
+
+    /// A pod for which nothing is given. Whoever may annotate a pod must not be able to hide it from `verify_senders`.
+    fn ignored(&self, pod: &Pod) -> Known {
+        let mut known = Known {
+            uid: pod.metadata.uid.clone(),
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            started: pod.status.start_time.clone(),
+            is_relay: self.is_relay(pod),
+            is_ignored: true,
+            identifiers: addresses(pod).into_iter().map(by_address).collect(),
+            ..Known::default()
+        };
+        known.size = known.measure();
+        known
+    }
+
+    /// Whether a pod runs under a ServiceAccount that `verify_senders` trusts.
+    fn is_relay(&self, pod: &Pod) -> bool {
+        let account = Some(pod.spec.service_account_name.as_str()).filter(|name| !name.is_empty()).unwrap_or("default");
+        let trusted = self.settings.verify_senders.iter().flat_map(|verify| &verify.trusted_relays);
+        trusted.into_iter().any(|relay| relay.namespace == pod.metadata.namespace && relay.service_account == account)
     }
 
     fn pod_attributes(&self, pod: &Pod) -> BTreeMap<String, String> {
@@ -202,14 +234,7 @@ impl Rules {
 
     /// By what the pod is found: by its uid, by its addresses, and by what the document says.
     fn identifiers(&self, pod: &Pod, known: &Known, attributes: &BTreeMap<String, String>) -> Vec<Box<[u8]>> {
-        let own = pod.status.pod_ips.iter().map(|ip| &ip.ip).chain([&pod.status.pod_ip]);
-        let mut addresses: Vec<&str> = own.map(String::as_str).filter(|ip| !ip.is_empty()).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        // All pods of the host's network share its address.
-        if pod.spec.host_network {
-            addresses.clear();
-        }
+        let addresses = addresses(pod);
         let mut out: Vec<Box<[u8]>> = addresses.iter().map(|address| by_address(address)).collect();
         for (number, sources) in self.settings.associations.iter().enumerate() {
             let values = sources.iter().map(|source| match source {
@@ -268,6 +293,19 @@ fn encoded(attributes: BTreeMap<String, String>) -> Attributes {
 /// The value as it is written, so that giving it copies nothing.
 pub(super) fn ready(value: &Value) -> Value {
     Value::Encoded(value.encoded())
+}
+
+/// The addresses that are a pod's own.
+fn addresses(pod: &Pod) -> Vec<&str> {
+    // All pods of the host's network share its address.
+    if pod.spec.host_network {
+        return Vec::new();
+    }
+    let own = pod.status.pod_ips.iter().map(|ip| &ip.ip).chain([&pod.status.pod_ip]);
+    let mut addresses: Vec<&str> = own.map(String::as_str).filter(|ip| !ip.is_empty()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 /// The identifier of whoever sends from an address.

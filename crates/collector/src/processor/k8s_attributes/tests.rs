@@ -8,6 +8,7 @@ use kubewake_config::{
     model::{self, Owner},
 };
 use kubewake_otlp::{
+    Unlimited,
     view::{lossy, resources},
     wire::put_bytes,
 };
@@ -80,7 +81,7 @@ fn given(settings: &KubernetesAttributes, cluster: Option<&Arc<Cluster>>, from: 
     let peer = (!from.is_empty()).then(|| SocketAddr::new(from.parse().unwrap(), 4242));
     let origin = Arc::new(Origin { peer, ..Origin::default() });
     let part = Part::new(request(own), 1, origin, Arc::new(Charge::free()));
-    let mapped = enrich.map(Signal::Traces, &part);
+    let mapped = enrich.map(Signal::Traces, &part, &mut Unlimited).unwrap();
     kubewake_otlp::scan(Signal::Traces, &mapped.bytes).unwrap();
     let entry = resources(&mapped.bytes).next().unwrap();
     assert_eq!(entry.scopes().next().unwrap().spans().next().unwrap().name(), b"span");
@@ -411,6 +412,7 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
             shared: Shared::default(),
             stats: stats.clone(),
             gate,
+            user: Mutex::default(),
         });
         let offer = || {
             let part = Part::new(request(&[]), 1, Arc::default(), Arc::new(Charge::free()));
@@ -426,6 +428,25 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cluster_is_watched_until_its_last_processor_retires() {
+    let (settings, shared) = (settings("passthrough: false"), Shared::default());
+    let make = || {
+        let counters = (Arc::default(), Arc::default());
+        Enricher::new(&ComponentId::new("k8s_attributes"), Signal::Traces, &settings, &shared, counters)
+    };
+    let found = || shared.get_or_make(|_: &Cluster| true, || panic!("it is there"));
+    let (first, second) = (make(), make());
+    let cluster = found();
+    first.retire();
+    assert!(!cluster.is_stopped(), "another one uses it");
+    second.retire();
+    assert!(cluster.is_stopped());
+    let third = make();
+    let user = third.user.lock().unwrap();
+    assert!(user.is_some(), "one that comes later does not rely on what is no longer watched");
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_can_be_seen_how_it_gets_on_with_the_cluster() {
     let cluster = told(&settings("passthrough: false"), &[pod()]);
     let look = || (cluster.view.look().state, cluster.view.look().last_error, cluster.view.look().pods);
@@ -436,4 +457,135 @@ async fn it_can_be_seen_how_it_gets_on_with_the_cluster() {
     assert_eq!(cluster.view.look().last_said, Some(Said::Http(status)));
     cluster.complete_all();
     assert_eq!(look(), (ClusterState::Synced, ErrorClass::Authentication, 1));
+}
+
+const VERIFYING: &str = "extract:
+  metadata: [k8s.namespace.name, k8s.pod.name, k8s.pod.uid, k8s.deployment.name, k8s.statefulset.name, k8s.node.name]
+pod_association:
+  - sources: [{from: resource_attribute, name: k8s.pod.uid}]
+  - sources: [{from: resource_attribute, name: k8s.pod.ip}]
+  - sources: [{from: connection}]
+verify_senders:
+  trusted_relays: [{namespace: relays, service_account: forwarder}]
+";
+
+/// A pod of a StatefulSet in another namespace, at another address.
+fn other_pod() -> serde_json::Value {
+    json!({
+        "kind": "Pod",
+        "metadata": {
+            "name": "mallory-0", "namespace": "evil", "uid": "mallory-uid", "creationTimestamp": "2026-11-16T06:00:00Z",
+            "ownerReferences": [{"kind": "StatefulSet", "name": "mallory", "uid": "set-uid", "controller": true}],
+        },
+        "spec": {"nodeName": "node-2", "containers": [{"name": "main", "image": "m"}]},
+        "status": {"podIP": "10.0.0.66", "podIPs": [{"ip": "10.0.0.66"}], "startTime": "2026-11-16T06:00:01Z"},
+    })
+}
+
+/// What somebody says who wants to pass as the pod of [`pod`].
+const CLAIMS: [(&str, &str); 6] = [
+    ("k8s.pod.uid", "pod-uid"),
+    ("k8s.pod.ip", "10.0.0.7"),
+    ("k8s.pod.name", "shop-6c45f8d6f6-x2x2x"),
+    ("k8s.namespace.name", "web"),
+    ("k8s.deployment.name", "shop"),
+    ("service.name", "shop"),
+];
+
+#[test]
+fn verified_sender_cannot_pass_as_another_pod() {
+    let settings = settings(VERIFYING);
+    let cluster = told(&settings, &[pod(), other_pod()]);
+    let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
+    let own = pairs(&[
+        ("k8s.pod.uid", "mallory-uid"),
+        ("k8s.pod.ip", "10.0.0.66"),
+        ("k8s.pod.name", "mallory-0"),
+        ("k8s.namespace.name", "evil"),
+        ("k8s.statefulset.name", "mallory"),
+        ("k8s.node.name", "node-2"),
+        ("service.name", "shop"),
+    ]);
+    assert_eq!(got, own, "and what says nothing of who it is stays");
+    let twice = [("k8s.namespace.name", "evil"), ("k8s.namespace.name", "web")];
+    let got = given(&settings, Some(&cluster), "10.0.0.66", &twice);
+    assert_eq!(got["k8s.namespace.name"], "evil", "also if it is said twice");
+    let bytes = {
+        let stats = Arc::new(ClusterStats::default());
+        let enrich = Enrich { settings: settings.clone(), cluster: Some(cluster.clone()), stats };
+        let origin = Arc::new(Origin { peer: Some("10.0.0.66:1".parse().unwrap()), ..Origin::default() });
+        let part = Part::new(request(&twice), 1, origin, Arc::new(Charge::free()));
+        enrich.map(Signal::Traces, &part, &mut Unlimited).unwrap().bytes
+    };
+    let entry = resources(&bytes).next().unwrap();
+    let named = entry.resource().attributes().iter().filter(|pair| pair.key() == b"k8s.namespace.name").count();
+    assert_eq!(named, 1);
+}
+
+#[test]
+fn verified_sender_that_says_nothing_or_the_truth_is_enriched_as_ever() {
+    let settings = settings(VERIFYING);
+    let cluster = told(&settings, &[pod(), other_pod()]);
+    let plain = given(&settings, Some(&cluster), "10.0.0.7", &[]);
+    assert_eq!(plain["k8s.deployment.name"], "shop");
+    assert!(!plain.contains_key("k8s.pod.ip"), "what is not extracted is not added");
+    let mut expected = plain;
+    expected.extend(pairs(&[("k8s.pod.ip", "10.0.0.7"), ("service.name", "shop")]));
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &CLAIMS), expected);
+}
+
+#[test]
+fn trusted_relay_is_believed_whose_data_it_forwards() {
+    let settings = settings(VERIFYING);
+    let relay = |namespace: &str, account: &str| {
+        let mut relay = other_pod();
+        relay["metadata"]["namespace"] = namespace.into();
+        relay["spec"]["serviceAccountName"] = account.into();
+        let cluster = told(&settings, &[pod(), relay]);
+        given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS)["k8s.pod.name"].clone()
+    };
+    assert_eq!(relay("relays", "forwarder"), "shop-6c45f8d6f6-x2x2x");
+    assert_eq!(relay("relays", "another"), "mallory-0");
+    assert_eq!(relay("evil", "forwarder"), "mallory-0", "a ServiceAccount of that name elsewhere is another");
+}
+
+#[test]
+fn sender_that_is_no_single_known_pod_is_taken_at_its_word() {
+    let settings = settings(VERIFYING);
+    let mut on_host = other_pod();
+    on_host["spec"]["hostNetwork"] = true.into();
+    for (what, pods) in [("a stranger", vec![pod()]), ("the network of the host", vec![pod(), on_host])] {
+        let cluster = told(&settings, &pods);
+        let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
+        assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "{what}");
+    }
+    let cluster = told(&settings, &[pod(), other_pod()]);
+    cluster.forget("mallory-uid");
+    let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
+    assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "the address may be another's by now");
+    let mut next = other_pod();
+    next["metadata"]["uid"] = "next-uid".into();
+    next["metadata"]["name"] = "next-0".into();
+    next["status"]["startTime"] = "2026-11-16T07:00:00Z".into();
+    cluster.tell(&next);
+    assert_eq!(given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS)["k8s.pod.name"], "next-0", "and now it is");
+}
+
+#[test]
+fn pod_cannot_hide_from_verification_by_an_annotation() {
+    let settings = settings(VERIFYING);
+    let mut hidden = other_pod();
+    hidden["metadata"]["annotations"] = json!({"opentelemetry.io/k8s-processor/ignore": "true"});
+    let cluster = told(&settings, &[pod(), hidden]);
+    let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
+    assert_eq!(got, pairs(&[("service.name", "shop")]), "nothing is given for it, and it passes as nobody");
+}
+
+#[test]
+fn senders_are_believed_unless_the_document_asks_for_verification() {
+    let text = VERIFYING.split("verify_senders").next().unwrap();
+    let settings = settings(text);
+    let cluster = told(&settings, &[pod(), other_pod()]);
+    let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
+    assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "as the Collector does");
 }

@@ -1,8 +1,10 @@
 use std::sync::Mutex;
 
+use kubewake_otlp::view::RecordRef;
+
 use super::*;
 use crate::core::{
-    Budget, Origin,
+    Budget, Member, Origin,
     testing::{numbers, part},
 };
 
@@ -37,9 +39,10 @@ impl Consumer for Keeper {
 struct Below(u64);
 
 impl Mapper for Below {
-    fn map(&self, signal: Signal, part: &Part) -> Mapped {
+    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
         let number = |id: &[u8]| u128::from_be_bytes(id.try_into().unwrap()) as u64 - 1;
-        kubewake_otlp::retain(signal, &part.bytes, |record| number(record.trace_id()) < self.0).into()
+        let is_below = |record: &RecordRef<'_>| number(record.trace_id()) < self.0;
+        kubewake_otlp::retain_within(signal, &part.bytes, is_below, memory).map(Mapped::from)
     }
 }
 
@@ -47,8 +50,11 @@ impl Mapper for Below {
 struct Repeat(usize);
 
 impl Mapper for Repeat {
-    fn map(&self, _: Signal, part: &Part) -> Mapped {
-        Mapped { bytes: Bytes::from(part.bytes.repeat(self.0)), items: part.items * self.0 }
+    fn map(&self, _: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
+        if !memory.reserve(part.bytes.len() * self.0) {
+            return Err(NoMemory);
+        }
+        Ok(Mapped { bytes: Bytes::from(part.bytes.repeat(self.0)), items: part.items * self.0 })
     }
 }
 
@@ -123,19 +129,88 @@ async fn the_charge_follows_the_bytes() {
     assert_eq!(budget.used(), 0);
 }
 
-#[tokio::test]
-async fn a_sender_is_refused_when_there_is_no_memory_and_what_was_acknowledged_goes_on() {
+/// A request, and a budget that has room for so many more of its size beside it.
+fn request_with_room(more: u64) -> (Part, Arc<Budget>, Arc<Member>) {
     let request = part(0..10, Charge::free());
-    let budget = Budget::new(request.bytes.len() as u64 * 2, 0);
+    let size = request.bytes.len() as u64;
+    // Work leaves an eighth free.
+    let budget = Budget::new((size * (1 + more)).div_ceil(7) * 8, 0);
     let member = budget.join();
-    let charged = || Part { charge: Arc::new(member.admit(request.bytes.len() as u64).unwrap()), ..request.clone() };
-    let (mapping, keeper) = mapping(Repeat(3));
-    let refusal = send(&mapping, batch([charged()]), Pressure::Refuse).await.unwrap_err();
+    let charge = Arc::new(member.admit(size).unwrap());
+    (Part { charge, ..request }, budget, member)
+}
+
+/// A next step that also counts what is lost.
+#[derive(Default)]
+struct Losses(Mutex<Vec<(usize, DropReason)>>);
+
+impl Consumer for Losses {
+    fn consume(self: Arc<Self>, _: Batch, _: Pressure) -> Answer {
+        panic!("nothing is handed on");
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.0.lock().unwrap().push((batch.items(), reason));
+    }
+}
+
+#[tokio::test]
+async fn sender_is_told_to_come_again_when_memory_is_in_use_and_not_if_it_never_suffices() {
+    let (request, budget, member) = request_with_room(3);
+    let size = request.bytes.len() as u64;
+    let (mapping, _keeper) = mapping(Repeat(3));
+    let other = member.admit(size).unwrap();
+    let refusal = send(&mapping, batch([request.clone()]), Pressure::Refuse).await.unwrap_err();
     assert!(refusal.is_retryable() && refusal.is_want_of_room());
-    assert_eq!((counts(&mapping), budget.used()), ([0, 0, 0, 10], 0));
-    send(&mapping, batch([charged()]), Pressure::Wait).await.unwrap();
-    assert_eq!(keeper.numbers()[0].len(), 30);
-    assert_eq!(budget.used(), request.bytes.len() as u64);
+    assert_eq!(
+        (counts(&mapping), budget.used()),
+        ([0, 0, 0, 10], 2 * size),
+        "the request is still there to be sent again"
+    );
+    drop(other);
+    mapping.reconfigure(Box::new(Repeat(5)));
+    let refusal = send(&mapping, batch([request.clone()]), Pressure::Refuse).await.unwrap_err();
+    assert!(!refusal.is_retryable(), "{refusal}");
+    mapping.reconfigure(Box::new(Repeat(3)));
+    send(&mapping, batch([request]), Pressure::Refuse).await.unwrap();
+    assert_eq!(budget.used(), 3 * size);
+}
+
+#[tokio::test(start_paused = true)]
+async fn acknowledged_data_waits_for_memory() {
+    let (request, budget, member) = request_with_room(3);
+    let size = request.bytes.len() as u64;
+    let (mapping, keeper) = mapping(Repeat(3));
+    let other = member.admit(size).unwrap();
+    let waiting = tokio::spawn(mapping.clone().consume(batch([request]), Pressure::Wait).wait());
+    tokio::time::sleep(MEMORY_WAIT / 2).await;
+    assert!(keeper.numbers().is_empty() && !waiting.is_finished());
+    drop(other);
+    waiting.await.unwrap().unwrap();
+    assert_eq!((keeper.numbers()[0].len(), budget.used()), (30, 3 * size));
+}
+
+#[tokio::test(start_paused = true)]
+async fn acknowledged_data_goes_on_uncharged_if_it_grows_moderately() {
+    let (request, budget, member) = request_with_room(3);
+    let size = request.bytes.len() as u64;
+    let (mapping, keeper) = mapping(Repeat(3));
+    let _other = member.admit(2 * size).unwrap();
+    send(&mapping, batch([request]), Pressure::Wait).await.unwrap();
+    assert_eq!((keeper.numbers()[0].len(), budget.used()), (30, 3 * size));
+}
+
+#[tokio::test(start_paused = true)]
+async fn acknowledged_data_that_grows_beyond_memory_is_counted_as_dropped() {
+    let (request, budget, _) = request_with_room(3);
+    let losses = Arc::new(Losses::default());
+    let mapping = Mapping::new(Signal::Traces, Box::new(Repeat(50)), Arc::default());
+    mapping.next().point_at(vec![losses.clone()]);
+    send(&mapping, batch([request]), Pressure::Wait).await.unwrap();
+    assert_eq!(*losses.0.lock().unwrap(), [(10, DropReason::MemoryLimit)]);
+    assert_eq!(budget.used(), 0);
 }
 
 #[tokio::test]
@@ -150,7 +225,7 @@ async fn a_little_that_is_left_does_not_hold_on_to_all_that_was() {
     send(&mapping, batch([Part { bytes, items: 101, charge, ..small.clone() }]), Pressure::Refuse).await.unwrap();
     let got = keeper.got.lock().unwrap();
     assert!(!range.contains(&got[0].parts()[0].bytes.as_ptr()));
-    assert_eq!(member.used(), small.bytes.len() as u64);
+    assert_eq!(member.used(), PART_BYTES as u64);
 }
 
 #[tokio::test]

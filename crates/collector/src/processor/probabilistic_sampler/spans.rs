@@ -1,10 +1,10 @@
 //! What a span says.
 
 use kubewake_otlp::{
-    Edit, Edits, Fate, Retained, Signal, TraceState,
+    Allowance, Edit, Edits, Fate, NoMemory, Retained, Signal, TraceId, TraceState,
     probability::{Randomness, Threshold},
-    select, select_traces,
-    view::{AnyValue, Span},
+    select_traces_within, select_within,
+    view::{AnyValue, RecordRef, Span},
 };
 use memchr::memmem;
 
@@ -22,28 +22,34 @@ const PRIORITY: &str = "sampling.priority";
 const MARK: usize = 48;
 
 /// Drops spans of a request, and marks those that it keeps.
-pub(super) fn sample(sampler: &Sampler, part: &Part) -> (Retained, Tally) {
+pub(super) fn sample(
+    sampler: &Sampler,
+    part: &Part,
+    memory: &mut dyn Allowance,
+) -> Result<(Retained, Tally), NoMemory> {
     // One search through all bytes costs less than to look at the attributes of each span.
     let priorities = part.traits.may_have(PRIORITY) && memmem::find(&part.bytes, PRIORITY.as_bytes()).is_some();
     let mut tally = Tally::default();
     let retained = if part.traits.has_plain_ids() && !priorities {
-        select_traces(&part.bytes, |id, spans| {
+        let decide = |id: &TraceId, spans| {
             let plain = sampler.decide_plain(id).map(|verdict| Decision::of(verdict, Some(TraceState::default())));
             let decision = plain.unwrap_or_else(|| Decision::new(sampler, id, &[], None));
             tally.note(decision.verdict, spans as u64);
             decision.fate()
-        })
+        };
+        select_traces_within(&part.bytes, decide, memory)?
     } else {
-        select(Signal::Traces, &part.bytes, |record, edits| {
+        let keep = |record: &RecordRef<'_>, edits: &mut Edits| {
             let Some(span) = record.span() else { return true };
             let found = span.to_sample();
             let priority = priorities.then(|| priority(span)).flatten();
             let decision = Decision::new(sampler, found.trace_id, found.trace_state, priority);
             tally.note(decision.verdict, 1);
             decision.mark(edits)
-        })
+        };
+        select_within(Signal::Traces, &part.bytes, keep, memory)?
     };
-    (retained, tally)
+    Ok((retained, tally))
 }
 
 /// What becomes of spans, and the trace state that they get.

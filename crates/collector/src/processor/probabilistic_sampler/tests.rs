@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewake_config::model::{AttributeSource, SamplerMode};
-use kubewake_otlp::{Signal, Summary, Traits, json, view};
+use kubewake_otlp::{Signal, Summary, Traits, Unlimited, json, view};
 use proptest::prelude::*;
 
 use super::*;
@@ -36,7 +36,9 @@ fn span(trace_id: &str, state: &str) -> String {
 }
 
 fn sample(settings: &Settings, signal: Signal, part: &Part) -> Mapped {
-    let map = |part: &Part| ProbabilisticSampler::new(&id(), settings, &SamplerStats::default()).map(signal, part);
+    let map = |part: &Part| {
+        ProbabilisticSampler::new(&id(), settings, &SamplerStats::default()).map(signal, part, &mut Unlimited).unwrap()
+    };
     let (mapped, unknown) = (map(part), map(&Part { traits: Traits::default(), ..part.clone() }));
     assert_eq!((&mapped.bytes, mapped.items), (&unknown.bytes, unknown.items), "what is known only saves time");
     assert_eq!(kubewake_otlp::scan(signal, &mapped.bytes).unwrap().items, mapped.items);
@@ -296,8 +298,12 @@ fn decisions_are_counted_by_what_made_them() {
     let stats = SamplerStats::default();
     let by = Settings { from_attribute: Some("id".into()), ..settings(SamplerMode::HashSeed, 100.0) };
     let sampler = ProbabilisticSampler::new(&id(), &by, &stats);
-    sampler.map(Signal::Traces, &spans(&[span(HALF, ""), span(RARE, ""), span("", "")].join(",")));
-    sampler.map(Signal::Logs, &logs(r#"{"attributes": [{"key": "id", "value": {"intValue": 1}}]}"#));
+    sampler
+        .map(Signal::Traces, &spans(&[span(HALF, ""), span(RARE, ""), span("", "")].join(",")), &mut Unlimited)
+        .unwrap();
+    sampler
+        .map(Signal::Logs, &logs(r#"{"attributes": [{"key": "id", "value": {"intValue": 1}}]}"#), &mut Unlimited)
+        .unwrap();
     let counts = |policy: &str| (stats.of(policy).kept(), stats.of(policy).dropped());
     assert_eq!(counts("trace_id_hash"), (2, 0));
     assert_eq!(counts("missing_randomness"), (1, 0));

@@ -96,7 +96,7 @@ impl Walk<'_> {
             Ok(None)
         });
         *changed |= !matches!(new, Ok(None));
-        let unchanged = || Value::Encoded(pair.raw_value().to_vec().into());
+        let unchanged = || Value::Encoded(pair.raw_value().into_owned().into());
         new.ok().map(|new| (key, new.unwrap_or_else(unchanged)))
     }
 

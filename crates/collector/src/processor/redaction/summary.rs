@@ -57,7 +57,8 @@ struct Keys {
     length: usize,
 }
 
-/// No more names are kept of one place. In a body each of them repeats the keys around it, and a stranger chooses those.
+/// No more names are kept of one place. In a body each of them repeats the keys around it, and a stranger chooses those. A name counts
+/// with what it takes in a list, as it may be empty.
 const MAX_NAMES: usize = 64 << 10;
 
 impl Found {
@@ -111,7 +112,7 @@ impl Keys {
     fn add(&mut self, level: model::Summary, key: &[u8]) {
         self.count += 1;
         if level == model::Summary::Debug && self.length < MAX_NAMES {
-            self.length += key.len();
+            self.length += key.len() + size_of::<String>();
             self.names.push(lossy(key).into_owned());
         }
     }

@@ -11,6 +11,10 @@ use super::{
     store::{RESOURCE_WORDS, SCOPE_WORDS, SPAN_WORDS},
     wire,
 };
+use crate::core::Charge;
+
+/// Lists of resources and of scopes up to this length are not charged for: they are a few kilobytes, and few requests have more.
+const FREE_ENTRIES: usize = 64;
 
 /// What a trace may take in tables and lists, beside its spans.
 pub(super) const TRACE_COST: usize = 192;
@@ -27,6 +31,17 @@ pub(super) struct Arrival {
     shares: Vec<Share>,
     /// The policies that it was read for.
     pub(super) generation: u32,
+    /// For what was read.
+    charge: Charge,
+}
+
+/// Why a request was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotRead {
+    /// It is longer than offsets reach.
+    TooLong,
+    /// There is no memory to note what is in it, which is so much in all.
+    NoMemory(u64),
 }
 
 struct Scope {
@@ -65,46 +80,53 @@ impl Share {
 }
 
 impl Arrival {
-    /// What it takes to note so many spans.
-    pub(super) fn cost(items: usize) -> u64 {
-        (items * size_of::<Record>()) as u64
-    }
-
-    /// Reads a request. `None` if it is longer than offsets reach.
-    pub(super) fn read(bytes: Bytes, items: usize, policies: &Policies, hash: &IdHash, shards: usize) -> Option<Self> {
+    /// Reads a request of so many spans. What it takes to note what is in it is reserved in the account of `account` first.
+    pub(super) fn read(
+        bytes: Bytes,
+        items: usize,
+        policies: &Policies,
+        hash: &IdHash,
+        shards: usize,
+        account: &Charge,
+    ) -> Result<Self, NotRead> {
         if bytes.len() > i32::MAX as usize {
-            return None;
+            return Err(NotRead::TooLong);
         }
+        let cost = (items * size_of::<Record>()) as u64;
         let mut arrival = Self {
             bytes: Bytes::new(),
             headers: Vec::new(),
             resources: Vec::new(),
             scopes: Vec::new(),
+            charge: account.another(cost).ok_or(NotRead::NoMemory(cost))?,
             records: Vec::with_capacity(items),
             shares: vec![Share::default(); shards],
             generation: policies.generation,
         };
         for entry in Fields::new(&bytes).filter(|field| field.is_len(wire::RESOURCE_ENTRY)) {
-            arrival.resource(&bytes, entry.value, policies, hash);
+            arrival.resource(&bytes, entry.value, policies, hash)?;
         }
         arrival.bytes = bytes;
-        Some(arrival)
+        Ok(arrival)
     }
 
-    fn resource(&mut self, bytes: &[u8], entry: &[u8], policies: &Policies, hash: &IdHash) {
+    fn resource(&mut self, bytes: &[u8], entry: &[u8], policies: &Policies, hash: &IdHash) -> Result<(), NotRead> {
         let fields = self.header(entry, wire::SCOPE_ENTRY);
         let mut bits = [0];
         policies.observer.resource(self.headers.get(fields.clone()).unwrap_or_default(), &mut bits);
         let resource = self.resources.len() as u32;
         let [bits] = bits;
+        make_room(&mut self.resources, &mut self.charge)?;
         self.resources.push(fields);
         for scope in Fields::new(entry).filter(|field| field.is_len(wire::SCOPE_ENTRY)) {
             let fields = self.header(scope.value, wire::SPAN);
+            make_room(&mut self.scopes, &mut self.charge)?;
             self.scopes.push(Scope { resource, fields });
             for span in Fields::new(scope.value).filter(|field| field.is_len(wire::SPAN)) {
                 self.span(bytes, span.value, bits, policies, hash);
             }
         }
+        Ok(())
     }
 
     /// Copies the fields of an entry but for one.
@@ -153,6 +175,11 @@ impl Arrival {
         share.space += SPAN_WORDS + length;
     }
 
+    /// What is held for what was read.
+    pub(super) fn charge(&self) -> &Charge {
+        &self.charge
+    }
+
     /// What a shard needs, if anything.
     pub(super) fn share(&self, shard: usize) -> Option<&Share> {
         self.shares.get(shard).filter(|share| share.runs > 0)
@@ -190,4 +217,18 @@ impl Arrival {
         let resource = self.resource_fields(self.resource_of(scope)).len();
         len_field_size(wire::SCOPE_ENTRY, self.scope_fields(scope).len()) as u64 + resource as u64
     }
+}
+
+/// Makes room for one more item. A list that becomes long is charged for before it grows, and while its items move both allocations are there.
+fn make_room<T>(list: &mut Vec<T>, charge: &mut Charge) -> Result<(), NotRead> {
+    if list.len() < list.capacity() || list.len() < FREE_ENTRIES {
+        return Ok(());
+    }
+    let items = list.capacity() * 2;
+    let more = (items * size_of::<T>()) as u64;
+    if !charge.grow(more) {
+        return Err(NotRead::NoMemory(charge.bytes() + more));
+    }
+    list.reserve_exact(items - list.len());
+    Ok(())
 }

@@ -20,7 +20,7 @@ use super::{
     policy::{Stamp, Stamps, Weight},
     wire,
 };
-use crate::core::Part;
+use crate::core::PART_BYTES;
 
 /// A span to be written.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ impl<'a> Draft<'a> {
 
     /// What the requests will take: their bytes, and what is known of each.
     pub(super) fn cost(&self) -> u64 {
-        (self.size + self.resources.len() * size_of::<Part>()) as u64
+        (self.size + self.resources.len() * PART_BYTES) as u64
     }
 
     /// How many spans are in them.

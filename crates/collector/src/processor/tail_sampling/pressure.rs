@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Request, TailSampler, shard::Moment};
-use crate::core::Charge;
+use super::{Request, TailSampler, arrival::Share, shard::Moment};
+use crate::core::{Charge, Refusal};
 
 /// New traces do not wait any more when so much of the memory for new requests is in use, in percent, and wait again at so much.
 const OVERLOAD: (u64, u64) = (85, 60);
@@ -57,11 +57,35 @@ impl TailSampler {
     fn try_reserve(&self, requests: &[Request]) -> Option<Vec<Charge>> {
         let mut charges = Vec::new();
         for request in requests {
-            for share in (0..self.lanes.len()).filter_map(|lane| request.arrival.share(lane)) {
-                charges.push(request.part.charge.to_hold(share.cost())?);
+            for cost in self.costs(request) {
+                charges.push(request.part.charge.to_hold(cost)?);
             }
         }
         Some(charges)
+    }
+
+    /// What each shard needs to hold its part of a request.
+    fn costs(&self, request: &Request) -> impl Iterator<Item = u64> {
+        (0..self.lanes.len()).filter_map(|lane| request.arrival.share(lane)).map(Share::cost)
+    }
+
+    /// What a sender is told for whose request there is no memory to note what is in it: to come again, if there may be then.
+    pub(super) fn unread(&self, charge: &Charge, needed: u64) -> Refusal {
+        match charge.could_ever_have(std::iter::once(charge), needed) {
+            true => Refusal::memory(),
+            false => Refusal::larger_than_memory(),
+        }
+    }
+
+    /// The same where there is no memory to hold what was read.
+    pub(super) fn unheld(&self, requests: &[Request]) -> Refusal {
+        let Some(first) = requests.first() else { return Refusal::memory() };
+        let held = requests.iter().flat_map(|request| [&*request.part.charge, request.arrival.charge()]);
+        let needed = requests.iter().flat_map(|request| self.costs(request));
+        match first.part.charge.could_ever_hold(held, needed) {
+            true => Refusal::memory(),
+            false => Refusal::larger_than_memory(),
+        }
     }
 
     /// Gives up what lingers, that with the least time left first, until less of the memory is in use than so many percent, or nothing lingers.

@@ -1,6 +1,10 @@
 //! A connection, of HTTP/1.1 or HTTP/2.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use hyper::{Request, body::Incoming, service::service_fn};
@@ -39,6 +43,8 @@ pub(super) struct Served {
     pub(super) peer: Peer,
     pub(super) live: Arc<ArcSwap<Live<OpenCensusReceiver>>>,
     pub(super) taker: Arc<Taker>,
+    /// Streams that wait for memory or room. What they do not read holds up the other streams of the connection.
+    pub(super) waiting: AtomicUsize,
 }
 
 pub(super) async fn serve(
@@ -47,7 +53,7 @@ pub(super) async fn serve(
     taker: Arc<Taker>,
     closing: Closing,
 ) {
-    let served = |peer| Served { peer: Peer::new(peer), live, taker };
+    let served = |peer| Served { peer: taker.peer(peer), live, taker, waiting: AtomicUsize::new(0) };
     match wire {
         Wire::Plain(stream, peer) => {
             // A client speaks first and at once. One that does not would hold a connection for nothing.

@@ -11,17 +11,19 @@ use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming};
 use kubewake_otlp::{
     Signal,
+    json::MAX_PROTOBUF_PER_JSON,
     opencensus::{Sender, TranslateError, from_json},
 };
 
 use super::connection::Served;
 use crate::{
-    core::{Admission, Code, Origin, Refusal, TurnedAway},
+    core::{Admission, Code, Origin, Refusal, TurnedAway, heavy},
     net::reply::Reply,
     receiver::{
+        body::BodyBuffer,
         calls::{self, refuse},
         cors, rpc_status,
-        timers::in_time,
+        timers::{Pace, in_time},
     },
 };
 
@@ -66,17 +68,17 @@ async fn accept(request: Request<Incoming>, served: &Served) -> Result<(), Refus
     let subject = match &live.auth {
         None => None,
         Some(auth) => auth
-            .authenticate(&head.headers)
+            .authenticate(&head.headers, served.peer.address)
             .wait()
             .await
-            .map_err(|error| refuse(Code::Unauthenticated, error.to_string()))
+            .map_err(|error| calls::unauthenticated(&error))
             .inspect_err(|_| served.taker.turn_away(TurnedAway::Unauthenticated))?,
     };
     let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
     let max = usize::try_from(live.settings.server.max_message_bytes).unwrap_or(usize::MAX);
     let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
     match read(&head.headers, &mut body, max, served).await {
-        Ok((body, admission)) => take(&body, admission, origin, served).await,
+        Ok((body, admission)) => take(body, admission, origin, served).await,
         Err(refusal) => {
             turned_away(&refusal);
             // Most clients read the answer only after they have written all of the request.
@@ -104,40 +106,41 @@ async fn read(
     max: usize,
     served: &Served,
 ) -> Result<(Vec<u8>, Admission), Refusal> {
-    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(refuse(Code::Unimplemented, "a body in JSON cannot be compressed".to_owned()));
     }
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let length: usize = length.unwrap_or_default();
     let too_large = || refuse(Code::ResourceExhausted, format!("the request body is larger than {max} bytes"));
-    if length > max {
+    if length.is_some_and(|length: usize| length > max) {
         return Err(too_large());
     }
-    let mut admission = served.taker.admit(Signal::Traces, length)?;
-    let mut out = Vec::with_capacity(length);
+    let arrival = served.taker.begin_arrival(Signal::Traces, length.unwrap_or_default(), &served.peer)?;
+    let mut buffer = BodyBuffer::charged(length, max, arrival);
+    let pace = Pace::default();
     let collect = async {
         while let Some(frame) = body.frame().await {
             let frame =
                 frame.map_err(|error| refuse(Code::Cancelled, format!("the request was cut short: {error}")))?;
             let Some(data) = frame.data_ref() else { continue };
-            if out.len() + data.len() > max {
+            if buffer.len() + data.len() > max {
                 return Err(too_large());
             }
-            if data.len() > out.capacity() - out.len() {
-                let more = data.len().max(out.capacity()).min(max - out.len());
-                admission.grow(more)?;
-                out.reserve_exact(more);
-            }
-            out.extend_from_slice(data);
+            buffer.push(data)?;
+            pace.advance(data.len());
         }
         Ok(())
     };
-    in_time(std::pin::pin!(collect)).await?;
-    Ok((out, admission))
+    in_time(std::pin::pin!(collect), &pace).await?;
+    let (bytes, admission) = buffer.finish();
+    Ok((bytes, admission.ok_or_else(Refusal::memory)?))
 }
 
-async fn take(body: &[u8], admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
-    let translated = translate(body, admission);
+async fn take(body: Vec<u8>, admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
+    // In a box, as most requests have no use for the room that its state takes.
+    let translated = match body.len() < heavy::HEAVY_BYTES {
+        true => translate(&body, admission),
+        false => Box::pin(heavy::elsewhere(move || translate(&body, admission))).await,
+    };
     let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
     let (request, admission) = translated.inspect_err(turned_away)?;
     // It has no words for a part.
@@ -146,10 +149,10 @@ async fn take(body: &[u8], admission: Admission, origin: Arc<Origin>, served: &S
 
 /// Translates the documents of a body. They are a stream, as it is one in gRPC: the first says who sends.
 fn translate(body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admission), Refusal> {
-    // The protobuf of a document is hardly longer than the document; what that becomes is asked for.
-    admission.grow(body.len())?;
     let mut sender = Sender::default();
     let mut all = Vec::new();
+    // For the protobuf of each document, one after another.
+    admission.grow(MAX_PROTOBUF_PER_JSON * body.len())?;
     for document in from_json(body) {
         let document = document.map_err(|error| Refusal::invalid(error.to_string()))?;
         let translated = sender.translate(&document, |more| admission.grow(more)).map_err(refusal)?;

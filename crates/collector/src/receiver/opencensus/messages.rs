@@ -47,11 +47,22 @@ impl Messages {
         Ok(Prefix { compressed: flag != 0, length: u32::from_be_bytes(length) as usize })
     }
 
-    /// The content of a message, in an allocation of exactly its size, which was reserved.
-    pub(super) async fn content(&mut self, length: usize) -> Result<Vec<u8>, Refusal> {
-        let mut content = vec![0; length];
-        self.fill(&mut content).await?;
-        Ok(content)
+    /// The content of a message that is here as a whole.
+    pub(super) fn whole(&mut self, length: usize) -> Bytes {
+        self.rest.split_to(length.min(self.rest.len()))
+    }
+
+    /// Whether the content of a message is here as a whole.
+    pub(super) fn is_whole(&self, length: usize) -> bool {
+        self.rest.len() >= length
+    }
+
+    /// The next piece of a message of which `missing` bytes are missing. To drop it loses nothing: it can be asked again.
+    pub(super) async fn piece(&mut self, missing: usize) -> Result<Bytes, Refusal> {
+        if !self.begin().await? {
+            return Err(internal("the stream ended inside a message"));
+        }
+        Ok(self.whole(missing))
     }
 
     async fn fill(&mut self, mut missing: &mut [u8]) -> Result<(), Refusal> {

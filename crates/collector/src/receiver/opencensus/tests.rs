@@ -24,9 +24,8 @@ use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 
 use super::{connection::Served, *};
 use crate::{
-    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, Pipeline, Pressure, Refusal},
+    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, PART_BYTES, Pipeline, Pressure, Refusal},
     net::listen::Closing,
-    receiver::intake::Peer,
 };
 
 const EXPORT: &str = "/opencensus.proto.agent.trace.v1.TraceService/Export";
@@ -81,8 +80,8 @@ fn connect(memory: u64, full: usize) -> (Fixture, DuplexStream) {
     let live = Live { settings: OpenCensusReceiver { server, cors: None }, tls: None, auth: None };
     let registry = Registry::default();
     let taker = Arc::new(Taker::new(intake, registry.receiver(&ComponentId::new("opencensus"), Transport::Grpc)));
-    let peer = Peer::new(([127, 0, 0, 1], 1).into());
-    let served = Served { peer, live: Arc::new(ArcSwap::from_pointee(live)), taker };
+    let peer = taker.peer(([127, 0, 0, 1], 1).into());
+    let served = Served { peer, live: Arc::new(ArcSwap::from_pointee(live)), taker, waiting: Default::default() };
     let (ours, theirs) = tokio::io::duplex(256 << 10);
     let (close, closing) = Closing::by_hand();
     let server = tokio::spawn(connection::run(theirs, served, closing));
@@ -216,7 +215,7 @@ async fn one_request_is_refused_and_may_come_again() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_waits_for_memory_ends_when_the_receiver_closes() {
     let message = request(Some("shop"), &["a"]);
-    let bytes = message.len() as u64;
+    let bytes = message.len().max(PART_BYTES) as u64;
     let (fixture, ours) = connect(3 * bytes, 0);
     // Another pipeline has the half for which both may ask, and a quarter is too little.
     let held = fixture.budget.join().admit(3 * bytes / 2).unwrap();

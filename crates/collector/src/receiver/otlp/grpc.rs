@@ -4,13 +4,19 @@ mod call;
 mod health;
 mod message;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use message::read_arrived;
+
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use hyper::{Request, body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kubewake_config::model::GrpcServer;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
+};
 
 use crate::{
     net::{in_task::InTask, listen::Closing, rarely::Rarely},
@@ -39,7 +45,12 @@ struct Served {
     live: Arc<ArcSwap<Live<GrpcServer>>>,
     taker: Arc<Taker>,
     timers: Timers,
+    /// `Watch` calls of the connection: each lasts as long as its client likes, in no budget.
+    watches: Arc<Semaphore>,
 }
+
+/// `Watch` calls of one connection. A client watches one service, or each of the three.
+const MAX_WATCHES_PER_CONNECTION: usize = 8;
 
 pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
     match wire {
@@ -47,10 +58,10 @@ pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>,
             // A client of HTTP/2 speaks first and at once. One that does not would hold a connection for nothing.
             let spoke = tokio::time::timeout(HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
             if matches!(spoke, Ok(Ok(1))) {
-                serve(stream, Peer::new(peer), live, taker, closing).await;
+                serve(stream, taker.peer(peer), live, taker, closing).await;
             }
         }
-        Wire::Tls(stream, peer) => serve(*stream, Peer::new(peer), live, taker, closing).await,
+        Wire::Tls(stream, peer) => serve(*stream, taker.peer(peer), live, taker, closing).await,
     }
 }
 
@@ -60,7 +71,13 @@ where
 {
     let settings = live.load().settings.clone();
     let activity = Arc::new(Activity::default());
-    let served = Arc::new(Served { peer, live, taker, timers: Timers::default() });
+    let served = Arc::new(Served {
+        peer,
+        live,
+        taker,
+        timers: Timers::default(),
+        watches: Arc::new(Semaphore::new(MAX_WATCHES_PER_CONNECTION)),
+    });
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (head, body) = request.into_parts();

@@ -15,6 +15,7 @@ use crate::{
     receiver::{
         intake::{Peer, Taker},
         port::{Live, Wire},
+        timers::Timers,
     },
 };
 
@@ -25,23 +26,22 @@ const STREAM_WINDOW: u32 = 1 << 20;
 /// What all requests of an HTTP/2 connection may send ahead.
 const CONNECTION_WINDOW: u32 = 2 << 20;
 
+/// What the requests of a connection share.
 struct Context {
     peer: Peer,
     live: Arc<ArcSwap<Live<HttpServer>>>,
     taker: Arc<Taker>,
+    timers: Timers,
 }
 
 pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<HttpServer>>>, taker: Arc<Taker>, closing: Closing) {
+    let context = |peer| Context { peer: taker.peer(peer), live, taker, timers: Timers::default() };
     match wire {
-        Wire::Plain(stream, peer) => serve_http1(stream, Context { peer: Peer::new(peer), live, taker }, closing).await,
-        Wire::Tls(stream, peer) => {
-            let context = Context { peer: Peer::new(peer), live, taker };
-            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                serve_http2(*stream, context, closing).await;
-            } else {
-                serve_http1(*stream, context, closing).await;
-            }
+        Wire::Plain(stream, peer) => serve_http1(stream, context(peer), closing).await,
+        Wire::Tls(stream, peer) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+            serve_http2(*stream, context(peer), closing).await;
         }
+        Wire::Tls(stream, peer) => serve_http1(*stream, context(peer), closing).await,
     }
 }
 
@@ -52,7 +52,7 @@ async fn serve_http1(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, c
         let context = context.clone();
         async move {
             let live = context.live.load_full();
-            Ok::<_, Infallible>(request::handle(request, &context.peer, &live, &context.taker).await)
+            Ok::<_, Infallible>(request::handle(request, &context, &live).await)
         }
     });
     let connection = conn::http1::Builder::new()
@@ -77,7 +77,7 @@ async fn serve_http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, c
         let context = context.clone();
         async move {
             let live = context.live.load_full();
-            Ok::<_, Infallible>(request::handle(request, &context.peer, &live, &context.taker).await)
+            Ok::<_, Infallible>(request::handle(request, &context, &live).await)
         }
     });
     let connection = conn::http2::Builder::new(TokioExecutor::new())

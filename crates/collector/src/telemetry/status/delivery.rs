@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Clock, Diagnosis, Past, RunningPipeline, seconds};
-use crate::core::{Course, Destination, DropReason, ExporterStats, PipelineStats, Registry};
+use crate::core::{Course, Destination, DropReason, EndedPipeline, ExporterStats, PipelineStats, Registry};
 
 /// How something that delivers is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,6 +31,9 @@ pub struct PipelineStatus {
     /// Which one it is of all that have had its id, if the document says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carries data: what it loses is lost to them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub carries: Vec<String>,
     /// All of this in a word.
     pub diagnosis: Diagnosis,
     /// The worst of its exporters'.
@@ -61,6 +64,38 @@ pub struct PipelineStatus {
     pub memory: Option<MemoryStatus>,
     /// By exporter id.
     pub exporters: BTreeMap<String, ExporterStatus>,
+}
+
+/// What a pipeline lost that is not in the document any more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EndedStatus {
+    /// Its id.
+    pub id: String,
+    /// Which one it was of all that have had its id, if the document said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carried data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub carries: Vec<String>,
+    /// Items that were lost, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The last loss.
+    pub last_drop: DropStatus,
+}
+
+impl EndedStatus {
+    /// Nothing, if it lost nothing.
+    pub(super) fn of(ended: &EndedPipeline, clock: Clock) -> Option<Self> {
+        let (at, why) = ended.stats.last_dropped()?;
+        let dropped = DropReason::ALL.iter().map(|reason| (reason.name(), ended.stats.dropped_for(*reason)));
+        Some(Self {
+            id: ended.id.to_string(),
+            uid: ended.uid.clone(),
+            carries: ended.carries.clone(),
+            dropped: dropped.filter(|(_, items)| *items > 0).collect(),
+            last_drop: DropStatus { reason: why.name(), at: clock.past(Some(at))? },
+        })
+    }
 }
 
 /// A loss.
@@ -129,6 +164,7 @@ impl PipelineStatus {
         let mut status = Self::with_exporters(&stats, exporters.collect(), clock);
         status.diagnosis = Diagnosis::of(&status, check);
         status.uid.clone_from(&pipeline.uid);
+        status.carries.clone_from(&pipeline.carries);
         status
     }
 
@@ -138,6 +174,7 @@ impl PipelineStatus {
         let drop = stats.last_dropped();
         Self {
             uid: None,
+            carries: Vec::new(),
             diagnosis: Diagnosis::NoData,
             state: exporters.values().map(|e| e.state).max().unwrap_or(State::Idle),
             received: stats.received(),

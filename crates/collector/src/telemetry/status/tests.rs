@@ -24,7 +24,7 @@ impl Setup {
         let exporter = registry.exporter(&exporters[0].0, &id, Destination::default());
         let running = RunningInfo {
             phase: Phase::Ready,
-            pipelines: vec![RunningPipeline { id, uid: None, processors: Vec::new(), exporters }],
+            pipelines: vec![RunningPipeline { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }],
             ..RunningInfo::default()
         };
         Self { registry, process: Process::start("1.2.3", &BTreeMap::new()), running, exporter }

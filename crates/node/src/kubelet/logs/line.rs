@@ -12,7 +12,7 @@ const LONGEST: usize = 16 << 10;
 
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(crate) enum Stream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -31,18 +31,18 @@ impl Stream {
 
 /// Makes entries of what a stream brings. What has no end yet waits.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(crate) struct Splitter {
     stream: Stream,
     rest: Vec<u8>,
 }
 
 impl Splitter {
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         Self { stream, rest: Vec::new() }
     }
 
     /// Appends entries of what has come to `out`.
-    pub(super) fn push(&mut self, mut bytes: &[u8], now: Timestamp, out: &mut Vec<u8>) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], now: Timestamp, out: &mut Vec<u8>) {
         let now = format_time(now);
         while !bytes.is_empty() {
             let room = LONGEST - self.rest.len();
@@ -66,7 +66,7 @@ impl Splitter {
     }
 
     /// The stream has ended: what waits is the last line.
-    pub(super) fn finish(&mut self, now: Timestamp, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, now: Timestamp, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             self.entry(&[], b'F', &format_time(now), out);
         }
@@ -86,7 +86,7 @@ impl Splitter {
 }
 
 /// With nine digits after the point, always.
-pub(super) fn format_time(time: Timestamp) -> String {
+pub(crate) fn format_time(time: Timestamp) -> String {
     let mut text = String::with_capacity(30);
     // Writing to a string does not fail.
     let _ = write!(text, "{time:.9}");
@@ -95,15 +95,15 @@ pub(super) fn format_time(time: Timestamp) -> String {
 
 /// One entry, without the end of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
-    pub(super) time: &'a [u8],
+pub(crate) struct Entry<'a> {
+    pub(crate) time: &'a [u8],
     /// Whether the line ends here.
-    pub(super) full: bool,
-    pub(super) text: &'a [u8],
+    pub(crate) full: bool,
+    pub(crate) text: &'a [u8],
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut parts = line.splitn(4, |byte| *byte == b' ');
         let (time, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         Some(Self { time, full: tag == b"F", text })

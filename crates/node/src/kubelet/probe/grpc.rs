@@ -143,7 +143,7 @@ fn succeeded(headers: &HeaderMap) -> Result<(), Failure> {
 }
 
 /// A message may leave out a field that is 0.
-fn state(framed: &[u8]) -> usize {
+pub(crate) fn state(framed: &[u8]) -> usize {
     match framed {
         [0, _, _, _, _, 0x08, state, ..] => usize::from(*state),
         _ => 0,

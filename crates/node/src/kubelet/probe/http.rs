@@ -157,6 +157,24 @@ where
     Ok((head.status, location.map(str::to_owned)))
 }
 
+/// The status of an answer that consists of these bytes, and where it leads.
+#[cfg(feature = "fuzzing")]
+pub(crate) async fn read_answer(answer: &[u8]) -> Result<(StatusCode, Option<String>), String> {
+    use tokio::io::AsyncWriteExt as _;
+
+    // Wide enough for the request, which nobody reads, and for the answer.
+    let (stream, mut server) = tokio::io::duplex(1 << 20);
+    server.write_all(answer).await.map_err(|error| error.to_string())?;
+    server.shutdown().await.map_err(|error| error.to_string())?;
+    exchange(stream, &Uri::from_static("http://10.0.0.1:8080/health"), &Headers::new()).await
+}
+
+/// Where a `Location` leads from a URL.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn redirected(from: &Uri, location: &str) -> Option<Uri> {
+    join(from, location)
+}
+
 fn build(url: &Uri, headers: &Headers) -> Result<Request<Empty<Bytes>>, http::Error> {
     let mut request = Request::get(url.path_and_query().map_or("/", |path| path.as_str()));
     for (name, value) in headers {

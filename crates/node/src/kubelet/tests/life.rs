@@ -35,7 +35,7 @@ async fn a_pod_becomes_a_process_is_ready_and_goes() {
     assert_eq!(
         told,
         [
-            ("Pulled", "Container image \"shell\" already present on machine and can be accessed by the pod"),
+            ("Pulled", "Container image \"shell:1\" already present on machine and can be accessed by the pod"),
             ("Created", "Container created"),
             ("Started", "Container started"),
         ]
@@ -95,8 +95,7 @@ async fn init_containers_come_one_after_another_and_sidecars_stay() {
     ordered["spec"]["volumes"] = json!([{ "name": "data", "emptyDir": {} }]);
     let mounts = json!([{ "name": "data", "mountPath": "/data" }]);
     ordered["spec"]["containers"][0]["volumeMounts"] = mounts.clone();
-    let init =
-        |name: &str, script: &str| json!({ "name": name, "image": "shell", "args": [script], "volumeMounts": mounts });
+    let init = |name: &str, script: &str| json!({ "name": name, "image": "shell:1", "args": [script], "volumeMounts": mounts });
     let mut side = init("side", "echo side >> $KUBEWAKE_ROOT/data/order; trap 'exit 0' TERM; sleep 1000 & wait");
     side["restartPolicy"] = "Always".into();
     side["startupProbe"] = json!({ "exec": { "command": ["sh", "-c", "grep side $KUBEWAKE_ROOT/data/order"] } });
@@ -117,7 +116,7 @@ async fn an_init_container_that_fails_for_good_ends_the_pod() {
     let fixture = Fixture::start().await;
     let mut failing = pod("failing", "echo never");
     failing["spec"]["restartPolicy"] = "Never".into();
-    failing["spec"]["initContainers"] = json!([{ "name": "init", "image": "shell", "args": ["exit 7"] }]);
+    failing["spec"]["initContainers"] = json!([{ "name": "init", "image": "shell:1", "args": ["exit 7"] }]);
     fixture.create(failing).await;
     let pod = fixture.until("failing", |pod| phase(pod) == "Failed").await;
     assert!(waits_for(&pod, "PodInitializing"));

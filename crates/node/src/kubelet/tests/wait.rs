@@ -11,12 +11,12 @@ async fn an_unknown_image_is_refused_until_it_is_another() {
     let pod = fixture.until("web", |pod| waits_for(pod, "ErrImagePull") || waits_for(pod, "ImagePullBackOff")).await;
     assert_eq!(phase(&pod), "Pending");
     let message = main_status(&pod).state.unwrap().waiting.unwrap().message.unwrap();
-    assert!(message.contains("it has: shell"), "{message}");
+    assert!(message.contains("it has: docker.io/library/shell:1, docker.io/library/shell:2"), "{message}");
     fixture.until("web", |pod| waits_for(pod, "ImagePullBackOff")).await;
     let options = LogOptions::default();
     let refused = fixture.kubelet.log(fixture.log_request("web", &options)).unwrap_err();
     assert!(refused.message.contains("is waiting to start: "), "{}", refused.message);
-    let patch = Patch::Strategic(json!({ "spec": { "containers": [{ "name": "main", "image": "shell" }] } }));
+    let patch = Patch::Strategic(json!({ "spec": { "containers": [{ "name": "main", "image": "shell:1" }] } }));
     fixture.pods.patch("web", &PatchParams::default(), &patch).await.unwrap();
     fixture.until("web", is_ready).await;
     fixture.delete("web").await;
@@ -105,7 +105,7 @@ async fn another_image_is_another_run() {
     let patch = Patch::Strategic(json!({ "spec": { "containers": [{ "name": "main", "image": "shell:2" }] } }));
     fixture.pods.patch("web", &PatchParams::default(), &patch).await.unwrap();
     let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
-    assert_eq!(main_status(&pod).image, "shell:2");
+    assert_eq!(main_status(&pod).image, "docker.io/library/shell:2");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

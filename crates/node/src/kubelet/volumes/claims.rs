@@ -26,7 +26,7 @@ pub(super) async fn directory(request: &Request<'_>, name: &str) -> Result<PathB
         return Err(Cause::Waits(text, of));
     }
     let dir = place(&request.node.claims, &claim);
-    directories::make(&dir)?;
+    directories::make_closed(&dir)?;
     Ok(dir)
 }
 

@@ -19,6 +19,12 @@ pub(super) fn make(dir: &Path) -> Result<(), Cause> {
     fs::create_dir_all(dir).map_err(|source| Cause::io("make the directory", dir, source))
 }
 
+/// Makes a directory, with those above it, that other users of this machine cannot look into.
+pub(super) fn make_closed(dir: &Path) -> Result<(), Cause> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|source| Cause::io("make the directory", dir, source))
+}
+
 /// Makes a directory that is nobody else's business, as there will be Secrets in it. Says where it is without links on the way: then
 /// one can tell what is in it.
 pub(super) fn private(dir: &Path) -> Result<PathBuf, Cause> {

@@ -168,7 +168,8 @@ async fn a_claim_keeps_its_directory_until_it_is_deleted() {
     let volumes = world.prepare(&second).await.unwrap();
     assert_eq!(text(mounted(&volumes, &second).await.join("volume/file")), "kept");
     let place = world.node.claims.join(NAMESPACE).join("data").join(made.uid().unwrap());
-    assert!(place.exists());
+    let modes = place.ancestors().take(3).map(|dir| fs::metadata(dir).unwrap().permissions().mode() & 0o777);
+    assert_eq!(modes.collect::<Vec<_>>(), [0o700; 3], "other users of the machine are kept out");
     let mut going = world.api::<PersistentVolumeClaim>().get("data").await.unwrap();
     going.metadata.finalizers = None;
     world.api::<PersistentVolumeClaim>().replace("data", &Default::default(), &going).await.unwrap();

@@ -101,3 +101,11 @@ fn only_internal_addresses_of_nodes_count() {
     let node: Node = serde_json::from_value(node).unwrap();
     assert_eq!(addresses(&node), ["127.16.0.1".parse::<IpAddr>().unwrap()]);
 }
+
+#[test]
+fn service_of_another_proxy_has_no_routes() {
+    let mut service = service(json!({ "clusterIP": "127.16.240.2", "ports": [{ "port": 80 }] }));
+    assert_eq!(routes(&service, &[], &[]).len(), 1);
+    service.labels_mut().insert(PROXY_NAME.to_owned(), "late".to_owned());
+    assert_eq!(routes(&service, &[], &[]), []);
+}

@@ -105,10 +105,27 @@ fn deletions_subresources_and_unchanged_specs_pass_unseen() {
     assert!(case("UPDATE", &labelled, &bad).is_none());
     let mut going = object(&json!({"output": {}}));
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert!(case("UPDATE", &going, &bad).is_none());
+    assert!(case("UPDATE", &going, &bad).is_none(), "it names nothing");
     let mut status = review("UPDATE", &object(&spec("other:1")), &bad);
     status.sub_resource = "status".into();
     assert!(Case::of(&status, "kubewake-system", NOW).unwrap().is_none());
+}
+
+#[test]
+fn writer_of_a_pipeline_that_is_being_deleted_must_be_allowed_to_read_what_is_added() {
+    let plain = json!({"output": {"otlp": {"endpoint": {"value": "https://backend.example:4317"}}}});
+    let [mut before, mut after] = [object(&plain), object(&spec("https://backend.example:4317"))];
+    for going in [&mut before, &mut after] {
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        going["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    }
+    let asked = case("UPDATE", &after, &before).unwrap();
+    assert_eq!(named(&asked), ["Secret shop/backend"]);
+    assert_eq!((asked.problems, asked.warnings), (Vec::new(), Vec::new()), "whether it is right does not matter");
+    let mut released = after.clone();
+    released["metadata"]["finalizers"] = json!([]);
+    assert!(case("UPDATE", &released, &after).is_none(), "who takes a finalizer away reads nothing");
+    assert!(case("UPDATE", &before, &after).is_none(), "nor who names less");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn said(pipelines: &[Value]) -> (Delivery, String) {
     let answers: Vec<Answer> =
         pipelines.iter().map(|it| answer(Tier::Gateway, GATEWAY, json!({"traces/backend": it}))).collect();
     let verdict = judge(&answers, &documents()).remove(&traces("backend")).unwrap();
-    assert_eq!(verdict.rollout, None);
+    assert_eq!(verdict.rollout, Rollout::InForce);
     (verdict.delivery, verdict.message)
 }
 
@@ -184,7 +184,7 @@ fn who_does_not_answer_says_nothing() {
     assert_eq!(verdicts[&traces("backend")].delivery, Delivery::Delivering);
     let verdicts = judge(&[silent], &documents());
     assert_eq!(verdicts[&traces("backend")].delivery, Delivery::Unknown);
-    assert_eq!(verdicts[&traces("backend")].rollout, None, "nobody said that something is wrong");
+    assert_eq!(verdicts[&traces("backend")].rollout, Rollout::Unknown, "nobody said anything");
     assert!(!verdicts.contains_key(&traces("whole")), "there are no such collectors");
     assert!(!verdicts.contains_key(&traces("_sticky")), "and that is no pipeline");
     assert!(judge(&[], &documents()).is_empty());
@@ -223,7 +223,7 @@ fn what_is_lost_between_collectors_is_no_backends_fault() {
 }
 
 /// The rollout of both pipelines of the gateway, if a collector has read `read` and refuses what is wanted for these reasons.
-fn rollout_of(read: &str, refused: Option<(&str, &[&str])>) -> [Option<(Reason, String)>; 2] {
+fn rollout_of(read: &str, refused: Option<(&str, &[&str])>) -> [Rollout; 2] {
     let mut documents = Documents::default();
     documents.want(Tier::Gateway, Some(&GATEWAY.replace("endpoint: a", "endpoint: before")));
     documents.want(Tier::Gateway, Some(GATEWAY));
@@ -235,14 +235,22 @@ fn rollout_of(read: &str, refused: Option<(&str, &[&str])>) -> [Option<(Reason, 
     [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout)
 }
 
+fn words_of(rollout: Rollout) -> String {
+    match rollout {
+        Rollout::Incomplete(_, words) => words,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn who_has_not_read_the_document_is_waited_for() {
     let before = GATEWAY.replace("endpoint: a", "endpoint: before");
-    assert_eq!(rollout_of(GATEWAY, None), [None, None]);
-    let waits = (Reason::RolloutInProgress, "1 of 2 collectors have not read the new document yet".to_owned());
-    assert_eq!(rollout_of(&before, None), [Some(waits.clone()), None], "what did not change is in force");
-    assert_eq!(rollout_of("unheard of", None), [Some(waits.clone()), Some(waits.clone())]);
-    assert_eq!(rollout_of(&before, Some((&before, &["no"]))), [Some(waits), None], "it refused another one");
+    assert_eq!(rollout_of(GATEWAY, None), [Rollout::InForce, Rollout::InForce]);
+    let words = "1 of 2 collectors have not read the new document yet".to_owned();
+    let waits = Rollout::Incomplete(Reason::RolloutInProgress, words);
+    assert_eq!(rollout_of(&before, None), [waits.clone(), Rollout::InForce], "what did not change is in force");
+    assert_eq!(rollout_of("unheard of", None), [waits.clone(), waits.clone()]);
+    assert_eq!(rollout_of(&before, Some((&before, &["no"]))), [waits, Rollout::InForce], "it refused another one");
 }
 
 #[test]
@@ -255,13 +263,13 @@ fn a_refused_document_is_told_to_whom_it_concerns() {
     let words = "collectors refuse the document, and the one before goes on: line 9: exporters::otlp_grpc/traces-backend::endpoint: bad";
     assert_eq!(
         rollout_of(&before, Some((GATEWAY, reasons))),
-        [Some((Reason::DocumentRefused, words.to_owned())), None]
+        [Rollout::Incomplete(Reason::DocumentRefused, words.to_owned()), Rollout::InForce]
     );
     let [traces, _] = rollout_of(&before, Some((GATEWAY, &["cannot listen"])));
-    assert!(traces.unwrap().1.ends_with(": cannot listen"), "nobody is to blame");
+    assert!(words_of(traces).ends_with(": cannot listen"), "nobody is to blame");
     let long = "x\n".repeat(10_000);
     let [traces, _] = rollout_of(&before, Some((GATEWAY, &[&long])));
-    let words = traces.unwrap().1;
+    let words = words_of(traces);
     assert!(words.len() < 1000 && !words.contains('\n'), "{words}");
 }
 
@@ -274,7 +282,7 @@ fn who_goes_by_a_document_from_before_is_not_told_what_others_did() {
         answer.report.as_mut().unwrap().refused = serde_json::from_value(refused).unwrap();
         let mut verdicts = judge(&[answer], &documents());
         let logs = Id { signal: Signal::Logs, name: "backend".to_owned() };
-        [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout.map(|(reason, _)| reason))
+        [traces("backend"), logs].map(|id| verdicts.remove(&id).unwrap().rollout.reason())
     };
     let both = json!({"traces/backend": pipeline("Delivering"), "logs/backend": pipeline("Delivering")});
     let refused = Some(Reason::DocumentRefused);
@@ -292,18 +300,6 @@ fn a_refusal_names_a_pipeline_by_its_components() {
 }
 
 #[test]
-fn it_is_known_who_goes_by_which_document() {
-    let answers = [
-        answer(Tier::Gateway, "a", json!({})),
-        answer(Tier::Gateway, "a", json!({})),
-        Answer { tier: Tier::Gateway, report: None },
-        answer(Tier::Sticky, "b", json!({})),
-    ];
-    assert_eq!(read(&answers, Tier::Gateway), BTreeSet::from([Some(fingerprint("a")), None]));
-    assert_eq!(read(&answers[..2], Tier::Sticky), BTreeSet::new());
-}
-
-#[test]
 fn a_pipeline_is_not_judged_by_one_that_had_its_name_before() {
     let with =
         |uid: &str| GATEWAY.replace("[otlp_grpc/traces-backend]", &format!("[otlp_grpc/traces-backend], uid: {uid}"));
@@ -317,9 +313,37 @@ fn a_pipeline_is_not_judged_by_one_that_had_its_name_before() {
     let before = says(&with("one"), Some("one"), "DataDropped");
     let alone = verdict(std::slice::from_ref(&before));
     assert_eq!((alone.delivery, alone.uid.as_deref()), (Delivery::Unknown, Some("two")));
-    assert_eq!(alone.rollout.unwrap().0, Reason::RolloutInProgress);
+    assert_eq!(alone.rollout.reason(), Some(Reason::RolloutInProgress));
     let both = verdict(&[before, says(&with("two"), Some("two"), "Delivering")]);
     assert_eq!(both.delivery, Delivery::Delivering, "who is behind speaks of another");
     let old = verdict(&[says(&with("two"), None, "DataDropped")]);
     assert_eq!(old.delivery, Delivery::DataDropped, "an old collector does not say of whom it speaks");
+}
+
+#[test]
+fn loss_of_a_pipeline_that_left_the_document_is_said_of_whom_it_concerns() {
+    let mut documents = Documents::default();
+    let text = "service: {pipelines: {traces/one: {uid: a}, traces/two: {uid: b}}}";
+    documents.want(Tier::Gateway, Some(text));
+    let said = |ended: Value, diagnosis: &str| {
+        let pipelines = json!({"traces/one": {"uid": "a", "diagnosis": diagnosis}, "traces/two": {"uid": "b", "diagnosis": diagnosis}});
+        let mut answer = answer(Tier::Gateway, text, pipelines);
+        answer.report.as_mut().unwrap().ended = serde_json::from_value(json!([ended])).unwrap();
+        let verdicts = judge(&[answer], &documents);
+        ["one", "two"].map(|name| verdicts[&traces(name)].delivery)
+    };
+    let forward = |age: f64| {
+        json!({
+            "id": "traces/_sticky", "carries": ["a"], "dropped": {"shutdown": 200},
+            "last_drop": {"reason": "shutdown", "age_seconds": age},
+        })
+    };
+    use Delivery::{BackendRefuses as Refuses, DataDropped as Dropped, Delivering as Well};
+    assert_eq!(said(forward(3.0), "Delivering"), [Dropped, Well]);
+    assert_eq!(said(forward(301.0), "Delivering"), [Well, Well], "it is long ago");
+    assert_eq!(said(forward(3.0), "BackendRefuses"), [Refuses, Refuses], "trouble with the backend is said first");
+    let own = json!({"id": "traces/two", "uid": "b", "last_drop": {"reason": "shutdown", "age_seconds": 1.0}});
+    assert_eq!(said(own, "Delivering"), [Well, Dropped], "it was somewhere else before");
+    let namesake = json!({"id": "traces/two", "uid": "old", "last_drop": {"reason": "shutdown", "age_seconds": 1.0}});
+    assert_eq!(said(namesake, "Delivering"), [Well, Well], "it is of one that had its name before");
 }

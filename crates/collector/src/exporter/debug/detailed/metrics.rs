@@ -2,8 +2,8 @@
 
 use kubewake_otlp::{
     view::{
-        Buckets, Data, ExponentialHistogram, Histogram, KeyValue, Metric, MetricKind, Point, SummaryPoint, Temporality,
-        View, lossy,
+        Data, ExponentialHistogram, Histogram, KeyValue, Metric, MetricKind, Point, SummaryPoint, Temporality, View,
+        lossy,
     },
     wire::{Field, Fields},
 };
@@ -14,7 +14,7 @@ use crate::exporter::debug::{
     value::{fixed, id, time},
 };
 
-pub(super) fn metric(out: &mut Lines, i: usize, metric: Metric<'_>) {
+pub(super) fn metric(out: &mut Lines<'_>, i: usize, metric: Metric<'_>) {
     out.add(format_args!("Metric #{i}"));
     out.add(format_args!("Descriptor:"));
     out.add(format_args!("{ARROW} Name: {}", lossy(metric.name())));
@@ -38,7 +38,7 @@ fn kind(kind: MetricKind) -> &'static str {
     }
 }
 
-fn points(out: &mut Lines, data: Data<'_>) {
+fn points(out: &mut Lines<'_>, data: Data<'_>) {
     if data.kind() == MetricKind::Sum {
         out.add(format_args!("{ARROW} IsMonotonic: {}", data.is_monotonic()));
     }
@@ -55,7 +55,7 @@ fn points(out: &mut Lines, data: Data<'_>) {
     }
 }
 
-fn point(out: &mut Lines, i: usize, point: Point<'_>) {
+fn point(out: &mut Lines<'_>, i: usize, point: Point<'_>) {
     let name = match point {
         Point::Number(_) => "NumberDataPoints",
         Point::Histogram(_) => "HistogramDataPoints",
@@ -75,7 +75,7 @@ fn point(out: &mut Lines, i: usize, point: Point<'_>) {
     exemplars(out, &point);
 }
 
-fn value(out: &mut Lines, before: &str, integer: Option<i64>, double: Option<f64>) {
+fn value(out: &mut Lines<'_>, before: &str, integer: Option<i64>, double: Option<f64>) {
     match (integer, double) {
         (Some(value), _) => out.add(format_args!("{before}Value: {value}")),
         (None, Some(value)) => out.add(format_args!("{before}Value: {}", fixed(value))),
@@ -83,7 +83,7 @@ fn value(out: &mut Lines, before: &str, integer: Option<i64>, double: Option<f64
     }
 }
 
-fn totals(out: &mut Lines, count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) {
+fn totals(out: &mut Lines<'_>, count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) {
     out.add(format_args!("Count: {count}"));
     for (name, value) in [("Sum", sum), ("Min", min), ("Max", max)] {
         if let Some(value) = value {
@@ -92,7 +92,7 @@ fn totals(out: &mut Lines, count: u64, sum: Option<f64>, min: Option<f64>, max: 
     }
 }
 
-fn histogram(out: &mut Lines, point: Histogram<'_>) {
+fn histogram(out: &mut Lines<'_>, point: Histogram<'_>) {
     totals(out, point.count(), point.sum(), point.min(), point.max());
     for (i, bound) in point.bounds().enumerate() {
         out.add(format_args!("ExplicitBounds #{i}: {}", fixed(bound)));
@@ -102,31 +102,35 @@ fn histogram(out: &mut Lines, point: Histogram<'_>) {
     }
 }
 
-fn exponential(out: &mut Lines, point: ExponentialHistogram<'_>) {
+fn exponential(out: &mut Lines<'_>, point: ExponentialHistogram<'_>) {
     totals(out, point.count(), point.sum(), point.min(), point.max());
-    let mut negative = buckets(&point, point.negative());
-    negative.reverse();
-    for (lower, upper, count) in negative {
-        out.add(format_args!("Bucket [{}, {}), Count: {count}", fixed(-upper), fixed(-lower)));
+    let bound = bounds(&point);
+    if let Some(negative) = point.negative() {
+        // Backwards. A count takes eight bytes here and one in the message, for which twelve times its length were asked for.
+        let mut counts = Vec::with_capacity(negative.counts().count());
+        counts.extend(negative.counts());
+        for (at, count) in counts.iter().enumerate().rev() {
+            let index = i64::from(negative.offset()) + at as i64;
+            out.add(format_args!("Bucket [{}, {}), Count: {count}", fixed(-bound(index + 1)), fixed(-bound(index))));
+        }
     }
     if point.zero_count() != 0 {
         out.add(format_args!("Bucket [0, 0], Count: {}", point.zero_count()));
     }
-    for (lower, upper, count) in buckets(&point, point.positive()) {
-        out.add(format_args!("Bucket ({}, {}], Count: {count}", fixed(lower), fixed(upper)));
+    if let Some(positive) = point.positive() {
+        for (index, count) in (i64::from(positive.offset())..).zip(positive.counts()) {
+            out.add(format_args!("Bucket ({}, {}], Count: {count}", fixed(bound(index)), fixed(bound(index + 1))));
+        }
     }
 }
 
-/// The lower and upper bound of each bucket, and its count.
-fn buckets(point: &ExponentialHistogram<'_>, buckets: Option<Buckets<'_>>) -> Vec<(f64, f64, u64)> {
-    let Some(buckets) = buckets else { return Vec::new() };
+/// The lower bound of the bucket with an index, which is the upper one of the bucket before it.
+fn bounds(point: &ExponentialHistogram<'_>) -> impl Fn(i64) -> f64 {
     let factor = std::f64::consts::LN_2 * (-f64::from(point.scale())).exp2();
-    let bound = |index: i64| (index as f64 * factor).exp();
-    let indexes = i64::from(buckets.offset())..;
-    indexes.zip(buckets.counts()).map(|(index, count)| (bound(index), bound(index + 1), count)).collect()
+    move |index| (index as f64 * factor).exp()
 }
 
-fn summary(out: &mut Lines, point: SummaryPoint<'_>) {
+fn summary(out: &mut Lines<'_>, point: SummaryPoint<'_>) {
     totals(out, point.count(), Some(point.sum()), None, None);
     for (i, quantile) in point.quantiles().enumerate() {
         let (at, value) = (fixed(quantile.quantile()), fixed(quantile.value()));
@@ -135,7 +139,7 @@ fn summary(out: &mut Lines, point: SummaryPoint<'_>) {
 }
 
 /// `Exemplar` messages, which have no view of their own.
-fn exemplars(out: &mut Lines, point: &Point<'_>) {
+fn exemplars(out: &mut Lines<'_>, point: &Point<'_>) {
     let number = match point {
         Point::Number(_) => 5,
         Point::Histogram(_) => 8,
@@ -150,7 +154,7 @@ fn exemplars(out: &mut Lines, point: &Point<'_>) {
     }
 }
 
-fn one_exemplar(out: &mut Lines, i: usize, exemplar: &[u8]) {
+fn one_exemplar(out: &mut Lines<'_>, i: usize, exemplar: &[u8]) {
     let (at, as_double, span_id, trace_id, as_int, filtered) = (2, 3, 4, 5, 6, 7);
     let last = |number| Fields::new(exemplar).filter(move |field| field.number == number).last();
     let bytes = |number| last(number).and_then(|field: Field<'_>| field.as_len()).unwrap_or_default();

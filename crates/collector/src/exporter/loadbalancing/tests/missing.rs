@@ -17,7 +17,8 @@ impl Fixture {
     fn status(&self) -> Status {
         let (id, pipeline) = (self.balancer.id.clone(), self.balancer.pipeline.clone());
         let exporters = vec![(id, Destination::default())];
-        let pipeline = RunningPipeline { id: pipeline, uid: None, exporters, processors: Vec::new() };
+        let pipeline =
+            RunningPipeline { id: pipeline, uid: None, carries: Vec::new(), exporters, processors: Vec::new() };
         let running = RunningInfo { phase: Phase::Ready, pipelines: vec![pipeline], ..RunningInfo::default() };
         build(&self.registry, &Process::start("1", &BTreeMap::new()), &running, &PipelineCheck::default(), Clock::now())
     }

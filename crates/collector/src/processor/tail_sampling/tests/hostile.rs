@@ -1,11 +1,16 @@
 //! Data that somebody made to do harm.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, atomic::Ordering};
 
+use bytes::Bytes;
+use kubewake_otlp::Signal;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::support::*;
-use crate::core::{Budget, Processor, SamplingOutcome};
+use crate::core::{
+    Answer, Batch, Budget, Consumer, DropReason, Part, Pressure, Processor, SamplingOutcome,
+    testing::{self, numbers},
+};
 
 const MIXED: &str = "decision_wait: 5s
 policies:
@@ -122,4 +127,66 @@ async fn late_errors_of_a_giant_trace_are_not_looked_into() {
     assert_eq!(asked.of(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed), 1);
     assert_eq!(asked.of(SamplingOutcome::Sampled).traces.load(Ordering::Relaxed), 0, "it cannot be brought back");
     assert!(setup.kept().is_empty());
+}
+
+/// Lets everything go, and remembers which traces came and what was counted as lost.
+#[derive(Default)]
+struct Counting {
+    traces: Mutex<Vec<u64>>,
+    losses: Mutex<Vec<(usize, DropReason)>>,
+}
+
+impl Consumer for Counting {
+    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+        self.traces.lock().unwrap().extend(numbers(&batch));
+        Answer::Now(Ok(()))
+    }
+
+    fn refused(&self, _: &Batch) {}
+
+    fn lost(&self, batch: &Batch, reason: DropReason) {
+        self.losses.lock().unwrap().push((batch.items(), reason));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn acknowledged_request_that_never_fits_is_counted_and_does_not_hold_up_what_is_behind_it() {
+    let member = Budget::new(256 << 10, 0).join();
+    let setup = Setup::new("decision_wait: 1s\npolicies: [{name: all, type: always_sample}]");
+    let next = Arc::new(Counting::default());
+    setup.sampler.next().point_at(vec![next.clone()]);
+    // To note what is in it takes many times its bytes, of which a stranger may send as many as fit.
+    let (many, one) =
+        (testing::part(0..5000, member.admit(120_000).unwrap()), testing::part([7], member.admit(500).unwrap()));
+    let mut batch = Batch::empty(Signal::Traces);
+    batch.push(many);
+    batch.push(one);
+    setup.sampler.clone().consume(batch, Pressure::Wait).wait().await.unwrap();
+    setup.sampler.flush().await;
+    assert_eq!(*next.losses.lock().unwrap(), [(5000, DropReason::MemoryLimit)]);
+    assert_eq!(*next.traces.lock().unwrap(), [7]);
+    assert_eq!(member.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_resources_and_scopes_are_charged_for_before_they_are_noted() {
+    let limit = 1 << 20;
+    let setup = Setup::new(MIXED);
+    for (piece, around) in [(&[0x0a, 0x00][..], None), (&[0x12, 0x00], Some(1))] {
+        // As many entries as fit, and one span.
+        let entries = piece.repeat(100_000);
+        let one = [0x0a, 0x04, 0x12, 0x02, 0x12, 0x00];
+        let mut bytes = Vec::new();
+        match around {
+            None => bytes.extend_from_slice(&entries),
+            Some(number) => kubewake_otlp::wire::put_bytes(&mut bytes, number, &entries),
+        }
+        bytes.extend_from_slice(&one);
+        let budget = Budget::new(limit, 0);
+        let charge = Arc::new(budget.join().admit(bytes.len() as u64).unwrap());
+        let part = Part::new(Bytes::from(bytes), 1, Arc::default(), charge);
+        let refusal = setup.sampler.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await;
+        assert!(!refusal.unwrap_err().is_retryable(), "there is never so much memory");
+        assert_eq!(budget.used(), 0);
+    }
 }

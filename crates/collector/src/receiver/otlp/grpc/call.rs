@@ -11,18 +11,19 @@ use tokio::time::Instant;
 
 use super::{
     Served, health,
-    message::{self, Message},
+    message::{self, Message, Reserve},
 };
 use crate::{
     core::{Admission, Code, Refusal, TurnedAway},
     net::reply::Reply,
     receiver::{
         activity::{Busy, End},
+        body::BodyBuffer,
         calls::{self, GRPC_MESSAGE, GRPC_STATUS, internal, is_grpc, ok, refuse, refused, respond},
-        intake::{Payload, Taker},
+        intake::Payload,
         otlp::partial,
         port::Live,
-        timers::{Timers, in_time},
+        timers::{Pace, in_time},
     },
 };
 
@@ -55,45 +56,90 @@ async fn route(
     served: &Served,
     busy: Busy,
 ) -> Result<Response<Reply>, Refusal> {
-    let Served { peer, live, taker, timers } = served;
+    let Served { peer, live, taker, .. } = served;
     // Not another holder of them, whose count all threads would write to.
     let live = live.load();
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(&head.headers).wait().await.map_err(|error| {
+        Some(auth) => auth.authenticate(&head.headers, peer.address).wait().await.map_err(|error| {
             taker.turn_away(TurnedAway::Unauthenticated);
-            refuse(Code::Unauthenticated, error.to_string())
+            calls::unauthenticated(&error)
         })?,
     };
     let path = head.uri.path();
     match signal {
         Some(signal) if taker.serves(signal) => {
-            let read = read(&head.headers, body, signal, &live, taker, timers).await;
+            let read = read(&head.headers, body, signal, &live, served).await;
             let (body, admission) = read.inspect_err(|refusal| taker.turn_away(calls::reason(refusal)))?;
             let origin = peer.origin(&head.headers, subject, live.settings.include_metadata);
             let shortfall = taker.take(signal, body, admission, origin).await?;
             Ok(ok(partial::grpc(shortfall.as_deref())))
         }
         _ if health::is_check(path) => health::check(&health_request(body).await?).map(ok),
-        _ if health::is_watch(path) => Ok(watch(&health_request(body).await?, busy)),
+        _ if health::is_watch(path) => watch(&health_request(body).await?, served, busy),
         _ => Err(unknown(path)),
     }
 }
 
 async fn health_request(body: &mut Incoming) -> Result<Bytes, Refusal> {
-    let message = in_time(pin!(message::read(body, health::MAX_REQUEST, |_| Ok(())))).await?;
+    let pace = Pace::default();
+    let message = in_time(pin!(message::read(body, health::MAX_REQUEST, &pace, &mut Uncharged)), &pace).await?;
     Ok(message.bytes)
+}
+
+/// The memory of a message that is too small to be counted.
+pub(super) struct Uncharged;
+
+impl Reserve for Uncharged {
+    fn whole(&mut self, _: usize) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn begin(&mut self, length: usize) -> Result<BodyBuffer, Refusal> {
+        Ok(BodyBuffer::uncharged(length))
+    }
+
+    fn finish(&mut self, _: Option<Admission>) {}
+}
+
+/// The memory of a request, from the pipelines that will get it.
+struct FromPipelines<'a> {
+    signal: Signal,
+    served: &'a Served,
+    admission: Option<Admission>,
+}
+
+impl Reserve for FromPipelines<'_> {
+    fn whole(&mut self, length: usize) -> Result<(), Refusal> {
+        self.served.taker.admit(self.signal, length).map(|granted| self.admission = Some(granted))
+    }
+
+    fn begin(&mut self, length: usize) -> Result<BodyBuffer, Refusal> {
+        let arrival = self.served.taker.begin_arrival(self.signal, length, &self.served.peer)?;
+        Ok(BodyBuffer::charged(Some(length), length, arrival))
+    }
+
+    fn finish(&mut self, admission: Option<Admission>) {
+        self.admission = admission;
+    }
 }
 
 /// Says how a service is, and once more when that changes: when the receiver closes. Without the end it would hold up the
 /// closing, which waits for calls under way.
-fn watch(request: &[u8], busy: Busy) -> Response<Reply> {
+fn watch(request: &[u8], served: &Served, busy: Busy) -> Result<Response<Reply>, Refusal> {
+    let places = [&served.watches, served.taker.watches()];
+    let places: Result<Vec<_>, _> = places.into_iter().map(|places| places.clone().try_acquire_owned()).collect();
+    let places = places
+        .map_err(|_| refuse(Code::ResourceExhausted, "too many Watch calls are under way; use Check".to_owned()))?;
     let end = busy.until_the_end();
-    let last = async { (end.await == End::Closing).then(health::not_serving) };
+    let last = async move {
+        let _places = places;
+        (end.await == End::Closing).then(health::not_serving)
+    };
     let mut trailers = HeaderMap::with_capacity(2);
     trailers.insert(GRPC_STATUS, HeaderValue::from(u16::from(Code::Unavailable.number())));
     trailers.insert(GRPC_MESSAGE, HeaderValue::from_static("the connection is closing"));
-    respond(Reply::held_open(health::first(request), last, trailers))
+    Ok(respond(Reply::held_open(health::first(request), last, trailers)))
 }
 
 fn signal(path: &str) -> Option<Signal> {
@@ -111,15 +157,14 @@ async fn read(
     body: &mut Incoming,
     signal: Signal,
     live: &Live<GrpcServer>,
-    taker: &Taker,
-    timers: &Timers,
+    served: &Served,
 ) -> Result<(Payload, Admission), Refusal> {
     let algorithm = calls::encoding(headers)?;
     let max = usize::try_from(live.settings.max_message_bytes).unwrap_or(usize::MAX);
-    let mut admission = None;
-    let reserve = |length| taker.admit(signal, length).map(|granted| admission = Some(granted));
-    let message = timers.limit(pin!(message::read(body, max, reserve))).await?;
-    let admission = admission.ok_or_else(Refusal::memory)?;
+    let mut memory = FromPipelines { signal, served, admission: None };
+    let pace = Pace::default();
+    let message = served.timers.limit(pin!(message::read(body, max, &pace, &mut memory)), &pace).await?;
+    let admission = memory.admission.ok_or_else(Refusal::memory)?;
     if message.compressed {
         let algorithm = algorithm.filter(|a| *a != Compression::None);
         let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;

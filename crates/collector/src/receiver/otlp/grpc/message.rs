@@ -1,12 +1,18 @@
 //! The message of a unary call: a prefix of five bytes, and so many more as it says.
 
+use std::fmt::Display;
+
 use bytes::{Buf, Bytes};
+use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
 use crate::{
-    core::{Code, Refusal},
-    receiver::calls::{internal, refuse},
+    core::{Admission, Code, Refusal},
+    receiver::{
+        body::BodyBuffer,
+        calls::{internal, refuse},
+        timers::Pace,
+    },
 };
 
 /// A message that arrived in one frame of at least this size stays where HTTP/2 read it. A smaller one is copied, as
@@ -17,6 +23,11 @@ const STAYS: usize = 32 << 10;
 /// a buffer of the frame's size or of 64 KiB, whichever is larger.
 pub(super) const HELD: usize = 2;
 
+/// The frames of a call: a body of HTTP/2.
+pub(super) trait Frames: Body<Data = Bytes, Error: Display> + Unpin {}
+
+impl<B: Body<Data = Bytes, Error: Display> + Unpin> Frames for B {}
+
 /// A message as it arrived.
 pub(super) struct Message {
     pub(super) bytes: Bytes,
@@ -25,11 +36,12 @@ pub(super) struct Message {
     pub(super) in_place: bool,
 }
 
-/// Reads one message of at most `max` bytes. `reserve` is asked for its length before anything is allocated for it.
+/// Reads one message of at most `max` bytes. `reserve` is asked for its memory before anything is allocated for it.
 pub(super) async fn read(
-    body: &mut Incoming,
+    body: &mut impl Frames,
     max: usize,
-    reserve: impl FnOnce(usize) -> Result<(), Refusal>,
+    pace: &Pace,
+    reserve: &mut impl Reserve,
 ) -> Result<Message, Refusal> {
     let (prefix, frame) = prefix(body).await?;
     let [flag, length @ ..] = prefix;
@@ -38,14 +50,30 @@ pub(super) async fn read(
         let message = format!("grpc: received message larger than max ({length} vs. {max})");
         return Err(refuse(Code::ResourceExhausted, message));
     }
-    reserve(length)?;
-    let in_place = frame.len() == length && length >= STAYS;
-    let bytes = if in_place { alone(body, frame).await? } else { gathered(body, frame, length).await? };
+    let (bytes, in_place) = if frame.len() >= length {
+        reserve.whole(length)?;
+        let in_place = frame.len() == length && length >= STAYS;
+        (if in_place { alone(body, frame).await? } else { copied(body, frame, length).await? }, in_place)
+    } else {
+        (gathered(body, frame, length, pace, reserve).await?, false)
+    };
     Ok(Message { bytes, compressed: flag != 0, in_place })
 }
 
+/// Where the memory of a message comes from.
+pub(super) trait Reserve {
+    /// Reserves the memory of a message that is here as a whole.
+    fn whole(&mut self, length: usize) -> Result<(), Refusal>;
+
+    /// Makes a buffer for a message of which only a part is here.
+    fn begin(&mut self, length: usize) -> Result<BodyBuffer, Refusal>;
+
+    /// Takes over the memory of a message that has arrived.
+    fn finish(&mut self, admission: Option<Admission>);
+}
+
 /// The prefix, and what came behind it in the same frame.
-async fn prefix(body: &mut Incoming) -> Result<([u8; 5], Bytes), Refusal> {
+async fn prefix(body: &mut impl Frames) -> Result<([u8; 5], Bytes), Refusal> {
     let mut frame = first(body).await?;
     // Nearly always it is in one frame.
     if let Some(prefix) = frame.first_chunk().copied() {
@@ -67,12 +95,12 @@ async fn prefix(body: &mut Incoming) -> Result<([u8; 5], Bytes), Refusal> {
 }
 
 /// The next data of a body that must have some.
-async fn first(body: &mut Incoming) -> Result<Bytes, Refusal> {
+async fn first(body: &mut impl Frames) -> Result<Bytes, Refusal> {
     next(body).await?.ok_or_else(|| internal("the call ended before its message"))
 }
 
 /// A frame that is the whole message: nothing may follow.
-async fn alone(body: &mut Incoming, frame: Bytes) -> Result<Bytes, Refusal> {
+async fn alone(body: &mut impl Frames, frame: Bytes) -> Result<Bytes, Refusal> {
     while let Some(more) = next(body).await? {
         if more.has_remaining() {
             return Err(internal("more than one message in a unary call"));
@@ -81,27 +109,48 @@ async fn alone(body: &mut Incoming, frame: Bytes) -> Result<Bytes, Refusal> {
     Ok(frame)
 }
 
-/// All frames together, in an allocation of exactly their size.
-async fn gathered(body: &mut Incoming, mut frame: Bytes, length: usize) -> Result<Bytes, Refusal> {
+/// A message that is in the frame, in an allocation of exactly its size.
+async fn copied(body: &mut impl Frames, frame: Bytes, length: usize) -> Result<Bytes, Refusal> {
+    if frame.len() > length {
+        return Err(internal("more than one message in a unary call"));
+    }
     let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(&frame);
+    alone(body, out.into()).await
+}
+
+/// All frames together, in an allocation that grows as they arrive and is of exactly their size in the end.
+async fn gathered(
+    body: &mut impl Frames,
+    mut frame: Bytes,
+    length: usize,
+    pace: &Pace,
+    reserve: &mut impl Reserve,
+) -> Result<Bytes, Refusal> {
+    let mut buffer = reserve.begin(length)?;
+    // The prefix.
+    pace.advance(1);
     loop {
-        if out.len() + frame.len() > length {
+        if buffer.len() + frame.len() > length {
             return Err(internal("more than one message in a unary call"));
         }
-        out.extend_from_slice(&frame);
+        buffer.push(&frame)?;
+        pace.advance(frame.len());
         match next(body).await? {
             Some(more) => frame = more,
             None => break,
         }
     }
-    if out.len() < length {
+    if buffer.len() < length {
         return Err(internal("the message is shorter than its prefix says"));
     }
-    Ok(out.into())
+    let (bytes, admission) = buffer.finish();
+    reserve.finish(admission);
+    Ok(bytes.into())
 }
 
 /// The next data of a body; `None` at its end.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
+async fn next(body: &mut impl Frames) -> Result<Option<Bytes>, Refusal> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -113,4 +162,16 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
             }
         }
     }
+}
+
+/// Reads a message of frames that are all here: its bytes, and whether they are compressed.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_arrived(frames: Vec<Bytes>, max: usize) -> Result<(Bytes, bool), Refusal> {
+    use futures_util::FutureExt as _;
+
+    let frames = frames.into_iter().map(|frame| Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(frame)));
+    let mut body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
+    let read = async { read(&mut body, max, &Pace::default(), &mut super::call::Uncharged).await };
+    let message = read.now_or_never().ok_or_else(|| internal("a body that is here is waited for"))??;
+    Ok((message.bytes, message.compressed))
 }

@@ -20,8 +20,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use super::*;
 use crate::{
     core::{
-        Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, Pipeline, Pressure, Registry,
-        Shortfall, Transport, testing::part,
+        Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, PART_BYTES, Pipeline, Pressure,
+        Registry, Shortfall, Transport, testing::part,
     },
     receiver::intake::Payload,
 };
@@ -86,7 +86,7 @@ impl Fixture {
         let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
         let taker = Arc::new(Taker::new(self.intake.clone(), stats));
         let (close, closing) = Closing::by_hand();
-        let peer = Peer::new(([127, 0, 0, 1], 1).into());
+        let peer = taker.peer(([127, 0, 0, 1], 1).into());
         let server = tokio::spawn(serve(theirs, peer, self.live.clone(), taker, closing));
         let (calls, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();
         let connection = tokio::spawn(async move { drop(connection.await) });
@@ -173,6 +173,18 @@ fn export() -> Bytes {
     framed(&part(0..3, Charge::free()).bytes)
 }
 
+/// Sends a part of an export for half a minute, and gives what is left of it.
+async fn send_slowly(pieces: &mpsc::UnboundedSender<Bytes>) -> Bytes {
+    let mut rest = export();
+    pieces.send(rest.split_to(9)).unwrap();
+    for _ in 0..10 {
+        tokio::time::sleep(3 * SECOND).await;
+        // Nobody reads it when the call was cut.
+        let _ = pieces.send(rest.split_to(2));
+    }
+    rest
+}
+
 async fn trailers(answer: Response<Incoming>) -> HeaderMap {
     answer.into_body().collect().await.unwrap().trailers().cloned().unwrap()
 }
@@ -218,9 +230,7 @@ async fn a_connection_that_is_too_old_lets_its_calls_end_and_closes() {
     let mut client = f.connect().await;
     assert_taken(client.call(EXPORT, &export()).await).await;
     let (pieces, answer) = client.begin(EXPORT).await;
-    let (first, rest) = (export().slice(..9), export().slice(9..));
-    pieces.send(first).unwrap();
-    tokio::time::sleep(30 * SECOND).await;
+    let rest = send_slowly(&pieces).await;
     let (_pieces, late) = client.begin(EXPORT).await;
     assert!(late.await.unwrap().is_err(), "no new call may begin");
     pieces.send(rest).unwrap();
@@ -240,9 +250,10 @@ async fn calls_that_outlive_the_grace_are_cut() {
     let f = fixture(keepalive, Target::Takes);
     let mut client = f.connect().await;
     let (pieces, answer) = client.begin(EXPORT).await;
-    pieces.send(export().slice(..9)).unwrap();
+    let sending = tokio::spawn(async move { send_slowly(&pieces).await });
     f.uses(|bytes| bytes > 0).await;
     assert!(answer.await.unwrap().is_err());
+    sending.abort();
     client.ended().await;
     f.is_clean();
 }
@@ -252,9 +263,8 @@ async fn a_connection_is_idle_when_no_call_is_under_way() {
     let f = fixture(ServerKeepalive { max_connection_idle: Some(10 * SECOND), ..Default::default() }, Target::Takes);
     let mut client = f.connect().await;
     let (pieces, answer) = client.begin(EXPORT).await;
-    pieces.send(export().slice(..9)).unwrap();
-    tokio::time::sleep(30 * SECOND).await;
-    pieces.send(export().slice(9..)).unwrap();
+    let rest = send_slowly(&pieces).await;
+    pieces.send(rest).unwrap();
     drop(pieces);
     assert_taken(answer.await.unwrap().unwrap()).await;
     client.ended().await;
@@ -269,6 +279,32 @@ async fn who_watches_is_not_idle() {
     assert_eq!(next(&mut watching).await, framed(&[8, 1]));
     tokio::time::sleep(30 * SECOND).await;
     assert_taken(client.call(EXPORT, &export()).await).await;
+    drop(watching);
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_calls_of_a_connection_are_few_and_leave_their_place_to_others() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let mut watching = Vec::new();
+    for _ in 0..MAX_WATCHES_PER_CONNECTION {
+        let mut answer = client.call(WATCH, &framed(b"")).await;
+        assert_eq!(next(&mut answer).await, framed(&[8, 1]));
+        watching.push(answer);
+    }
+    let refused = client.call(WATCH, &framed(b"")).await;
+    assert_eq!(refused.headers()["grpc-status"], "8");
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    drop((refused, watching.pop()));
+    loop {
+        let mut answer = client.call(WATCH, &framed(b"")).await;
+        if !answer.headers().contains_key("grpc-status") {
+            assert_eq!(next(&mut answer).await, framed(&[8, 1]));
+            break;
+        }
+    }
     drop(watching);
     client.ended().await;
     f.is_clean();
@@ -303,7 +339,7 @@ async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
 async fn a_call_that_needs_more_memory_than_there_is_is_not_told_to_come_again() {
     let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;
-    let one = export().len() as u64 - 5;
+    let one = PART_BYTES as u64;
     f.budget.resize(one - 1, 0);
     let answer = client.call(EXPORT, &export()).await;
     assert_eq!(answer.headers()["grpc-status"], "8");
@@ -329,6 +365,86 @@ async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
     f.is_clean();
 }
 
+/// The prefix of a message, and nothing else of it.
+fn announced(length: u32) -> Bytes {
+    [&[0], &length.to_be_bytes()[..]].concat().into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn announced_messages_hold_no_memory_and_end_when_nothing_follows() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let mut announcing = Vec::new();
+    for length in [1 << 20, 512 << 10, 64 << 10, 256] {
+        let (pieces, answer) = client.begin(EXPORT).await;
+        pieces.send(announced(length)).unwrap();
+        announcing.push((pieces, answer));
+    }
+    assert_taken(client.call(EXPORT, &export()).await).await;
+    assert_eq!(f.budget.used(), 0);
+    for (_pieces, answer) in announcing {
+        let answer = tokio::time::timeout(20 * SECOND, answer).await.expect("it ends").unwrap().unwrap();
+        assert_eq!(answer.headers()["grpc-status"], "4");
+    }
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_is_charged_as_it_arrives_and_never_for_more_than_it_has() {
+    let f = fixture(ServerKeepalive::default(), Target::Hangs);
+    let mut client = f.connect().await;
+    let spans = part(0..10_000, Charge::free()).bytes;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    let mut message = framed(&spans);
+    pieces.send(message.split_to(5 + 1000)).unwrap();
+    f.uses(|bytes| bytes == 16_000).await;
+    pieces.send(message.split_to(19_000)).unwrap();
+    f.uses(|bytes| bytes == 32_000).await;
+    pieces.send(message).unwrap();
+    drop(pieces);
+    f.uses(|bytes| bytes == spans.len() as u64).await;
+    answer.abort();
+    f.uses(|bytes| bytes == 0).await;
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn unfinished_messages_of_one_sender_leave_room_for_whole_ones() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let (mut unfinished, half) = (Vec::new(), Bytes::from(vec![0; 32 << 10]));
+    for _ in 0..40 {
+        let (pieces, answer) = client.begin(EXPORT).await;
+        pieces.send(announced(64 << 10)).unwrap();
+        pieces.send(half.clone()).unwrap();
+        unfinished.push((pieces, answer));
+    }
+    let message = framed(&part(0..10_000, Charge::free()).bytes);
+    assert_taken(client.call(EXPORT, &message).await).await;
+    let limit = f.budget.limit();
+    assert!((limit / 4..=limit / 2).contains(&f.budget.used()), "{} of {limit}", f.budget.used());
+    drop(unfinished);
+    client.ended().await;
+    f.is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn announcement_that_is_larger_than_all_memory_is_refused_at_once_for_good() {
+    let f = fixture(ServerKeepalive::default(), Target::Takes);
+    let mut client = f.connect().await;
+    let (pieces, answer) = client.begin(EXPORT).await;
+    pieces.send(announced((1 << 20) + 1)).unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = answer.await.unwrap().unwrap();
+    assert_eq!((answer.headers()["grpc-status"].to_str().unwrap(), began.elapsed()), ("8", Duration::ZERO));
+    assert!(!answer.headers().contains_key("grpc-status-details-bin"), "there is no hint when");
+    drop((pieces, answer));
+    client.ended().await;
+    f.is_clean();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory_back() {
     let f = fixture(ServerKeepalive::default(), Target::Hangs);
@@ -339,7 +455,7 @@ async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory
         pieces.send(export()).unwrap();
         waiting.push(answer);
     }
-    let one = export().len() as u64 - 5;
+    let one = PART_BYTES as u64;
     f.uses(|bytes| bytes == 3 * one).await;
     waiting.remove(1).abort();
     f.uses(|bytes| bytes == 2 * one).await;

@@ -1,5 +1,7 @@
 //! One request.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
@@ -8,20 +10,24 @@ use http::{
 use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming};
 use kubewake_config::model::{Compression, Encoding, HttpServer};
-use kubewake_otlp::Signal;
+use kubewake_otlp::{Signal, json::Reason};
 
+use super::Context;
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind, Shortfall, TurnedAway},
+    core::{Admission, Code, Refusal, RefusalKind, Shortfall, TurnedAway, heavy},
+    extension::AuthRefusal,
     net::{
         decode::{self, DecodeError},
         reply::Reply,
     },
     receiver::{
-        cors,
-        intake::{Peer, Taker},
+        body::BodyBuffer,
+        calls, cors,
+        intake::{AdmittedMemory, Taker},
         otlp::partial,
         port::Live,
         rpc_status,
+        timers::{BODY_LIMIT, Pace, TooSlow},
     },
 };
 
@@ -47,7 +53,9 @@ struct Refused {
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, status: None, unread: None }
+        // Such a request never fits, whether that shows when it is read or when it is worked on.
+        let never_fits = refusal.kind == RefusalKind::BadRequest && refusal.code == Code::ResourceExhausted;
+        Self { refusal, status: never_fits.then_some(StatusCode::PAYLOAD_TOO_LARGE), unread: None }
     }
 }
 
@@ -57,12 +65,7 @@ impl Refused {
     }
 }
 
-pub(super) async fn handle(
-    request: Request<Incoming>,
-    peer: &Peer,
-    live: &Live<HttpServer>,
-    taker: &Taker,
-) -> Response<Reply> {
+pub(super) async fn handle(request: Request<Incoming>, context: &Context, live: &Live<HttpServer>) -> Response<Reply> {
     let settings = &live.settings;
     let cross = settings.cors.as_ref();
     if let Some(cors) = cross.filter(|_| cors::is_preflight(request.method(), request.headers())) {
@@ -71,7 +74,7 @@ pub(super) async fn handle(
         return response;
     }
     let extra = cross.map(|cors| cors::answer(cors, request.headers()));
-    let mut response = respond(request, peer, live, taker).await;
+    let mut response = respond(request, context, live).await;
     response.headers_mut().extend(extra.into_iter().flatten());
     for (name, value) in &settings.response_headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value.reveal())) {
@@ -81,12 +84,12 @@ pub(super) async fn handle(
     response
 }
 
-async fn respond(request: Request<Incoming>, peer: &Peer, live: &Live<HttpServer>, taker: &Taker) -> Response<Reply> {
-    let (signal, encoding) = match classify(&request, &live.settings, taker) {
+async fn respond(request: Request<Incoming>, context: &Context, live: &Live<HttpServer>) -> Response<Reply> {
+    let (signal, encoding) = match classify(&request, &live.settings, &context.taker) {
         Ok(known) => known,
         Err(stray) => return answer_stray(stray),
     };
-    match accept(request, signal, encoding, peer, live, taker).await {
+    match accept(request, signal, encoding, context, live).await {
         Ok(shortfall) => taken(signal, encoding, shortfall.as_deref()),
         Err(refused) => refuse(&refused, encoding),
     }
@@ -110,9 +113,10 @@ fn classify(request: &Request<Incoming>, settings: &HttpServer, taker: &Taker) -
         return Err(Stray::Method);
     }
     let content = request.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    // Media types are the same in upper and lower case.
     match content.split(';').next().unwrap_or_default().trim() {
-        "application/x-protobuf" => Ok((signal, Encoding::Proto)),
-        "application/json" => Ok((signal, Encoding::Json)),
+        proto if proto.eq_ignore_ascii_case("application/x-protobuf") => Ok((signal, Encoding::Proto)),
+        json if json.eq_ignore_ascii_case("application/json") => Ok((signal, Encoding::Json)),
         _ => Err(Stray::MediaType),
     }
 }
@@ -126,22 +130,22 @@ async fn accept(
     mut request: Request<Incoming>,
     signal: Signal,
     encoding: Encoding,
-    peer: &Peer,
+    context: &Context,
     live: &Live<HttpServer>,
-    taker: &Taker,
 ) -> Result<Option<Box<Shortfall>>, Refused> {
+    let Context { peer, taker, .. } = context;
     let result = async {
         let subject = match &live.auth {
             None => None,
             Some(auth) => {
-                auth.authenticate(request.headers()).wait().await.map_err(|e| unauthenticated(e.to_string()))?
+                auth.authenticate(request.headers(), peer.address).wait().await.map_err(|e| unauthenticated(&e))?
             }
         };
         let origin = peer.origin(request.headers(), subject, live.settings.include_metadata);
-        let (body, admission) = read(&mut request, signal, &live.settings, taker).await?;
+        let (body, admission) = read(&mut request, signal, &live.settings, context).await?;
         let (body, admission) = match encoding {
             Encoding::Proto => (body, admission),
-            Encoding::Json => from_json(signal, &body, admission)?,
+            Encoding::Json => Box::pin(heavy::run(body.len(), move || from_json(signal, &body, admission))).await?,
         };
         taker.take(signal, body.into(), admission, origin).await.map_err(Refused::from)
     };
@@ -171,14 +175,14 @@ async fn discard(body: &mut Incoming, settings: &HttpServer) {
 
 /// How long a refused sender may take to finish its request.
 const DISCARD_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
-/// A body must arrive within this time where the settings name none: it holds memory while it does.
-const BODY_LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+/// A body that claims to be larger than this is refused before it is asked for, if there is no memory for it.
+const CHECKED_AHEAD: usize = 64 << 10;
 
 async fn read(
     request: &mut Request<Incoming>,
     signal: Signal,
     settings: &HttpServer,
-    taker: &Taker,
+    context: &Context,
 ) -> Result<(Vec<u8>, Admission), Refused> {
     let algorithm = content_encoding(request.headers(), settings)?;
     let max = usize::try_from(settings.max_body_bytes).unwrap_or(usize::MAX);
@@ -186,15 +190,17 @@ async fn read(
     if length.is_some_and(|length: usize| length > max) {
         return Err(too_large(max));
     }
-    let mut admission = taker.admit(signal, length.unwrap_or_default()).map_err(no_memory)?;
-    let limit = settings.read_timeout.unwrap_or(BODY_LIMIT);
-    let collect = collect(request.body_mut(), length.unwrap_or_default(), max, &mut admission);
-    let body = tokio::time::timeout(limit, collect).await.map_err(|_| too_slow())??;
+    if let Some(length) = length.filter(|length| *length > CHECKED_AHEAD) {
+        context.taker.begin_arrival(signal, length, &context.peer).map_err(no_memory)?;
+    }
+    let pace = Pace::within(settings.read_timeout.unwrap_or(BODY_LIMIT));
+    let collect = pin!(collect(request.body_mut(), signal, length, max, &pace, context));
+    let (body, admission) = context.timers.limit(collect, &pace).await?;
     if algorithm == Compression::None {
         return Ok((body, admission));
     }
-    let inflated = decode::decompress(algorithm, &body, max, &mut |more| admission.grow(more));
-    Ok((inflated.map_err(|error| undecodable(error, max))?, admission))
+    let inflated = calls::decompress(algorithm, body, max, admission).await;
+    inflated.map_err(|error| undecodable(error, max))
 }
 
 fn content_encoding(headers: &HeaderMap, settings: &HttpServer) -> Result<Compression, Refused> {
@@ -204,39 +210,72 @@ fn content_encoding(headers: &HeaderMap, settings: &HttpServer) -> Result<Compre
     algorithm.ok_or_else(|| Refused::unread(refusal(), TurnedAway::Encoding))
 }
 
-/// Reads the body. `length` bytes are reserved already; a body without a length is reserved as it comes.
+/// Reads the body. One that is here as a whole is charged in one step, any other as it arrives.
 async fn collect(
     body: &mut Incoming,
-    length: usize,
+    signal: Signal,
+    length: Option<usize>,
     max: usize,
-    admission: &mut Admission,
-) -> Result<Vec<u8>, Refused> {
-    let mut out = Vec::with_capacity(length);
+    pace: &Pace,
+    context: &Context,
+) -> Result<(Vec<u8>, Admission), Refused> {
+    let mut next = next_data(body).await?;
+    let first = next.as_ref().map_or(0, Bytes::len);
+    if next.is_none() || Some(first) == length {
+        let admission = context.taker.admit(signal, first).map_err(no_memory)?;
+        let mut out = Vec::with_capacity(first);
+        out.extend_from_slice(next.as_deref().unwrap_or_default());
+        return ended(body, max).await.map(|()| (out, admission));
+    }
+    let arrival = context.taker.begin_arrival(signal, length.unwrap_or_default(), &context.peer).map_err(no_memory)?;
+    let mut buffer = BodyBuffer::charged(length, max, arrival);
+    while let Some(data) = next {
+        if buffer.len() + data.len() > max {
+            return Err(too_large(max));
+        }
+        buffer.push(&data).map_err(no_memory)?;
+        pace.advance(data.len());
+        next = next_data(body).await?;
+    }
+    let (bytes, admission) = buffer.finish();
+    Ok((bytes, admission.ok_or_else(|| no_memory(Refusal::memory()))?))
+}
+
+/// The next data of a body; `None` at its end.
+async fn next_data(body: &mut Incoming) -> Result<Option<Bytes>, Refused> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             let refusal = Refusal::invalid(format!("the request was cut short: {error}"));
             Refused::unread(refusal, TurnedAway::Incomplete)
         })?;
-        let Some(data) = frame.data_ref() else { continue };
-        if out.len() + data.len() > max {
-            return Err(too_large(max));
+        if let Some(data) = frame.into_data().ok().filter(|data| !data.is_empty()) {
+            return Ok(Some(data));
         }
-        let spare = out.capacity() - out.len();
-        if data.len() > spare {
-            let more = data.len().max(out.capacity()).min(max - out.len());
-            admission.grow(more).map_err(no_memory)?;
-            out.reserve_exact(more);
-        }
-        out.extend_from_slice(data);
     }
-    Ok(out)
+    Ok(None)
 }
 
+/// Reads the end of a body of which all data is here.
+async fn ended(body: &mut Incoming, max: usize) -> Result<(), Refused> {
+    match next_data(body).await? {
+        None => Ok(()),
+        // HTTP itself ends a body at its announced length.
+        Some(_) => Err(too_large(max)),
+    }
+}
+
+/// The same request in protobuf, which is smaller than the JSON that it came from, but for lists of short numbers.
 fn from_json(signal: Signal, body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admission), Refused> {
-    // Protobuf is smaller than the JSON that it came from, but for lists of short numbers.
+    // For strings with escapes, and for the protobuf of a small request.
     admission.grow(body.len()).map_err(no_memory)?;
-    let decoded = kubewake_otlp::json::decode(signal, body).map_err(|error| malformed(error.to_string()))?;
-    admission.grow(decoded.capacity().saturating_sub(body.len())).map_err(no_memory)?;
+    let mut memory = AdmittedMemory::to_hold(&mut admission);
+    let decoded = kubewake_otlp::json::decode_within(signal, body, &mut memory);
+    let (reserved, refusal) = memory.into_outcome();
+    let decoded = decoded.map_err(|error| match error.reason() {
+        Reason::NoMemory => no_memory(refusal.unwrap_or_else(Refusal::memory)),
+        _ => malformed(error.to_string()),
+    })?;
+    admission.grow(decoded.capacity().saturating_sub(body.len() + reserved)).map_err(no_memory)?;
     Ok((decoded, admission))
 }
 
@@ -259,15 +298,15 @@ fn larger(refusal: Refusal) -> Refused {
     Refused { refusal, status: Some(StatusCode::PAYLOAD_TOO_LARGE), unread: Some(TurnedAway::TooLarge) }
 }
 
-fn too_slow() -> Refused {
-    let refusal = Refusal::invalid("the request body did not arrive in time");
-    Refused { refusal, status: Some(StatusCode::REQUEST_TIMEOUT), unread: Some(TurnedAway::Incomplete) }
+impl From<TooSlow> for Refused {
+    fn from(error: TooSlow) -> Self {
+        let refusal = Refusal::invalid(error.to_string());
+        Self { refusal, status: Some(StatusCode::REQUEST_TIMEOUT), unread: Some(TurnedAway::Incomplete) }
+    }
 }
 
-fn unauthenticated(message: String) -> Refused {
-    let kind = RefusalKind::BadRequest;
-    let refusal = Refusal { kind, code: Code::Unauthenticated, message: message.into(), retry_after: None };
-    Refused::unread(refusal, TurnedAway::Unauthenticated)
+fn unauthenticated(error: &AuthRefusal) -> Refused {
+    Refused::unread(calls::unauthenticated(error), TurnedAway::Unauthenticated)
 }
 
 fn undecodable(error: DecodeError, max: usize) -> Refused {

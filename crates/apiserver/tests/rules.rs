@@ -1,0 +1,14 @@
+//! Rules of kube-apiserver's handlers, as clients see them: which check comes first, and with which status and words it refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+#[path = "rules/custom.rs"]
+mod custom;
+#[path = "support/raw.rs"]
+mod raw;
+#[path = "rules/reads.rs"]
+mod reads;
+#[path = "rules/stage.rs"]
+mod stage;
+#[path = "rules/writes.rs"]
+mod writes;

@@ -1,0 +1,105 @@
+//! Gets, lists and watches.
+
+use serde_json::{Value, json};
+
+use crate::stage::{MAPS, Stage};
+
+async fn with_maps() -> (Stage, Vec<String>) {
+    let stage = Stage::new().await;
+    let mut versions = Vec::new();
+    for name in ["a", "b", "c"] {
+        let created = stage.post(MAPS, json!({"metadata": {"name": name}})).await;
+        versions.push(created.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned());
+    }
+    (stage, versions)
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn page_of_a_resource_version_is_of_exactly_that_version() {
+    let (stage, versions) = with_maps().await;
+    let first = stage.get(&format!("{MAPS}?limit=1&resourceVersion={}", versions[1])).await.body;
+    assert_eq!((names(&first), &first["metadata"]["remainingItemCount"]), (vec!["a"], &json!(1)));
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let rest = stage.get(&format!("{MAPS}?limit=5&continue={token}")).await.body;
+    assert_eq!(names(&rest), ["b"]);
+    // Without a limit, or if the caller says so, a newer state will do.
+    let newer = stage.get(&format!("{MAPS}?resourceVersion={}", versions[1])).await.body;
+    assert_eq!(names(&newer).len(), 3);
+    let path = format!("{MAPS}?limit=5&resourceVersion={}&resourceVersionMatch=NotOlderThan", versions[1]);
+    assert_eq!(names(&stage.get(&path).await.body).len(), 3);
+}
+
+#[tokio::test]
+async fn continue_token_is_read_before_the_version_beside_it() {
+    let (stage, _) = with_maps().await;
+    let token = stage.get(&format!("{MAPS}?limit=1")).await.body["metadata"]["continue"].as_str().unwrap().to_owned();
+    let both = "specifying resource version is not allowed when using continue";
+    for version in ["1", "x"] {
+        let refused = stage.get(&format!("{MAPS}?continue={token}&resourceVersion={version}")).await;
+        assert_eq!(refused.message(), (400, both));
+        let bad = stage.get(&format!("{MAPS}?continue=!&resourceVersion={version}")).await;
+        assert!(bad.message().1.starts_with("invalid continue token"), "{bad:?}");
+    }
+    // Any version is as good as none, and has no pages.
+    let rest = stage.get(&format!("{MAPS}?limit=1&continue={token}&resourceVersion=0")).await.body;
+    assert_eq!(names(&rest), ["b", "c"]);
+}
+
+#[tokio::test]
+async fn watch_and_get_of_a_bad_version_are_refused_alike() {
+    let (stage, versions) = with_maps().await;
+    let bad = "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax";
+    assert_eq!(stage.get(&format!("{MAPS}?watch=1&resourceVersion=x")).await.message(), (500, bad));
+    assert_eq!(stage.get(&format!("{MAPS}/a?resourceVersion=x")).await.message(), (500, bad));
+    let future = stage.get(&format!("{MAPS}/a?resourceVersion=9000000")).await;
+    assert_eq!(future.code, 504, "{future:?}");
+    assert_eq!(stage.get(&format!("{MAPS}/a?resourceVersion={}", versions[0])).await.code, 200);
+    let path = format!(
+        "{MAPS}?watch=1&timeoutSeconds=5&resourceVersion=9000000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    );
+    let watch = stage.get(&path).await;
+    assert_eq!((watch.code, &watch.body["type"], &watch.body["object"]["code"]), (200, &json!("ERROR"), &json!(504)));
+}
+
+#[tokio::test]
+async fn watch_from_nowhere_marks_the_end_of_what_existed_for_those_who_know_bookmarks() {
+    let (stage, _) = with_maps().await;
+    let lines = |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+    let plain = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1")).await;
+    assert_eq!(lines(&plain.text).len(), 3);
+    let marked = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true")).await;
+    let end = &lines(&marked.text)[3];
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    // A limit that has passed ends it at once.
+    assert_eq!(stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=-1")).await.code, 200);
+}
+
+#[tokio::test]
+async fn watch_of_one_name_takes_no_selector_of_another() {
+    let (stage, _) = with_maps().await;
+    let path = "/api/v1/watch/namespaces/default/configmaps/a";
+    let refused = stage.get(&format!("{path}?timeoutSeconds=1&fieldSelector=metadata.name%3Db")).await;
+    assert_eq!(refused.message(), (400, "fieldSelector metadata.name doesn't match requested name"));
+    assert_eq!(stage.get(&format!("{path}?timeoutSeconds=1&fieldSelector=metadata.name%3Da")).await.code, 200);
+}
+
+#[tokio::test]
+async fn servers_beside_this_one_find_whom_to_trust_and_their_roles() {
+    let stage = Stage::new().await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let mut found = stage.get(path).await;
+    while found.code == 404 {
+        found = stage.get(path).await;
+    }
+    let authority = found.body["data"]["client-ca-file"].as_str().unwrap().to_owned();
+    assert!(authority.starts_with("-----BEGIN CERTIFICATE-----"));
+    assert_eq!(stage.send("DELETE", path, "", "").await.code, 200);
+    while stage.get(path).await.code == 404 {}
+    assert_eq!(stage.get(path).await.body["data"]["client-ca-file"], authority);
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:deployment-controller";
+    assert_eq!(stage.get(roles).await.code, 200);
+}

@@ -1,0 +1,188 @@
+//! The collector: compressed bodies, processors, credentials, and its document.
+
+mod calls;
+mod redaction;
+mod sampling;
+
+use std::{
+    collections::HashMap,
+    io::Read as _,
+    path::Path,
+    sync::{LazyLock, Mutex},
+};
+
+use bytes::Bytes;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use kubewake_collector::fuzzing::{self, DecodeError, basic_login, decompress};
+use kubewake_config::{
+    FixedSources, Kubeconfig, load,
+    model::{Compression, Processor},
+    parse_duration, written,
+};
+use kubewake_otlp::Signal;
+
+use crate::{Target, choice, memory::bounded, two_texts};
+
+/// The targets.
+pub const TARGETS: [Target; 11] = [
+    Target { name: "decode", body: decode },
+    Target { name: "grpc-message", body: calls::grpc_message },
+    Target { name: "redaction", body: redaction::redaction },
+    Target { name: "processors", body: processors },
+    Target { name: "tail-sampling", body: sampling::whole_traces },
+    Target { name: "config", body: config },
+    Target { name: "config-literal", body: config_literal },
+    Target { name: "duration", body: duration },
+    Target { name: "basic-auth", body: basic_auth },
+    Target { name: "oauth2-answer", body: calls::oauth2_answer },
+    Target { name: "kube-watch", body: kube_watch },
+];
+
+/// Nothing beyond `max` comes out, every byte was reserved before, and what comes out is what another reader of the format gives.
+fn decode(data: &[u8]) {
+    const ALGORITHMS: [Compression; 6] = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Zlib,
+        Compression::Zstd,
+        Compression::Snappy,
+        Compression::Lz4,
+    ];
+    let (choice, body) = choice(data);
+    let algorithm = ALGORITHMS[choice % ALGORITHMS.len()];
+    let max = [0, 1, 64, 4 << 10, 64 << 10, 1 << 20][choice / ALGORITHMS.len() % 6];
+    let budget = [usize::MAX, 2 << 10][choice / 36 % 2];
+    let mut reserved = 0;
+    let mut reserve = |bytes: usize| {
+        reserved += bytes;
+        if reserved > budget { Err(kubewake_collector::core::Refusal::memory()) } else { Ok(()) }
+    };
+    // The decoders' own windows are of a fixed size; that of Zstandard is the largest.
+    let decoded = bounded("decompress", max, 3, 10 << 20, || decompress(algorithm, body, max, &mut reserve));
+    match decoded {
+        Ok(out) => {
+            assert!(out.len() <= max && out.capacity() <= reserved.max(out.len()), "{reserved} {}", out.capacity());
+            assert!(reserved <= budget && reserved <= max.max(body.len()) + 1);
+            if let Some(expected) = read_otherwise(algorithm, body, max) {
+                assert_eq!(out, expected);
+            }
+        }
+        Err(DecodeError::TooLarge(limit)) => {
+            assert_eq!(limit, max);
+            if let Some(expected) = read_otherwise(algorithm, body, max) {
+                assert!(expected.len() > max, "{} bytes were refused as more than {max}", expected.len());
+            }
+        }
+        Err(DecodeError::Refused(_)) => assert!(budget != usize::MAX),
+        Err(DecodeError::Corrupt { .. }) => {}
+    }
+}
+
+/// The body by a plain reader of its format, one byte further than allowed. None where there is none, or where it cannot be read.
+fn read_otherwise(algorithm: Compression, body: &[u8], max: usize) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let limit = max as u64 + 1;
+    match algorithm {
+        Compression::None => out.extend_from_slice(body),
+        Compression::Gzip => _ = MultiGzDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        Compression::Zlib => _ = ZlibDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        Compression::Lz4 => _ = lz4_flex::frame::FrameDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        Compression::Snappy if body.starts_with(b"\xff\x06\x00\x00sNaPpY") => {
+            snap::read::FrameDecoder::new(body).take(limit).read_to_end(&mut out).ok()?;
+        }
+        _ => return None,
+    }
+    Some(out)
+}
+
+/// The settings of a processor. They are read once for each text: a document takes longer to read than most inputs take to process.
+fn processor(settings: &str) -> Processor {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Processor>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().expect("no target panics while it reads settings");
+    known.entry(settings.to_owned()).or_insert_with(|| read_processor(settings)).clone()
+}
+
+fn read_processor(settings: &str) -> Processor {
+    let text = format!(
+        "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\nprocessors: {{{settings}}}\nexporters: {{nop: }}\n\
+         service: {{pipelines: {{traces: {{receivers: [otlp], exporters: [nop]}}}}}}"
+    );
+    let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
+    loaded.document.processors.into_values().next().expect("there is one processor")
+}
+
+/// Processors hand on requests, within a multiple of what came.
+fn processors(data: &[u8]) {
+    const SETTINGS: [&str; 4] = [
+        "attributes: {actions: [{key: added, value: x, action: upsert}, {key: a, action: delete}, {key: h, action: hash}]}",
+        "resource: {attributes: [{key: added, value: x, action: insert}, {key: b, from_attribute: a, action: upsert}]}",
+        "filter: {spans: {exclude: {match_type: strict, span_names: [get]}}}",
+        "attributes: {include: {match_type: regexp, attributes: [{key: a, value: '.*1'}]}, \
+         actions: [{key: a, pattern: '^(?P<first>.).*', action: extract}, {key: n, action: convert, converted_type: int}]}",
+    ];
+    let (choice, request) = choice(data);
+    let signal = Signal::ALL[choice % 3];
+    let Ok(summary) = kubewake_otlp::scan(signal, request) else { return };
+    let settings = processor(SETTINGS[choice / 3 % SETTINGS.len()]);
+    let request = Bytes::copy_from_slice(request);
+    // The general rule: a constant for each record and resource, and a multiple of the bytes.
+    let counted = request.len() + 256 * (summary.records + summary.items + summary.resources + summary.scopes);
+    let mapped = bounded("a processor", counted, 16, 1 << 20, || {
+        fuzzing::process(settings, signal, request.clone(), summary.items)
+    });
+    if let Some(out) = mapped {
+        let after = kubewake_otlp::scan(signal, &out).expect("what is handed on is a request");
+        assert!(after.items <= summary.items);
+    }
+}
+
+/// A document is loaded or refused with every error, within a multiple of its length, and no message holds a secret of it.
+fn config(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/etc/token", "hunter-three");
+    let loaded = bounded("a document", text.len(), 2048, 4 << 20, || load(text, &sources));
+    if let Err(errors) = loaded {
+        let message = errors.to_string();
+        assert!(!message.contains("hunter-"), "{message}");
+    }
+}
+
+/// Whatever text is escaped comes out of a document as it went in.
+fn config_literal(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", written::escape(text));
+    let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlp: {endpoint: 'a:1', headers: {h: '${file:/literal}'}}}\n\
+                    service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}}}";
+    let Ok(loaded) = load(document, &sources) else { return };
+    let kubewake_config::model::Exporter::OtlpGrpc(exporter) = loaded.document.exporters.into_values().next().unwrap()
+    else {
+        return;
+    };
+    let header = exporter.headers.first().expect("there is a header").1.reveal().to_owned();
+    assert_eq!(header.trim_end(), text.trim_end());
+}
+
+/// A duration is read within its range; a kubeconfig is read or refused.
+fn duration(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = parse_duration(text);
+    let _ = bounded("a kubeconfig", text.len(), 1024, 1 << 20, || Kubeconfig::parse(text, Path::new("/"), None));
+}
+
+/// Only a name and password of the file are let in.
+fn basic_auth(data: &[u8]) {
+    let Some((users, header)) = two_texts(data) else { return };
+    let mut headers = HeaderMap::new();
+    let Ok(value) = HeaderValue::from_str(header) else { return };
+    headers.insert(AUTHORIZATION, value);
+    if basic_login(users, &headers) == Some(true) {
+        assert!(header.len() > 6 && header[..6].eq_ignore_ascii_case("basic "), "{header} is no login");
+        assert!(users.contains(':'), "nobody is let in by a file of nobody");
+    }
+}
+
+/// A line of a watch is read or refused, within a multiple of its length.
+fn kube_watch(data: &[u8]) {
+    bounded("an event", data.len(), 64, 64 << 10, || fuzzing::watch_line(data));
+}

@@ -1,0 +1,81 @@
+//! Fuzz targets for every parser that strangers reach.
+//!
+//! A target is a function that takes any bytes and panics where something does not hold that must hold for all of them: more than that
+//! nothing panics, namely that two readers agree, that what is written can be read again, and that memory stays within a multiple of the
+//! input. `cargo xtask fuzz` runs the targets under libFuzzer. The test `tests/corpus.rs` replays their seeds on every test run.
+//!
+//! Not done: time is bounded by libFuzzer's `-timeout` alone, as a test must not depend on the speed of its machine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a finding is a panic"
+)]
+
+pub mod apiserver;
+pub mod cluster;
+pub mod collector;
+pub mod memory;
+pub mod otlp;
+pub mod viewer;
+
+use std::sync::OnceLock;
+
+/// A named function that must return for any bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The folder of its seeds, and how `cargo xtask fuzz` calls it.
+    pub name: &'static str,
+    /// Panics where something does not hold.
+    pub body: fn(&[u8]),
+}
+
+/// The variable that names the target that a fuzzer runs.
+pub const TARGET_VARIABLE: &str = "KUBEWAKE_FUZZ_TARGET";
+
+/// Every target, by the fuzzer that has it.
+pub fn all_targets() -> Vec<(&'static str, &'static [Target])> {
+    vec![
+        ("otlp", &otlp::TARGETS),
+        ("collector", &collector::TARGETS),
+        ("apiserver", &apiserver::TARGETS),
+        ("viewer", &viewer::TARGETS),
+        ("cluster", &cluster::TARGETS),
+    ]
+}
+
+/// Runs the target that [`TARGET_VARIABLE`] names.
+pub fn run_chosen(targets: &[Target], data: &[u8]) {
+    static CHOSEN: OnceLock<Target> = OnceLock::new();
+    let target = CHOSEN.get_or_init(|| {
+        abort_on_panic();
+        let name = std::env::var(TARGET_VARIABLE).unwrap_or_default();
+        let names: Vec<_> = targets.iter().map(|target| target.name).collect();
+        let found = targets.iter().find(|target| target.name == name);
+        *found.unwrap_or_else(|| panic!("{TARGET_VARIABLE}={name:?} names no target of this fuzzer: {names:?}"))
+    });
+    (target.body)(data);
+}
+
+/// A panic ends the fuzzer, which then writes down the input. libFuzzer's own hook does that also for panics that are caught on
+/// purpose, as those of the CEL interpreter are.
+fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        if apiserver::cel::is_evaluating() {
+            return;
+        }
+        eprintln!("{info}\n{}", std::backtrace::Backtrace::force_capture());
+        std::process::abort();
+    }));
+}
+
+/// The first byte of an input chooses; the rest is what is read.
+pub(crate) fn choice(data: &[u8]) -> (usize, &[u8]) {
+    data.split_first().map_or((0, data), |(first, rest)| (usize::from(*first), rest))
+}
+
+/// Two texts in one input, with a line of `---` between them.
+pub(crate) fn two_texts(data: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(data).ok()?.split_once("\n---\n")
+}

@@ -1,0 +1,4 @@
+//! The targets of `kubewake_fuzz::viewer`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| kubewake_fuzz::run_chosen(&kubewake_fuzz::viewer::TARGETS, data));

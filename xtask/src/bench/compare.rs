@@ -1,0 +1,147 @@
+//! `cargo xtask bench --before PROGRAM`: the collector of another build beside this one.
+//!
+//! CPU time is compared in rounds in which both run at the same time. Instructions are counted by callgrind, whatever else
+//! the machine does: the same requests once and three times, and the difference is what a request costs without the start.
+//! Needs `valgrind`.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context, ensure};
+
+use super::{
+    Part, Plan,
+    beside::{Baseline, COLUMNS, Contender, Rounds},
+    check::Section,
+    config::{Config, Parts, forward},
+    directory,
+    load::Load,
+    process::Process,
+    sampling,
+    sink::Sink,
+};
+
+/// At most this much CPU beside the build before: less is lost in the noise of a machine.
+const MAX_CPU_RATIO: f64 = 1.03;
+/// At most so many instructions a request beside the build before; these have little noise.
+const MAX_INSTRUCTION_RATIO: f64 = 1.02;
+/// Enough that rare work (timers, growth of tables) counts as it does in daily life.
+const REQUESTS: u64 = 1000;
+
+/// A configuration in which both builds are measured.
+#[derive(Clone, Copy, Debug)]
+enum Workload {
+    Plain,
+    Gzip,
+    Sampling,
+}
+
+/// Compares CPU time and instructions in each workload.
+pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
+    ensure!(before.is_file(), "no program at {}: write --before PROGRAM", before.display());
+    let how = format!(
+        "The collector of another build and this one, {} spans/s to each at the same time, 100 spans a request, 10 attributes \
+         a span, {} s measured after {} s of warm-up, {} rounds (the median of their ratios is shown). Instructions are \
+         callgrind's, of {REQUESTS} requests.",
+        plan.rate,
+        plan.measured.as_secs(),
+        plan.warm_up.as_secs(),
+        plan.rounds
+    );
+    let mut section = Section::new("This build beside another", how);
+    section.header(&COLUMNS);
+    for workload in [Workload::Plain, Workload::Gzip, Workload::Sampling] {
+        compare_cpu(before, workload, plan, &mut section)?;
+    }
+    for workload in [Workload::Plain, Workload::Gzip, Workload::Sampling] {
+        compare_instructions(before, workload, &mut section)?;
+    }
+    Ok(section)
+}
+
+fn compare_cpu(before: &Path, workload: Workload, plan: &Plan, section: &mut Section) -> anyhow::Result<()> {
+    let parts = |backend: &str| workload.parts(backend);
+    let contender = Contender {
+        name: "compare",
+        gzip: workload.is_gzip(),
+        keeps_all: !matches!(workload, Workload::Sampling),
+        parts: &parts,
+    };
+    let baseline = Baseline::Collector(before);
+    let rounds = Rounds::run_beside(baseline, plan, &contender)?;
+    rounds.rows_beside(baseline, workload.name(), section);
+    rounds.check_beside(baseline, workload.name(), MAX_CPU_RATIO, section);
+    Ok(())
+}
+
+fn compare_instructions(before: &Path, workload: Workload, section: &mut Section) -> anyhow::Result<()> {
+    let old = instructions_per_request(before, workload)?;
+    let new = instructions_per_request(&Part::Collector.program(), workload)?;
+    let ratio = new / old;
+    let what = format!("{}: instructions at most {MAX_INSTRUCTION_RATIO} × those of the build before", workload.name());
+    let value = format!("{ratio:.3} × ({new:.0} a request, {old:.0} before)");
+    section.check(what, value, ratio <= MAX_INSTRUCTION_RATIO);
+    Ok(())
+}
+
+/// What a request costs without what the start and the end of the process cost.
+fn instructions_per_request(program: &Path, workload: Workload) -> anyhow::Result<f64> {
+    let few = instructions(program, workload, REQUESTS)?;
+    let many = instructions(program, workload, 3 * REQUESTS)?;
+    Ok(many.saturating_sub(few) as f64 / (2 * REQUESTS) as f64)
+}
+
+/// All instructions that a collector runs until it has ended.
+fn instructions(program: &Path, workload: Workload, requests: u64) -> anyhow::Result<u64> {
+    let name = "compare-instructions";
+    let counts = directory().join(format!("{name}.callgrind"));
+    let sink = Sink::start("compare-sink")?;
+    let config = Config::new(name)?;
+    config.write(&workload.parts(&sink.address))?;
+    let mut command = Command::new("valgrind");
+    command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
+    let process = Process::start(name, command.args(["collector", "--config"]).arg(&config.path))?;
+    let load = Load::new(name, &config.grpc).args(&["--requests", &requests.to_string(), "--timeout", "60"]);
+    let sent = load.rate(20_000).gzip(workload.is_gzip()).run()?;
+    ensure!(sent.acknowledged() > 0, "the collector under valgrind took nothing: {}", sent.codes());
+    process.stop()?;
+    parse_total(&fs::read_to_string(&counts)?).with_context(|| format!("{} has no totals", counts.display()))
+}
+
+/// The sum over all functions, in a file of callgrind's.
+fn parse_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("totals:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "uncompressed",
+            Self::Gzip => "gzip",
+            Self::Sampling => "probabilistic sampling",
+        }
+    }
+
+    fn is_gzip(self) -> bool {
+        matches!(self, Self::Gzip)
+    }
+
+    fn parts(self, backend: &str) -> Parts {
+        match self {
+            Self::Plain => forward(backend, false),
+            Self::Gzip => forward(backend, true),
+            Self::Sampling => sampling::parts(backend, "hash_seed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn total_of_callgrind_is_parsed() {
+        assert_eq!(parse_total("version: 1\nevents: Ir\nfn=(1)\n5 7\ntotals: 1234\n"), Some(1234));
+        assert_eq!(parse_total("version: 1\n"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Names of images: `crates/release` says them, and manifests and documents follow.
+//!
+//! *Guaranteed*: a manifest names one of our images completely, with the tag of this version, and says how it is pulled; no
+//! document names another version. What is written for somebody's own registry has the tag of this version, too.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use kubewake_release::{Image, VERSION, pull_policy};
+
+use super::documents::below;
+use crate::root;
+
+/// All that is wrong, each with its place.
+pub(super) fn check() -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (folder, extension, judge) in [
+        ("deploy", "yaml", manifest as fn(&str) -> Vec<String>),
+        ("examples", "yaml", manifest),
+        ("", "md", tags),
+        ("deploy", "Containerfile", tags),
+    ] {
+        let mut files: Vec<PathBuf> = Vec::new();
+        below(&root().join(folder), extension, &mut files)?;
+        for file in files {
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let name = file.strip_prefix(root()).unwrap_or(Path::new("")).display().to_string();
+            wrong.extend(judge(&text).into_iter().map(|problem| format!("{name}:{problem}")));
+        }
+    }
+    Ok(wrong)
+}
+
+/// Images of containers: complete, of this version, and with the policy that fits.
+fn manifest(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let mut problems = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some((name, image)) = line.strip_prefix("image: ").and_then(|image| Some((our_image(image)?, image)))
+        else {
+            continue;
+        };
+        if image != name.reference() {
+            problems.push(format!("{}: the image is {}, not {image}", number + 1, name.reference()));
+        }
+        let policy = format!("imagePullPolicy: {}", pull_policy(name.reference()));
+        if lines.get(number + 1) != Some(&policy.as_str()) {
+            problems.push(format!("{}: below the image there must be {policy:?}", number + 1));
+        }
+    }
+    problems
+}
+
+/// Tags that stand anywhere in a text.
+fn tags(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
+    let mut problems = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let words = line.split(|c: char| !is_part(c)).map(|word| word.trim_end_matches(['.', ':']));
+        for word in words.filter(|word| our_image(word).is_some()) {
+            let tag = word.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
+            if tag.is_some_and(|tag| tag != VERSION) {
+                problems.push(format!("{}: {word} is another version than {VERSION}", number + 1));
+            }
+        }
+        let tag = line.split_once("newTag: ").map(|(_, rest)| rest.trim_end_matches(['}', ']']));
+        if let Some(tag) = tag.filter(|tag| *tag != VERSION) {
+            problems.push(format!("{}: newTag {tag} is another version than {VERSION}", number + 1));
+        }
+    }
+    problems
+}
+
+/// Which of our images a name is about: `[REGISTRY/]kubewake/NAME[:TAG]`.
+fn our_image(name: &str) -> Option<Image> {
+    let (folder, last) = name.rsplit_once('/')?;
+    let last = last.split([':', '@']).next()?;
+    let is_ours = folder == "kubewake" || folder.ends_with("/kubewake");
+    Image::ALL.into_iter().find(|image| is_ours && image.name() == last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifest_that_differs_from_the_release_is_found() {
+        let good = format!("        image: {}\n        imagePullPolicy: IfNotPresent\n", Image::Operator.reference());
+        assert_eq!(manifest(&good), Vec::<String>::new());
+        assert_eq!(manifest("  image: kubewake/operator\n").len(), 2, "no version and no policy");
+        assert_eq!(manifest(&good.replace(VERSION, "9.9.9")).len(), 1);
+        assert_eq!(manifest(&good.replace("IfNotPresent", "Always")).len(), 1);
+        assert_eq!(manifest("  image: busybox\n"), Vec::<String>::new(), "it is not ours");
+    }
+
+    #[test]
+    fn document_that_names_another_version_is_found() {
+        let of = |tag: &str| format!("load `docker.io/kubewake/collector:{tag}`. newTag: {tag}}}]");
+        assert_eq!(tags(&of(VERSION)), Vec::<String>::new());
+        assert_eq!(tags(&of("9.9.9")).len(), 2);
+        assert_eq!(tags("crates/kubewake/collector.order, https://github.com/kubewake/kubewake"), Vec::<String>::new());
+        assert_eq!(tags("images are called kubewake/collector: that is all"), Vec::<String>::new());
+    }
+}
