@@ -172,9 +172,12 @@ fn percent_encode(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Write as _, sync::Arc};
+    use std::{
+        io::Write as _,
+        sync::{Arc, Mutex},
+        thread::{self, ThreadId},
+    };
 
-    use futures_util::FutureExt as _;
     use kubewake_config::PipelineId;
     use kubewake_otlp::Signal;
 
@@ -187,6 +190,19 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    /// A body that notes which thread read it last.
+    struct TracedBody {
+        bytes: Vec<u8>,
+        reader: Arc<Mutex<Option<ThreadId>>>,
+    }
+
+    impl AsRef<[u8]> for TracedBody {
+        fn as_ref(&self) -> &[u8] {
+            *self.reader.lock().unwrap() = Some(thread::current().id());
+            &self.bytes
+        }
+    }
+
     #[tokio::test]
     async fn small_body_that_becomes_large_is_inflated_by_another_thread() {
         let budget = Budget::new(16 << 20, 0);
@@ -194,25 +210,24 @@ mod tests {
         let id = PipelineId { signal: Signal::Traces, name: None };
         let (intake, max) = (Intake::default(), 4 << 20);
         intake.point_at(Signal::Traces, vec![Pipeline::new(id, allowance, Arc::<PipelineStats>::default())]);
-        let start = |body: Vec<u8>| {
-            let admission = intake.admit(Signal::Traces, body.len()).unwrap();
-            Box::pin(decompress(Compression::Gzip, body, max, admission))
-        };
-        let small = start(gzip(&vec![0; heavy::HEAVY_BYTES]));
-        assert!(small.now_or_never().is_some_and(|inflated| inflated.is_ok()), "inflated in place");
 
-        for (size, fits) in [(heavy::HEAVY_BYTES + 1, true), (max, true), (max + 1, false)] {
-            let body = gzip(&vec![0; size]);
-            assert!(body.len() < INFLATE_APART);
-            let mut inflating = start(body);
-            assert!((&mut inflating).now_or_never().is_none(), "{size} bytes are not inflated in place");
-            match inflating.await {
-                Ok((body, admission)) => {
-                    assert_eq!((body.len(), fits), (size, true));
-                    drop(admission);
-                }
+        let sizes = [heavy::HEAVY_BYTES, heavy::HEAVY_BYTES + 1, max, max + 1];
+        for size in sizes {
+            let bytes = gzip(&vec![0; size]);
+            assert!(bytes.len() < INFLATE_APART);
+            let admission = intake.admit(Signal::Traces, bytes.len()).unwrap();
+            let reader = Arc::<Mutex<_>>::default();
+            let body = TracedBody { bytes, reader: Arc::clone(&reader) };
+
+            let inflated = decompress(Compression::Gzip, body, max, admission).await;
+
+            let in_place = *reader.lock().unwrap() == Some(thread::current().id());
+            assert_eq!(in_place, size <= heavy::HEAVY_BYTES, "{size} bytes");
+            match inflated {
+                Ok((inflated, _admission)) => assert_eq!(inflated.len(), size),
                 Err(error) => {
-                    assert_eq!((error.to_string().contains(&max.to_string()), fits), (true, false), "{error}")
+                    assert!(size > max, "{size} bytes are refused: {error}");
+                    assert!(error.to_string().contains(&max.to_string()), "{error}");
                 }
             }
             assert_eq!(budget.used(), 0, "all of it is given back");
