@@ -34,7 +34,7 @@ pub use batch::{Batch, Origin, PART_BYTES, Part, one_by_one};
 pub use budget::{ArrivingCharge, Budget, Charge, Member};
 pub use calls::{Calls, CallsOf};
 pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
-pub use code::{Code, ResolverFault, Said, TlsFault};
+pub use code::{Code, ConnectFault, ResolverFault, Said, TlsFault};
 pub use decisions::{Decisions, SamplerStats};
 pub use exporter::{Delivered, Exporter, SendError, SendFuture};
 pub use intake::{Admission, Intake};

@@ -83,6 +83,8 @@ pub enum Error {
 pub struct Outcome {
     /// The pipelines that are part of a document.
     pub rendered: BTreeSet<Id>,
+    /// The hashes of the documents that collectors are to read.
+    pub documents: BTreeSet<String>,
     /// Those that were left out, and why.
     pub refused: BTreeMap<Id, String>,
     /// Why it is not all as it should be.
@@ -172,6 +174,7 @@ impl Runs {
         outcome.refused = rendered.refused.clone();
         outcome.rendered = rendered.valid.keys().cloned().collect();
         let layer = &rendered.layer;
+        outcome.documents = [&layer.gateway, &layer.sticky].into_iter().flatten().map(|it| it.hash.clone()).collect();
         let keepers = keepers::of(&entries, &holders);
         if keepers.is_empty() {
             return self.sweep_all().await;

@@ -24,6 +24,7 @@ mod tests;
 
 /// The condition that says that a pipeline does what its latest version asks for.
 pub const READY: &str = "CollectorReady";
+const CONFIGURED: &str = "it is part of the collectors' document";
 /// The API server keeps no longer message, and nobody reads one.
 pub(crate) const MAX_MESSAGE: usize = 2048;
 
@@ -167,14 +168,21 @@ fn configured(facts: &Facts<'_>, old: &[Condition]) -> Said {
             true => said(false, Reason::RolloutInProgress, "it is not part of the document yet"),
         };
     }
-    let was_configured = || Said::again(ConditionType::Configured, old).is_some_and(|old| old.status == Some(true));
+    // What was said of an earlier generation is not said of this one.
+    let is_said = |old: &Condition| {
+        let is_current = old.observed_generation == facts.generation;
+        old.type_ == ConditionType::Configured.as_str() && old.status == "True" && is_current
+    };
+    let is_read =
+        |it: &Verdict| it.rollout == Rollout::InForce && facts.outcome.documents.contains(it.document.as_str());
     match &facts.verdict {
         Some(Verdict { rollout: Rollout::Incomplete(reason, words), .. }) => said(false, *reason, words),
-        // Collectors that run already may go by the document before, as those do that it takes over from another.
-        None | Some(Verdict { rollout: Rollout::Unknown, .. }) if facts.collectors.work() && !was_configured() => {
+        Some(verdict) if is_read(verdict) => said(true, Reason::Configured, CONFIGURED),
+        // Collectors that run already may go by the document before: nobody has seen them go by this one.
+        _ if facts.collectors.work() && !old.iter().any(is_said) => {
             said(false, Reason::RolloutInProgress, "collectors have not said yet that they have read the new document")
         }
-        _ => said(true, Reason::Configured, "it is part of the collectors' document"),
+        _ => said(true, Reason::Configured, CONFIGURED),
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Verdict {
     pub message: String,
     /// Whether its section is in force everywhere.
     pub rollout: Rollout,
+    /// The hash of the document that `rollout` is about. It says nothing of a later one.
+    pub document: String,
 }
 
 /// Whether what the document says of a pipeline is in force at the collectors.
@@ -122,6 +124,7 @@ mod tests {
             delivery: Delivery::DataDropped,
             message: String::new(),
             rollout: Rollout::InForce,
+            document: String::new(),
         };
         verdicts.set(BTreeMap::from([(id.clone(), verdict(Some("one")))]));
         assert!(verdicts.get(&id, "one").is_some());

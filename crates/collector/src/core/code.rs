@@ -197,13 +197,43 @@ impl ResolverFault {
     }
 }
 
-/// What a destination answered with, as it stood on the wire, or why TLS with it came to nothing, or why none is known.
+/// Why there is no connection to a destination, by whom it is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFault {
+    /// Nobody listens there, or a firewall rejects it.
+    Refused,
+    /// There is no such host name.
+    NameNotFound,
+    /// No name server answered for the host name.
+    DnsFailed,
+    /// Nothing came back.
+    Timeout,
+    /// No route leads there.
+    Unreachable,
+}
+
+impl ConnectFault {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::NameNotFound => "name_not_found",
+            Self::DnsFailed => "dns_failed",
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// What a destination answered with, as it stood on the wire, or why there is no connection or no TLS with it, or why none is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A gRPC status.
     Grpc(Code),
     /// An HTTP status.
     Http(StatusCode),
+    /// No answer, since there is no connection.
+    Connect(ConnectFault),
     /// No answer, since there is no trust.
     Tls(TlsFault),
     /// No answer, since nobody knows whom to ask.
@@ -211,11 +241,12 @@ pub enum Said {
 }
 
 impl fmt::Display for Said {
-    /// `grpc:16`, `http:401`, `tls:expired`, `resolver:empty`
+    /// `grpc:16`, `http:401`, `connect:refused`, `tls:expired`, `resolver:empty`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Said::Grpc(code) => write!(f, "grpc:{}", code.number()),
             Said::Http(status) => write!(f, "http:{}", status.as_u16()),
+            Said::Connect(fault) => write!(f, "connect:{}", fault.name()),
             Said::Tls(fault) => write!(f, "tls:{}", fault.name()),
             Said::Resolver(fault) => write!(f, "resolver:{}", fault.name()),
         }

@@ -25,7 +25,7 @@ use kubewake_otlp::Signal;
 
 use crate::{
     components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault},
+    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture, TlsFault},
     extension::ClientAuth,
     net::{
         connect::{self, Client, Connector, Endpoint, FirstWord},
@@ -167,7 +167,7 @@ impl OtlpGrpc {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
-        let said = fault.map(Said::Tls);
+        let said = connect::said(error, fault);
         SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
     }
 }

@@ -173,7 +173,7 @@ impl OtlpHttp {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
-        let said = fault.map(Said::Tls);
+        let said = connect::said(error, fault);
         SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
     }
 }

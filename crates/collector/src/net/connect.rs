@@ -32,7 +32,7 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 pub(crate) use endpoint::{Endpoint, server_name};
-pub(crate) use fault::fault;
+pub(crate) use fault::{fault, said};
 pub(crate) use first::FirstWord;
 use stream::Stream;
 

@@ -66,7 +66,7 @@ impl Tier {
 pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict> {
     let mut verdicts = BTreeMap::new();
     for tier in Tier::ALL {
-        let Some((_, sections)) = documents.wanted(tier) else { continue };
+        let Some((hash, sections)) = documents.wanted(tier) else { continue };
         let asked: Vec<&Answer> = answers.iter().filter(|answer| answer.tier == tier).collect();
         if asked.is_empty() {
             continue;
@@ -74,7 +74,8 @@ pub fn judge(answers: &[Answer], documents: &Documents) -> BTreeMap<Id, Verdict>
         for (text, id, section) in sections.iter().filter_map(|(text, section)| Some((text, id(text)?, section))) {
             let (delivery, message) = delivery(text, section.uid.as_deref(), tier, answers);
             let rollout = rollout(text, tier, &asked, documents);
-            verdicts.insert(id, Verdict { uid: section.uid.clone(), delivery, message, rollout });
+            let document = hash.to_owned();
+            verdicts.insert(id, Verdict { uid: section.uid.clone(), delivery, message, rollout, document });
         }
     }
     verdicts
@@ -197,7 +198,7 @@ fn why_lost(drop: Option<&Loss>, [refused, rejected]: Takers) -> String {
 
 fn unreachable(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
-    if let Some(words) = distrust(exporter) {
+    if let Some(words) = distrust(exporter).or_else(|| unconnected(exporter)) {
         return words.to_owned();
     }
     let code = code(exporter);
@@ -205,7 +206,9 @@ fn unreachable(exporter: Option<&ExporterReport>) -> String {
         "connection" => format!(
             "no connection to the backend{code}: check the endpoint, its name, its certificates, and what the network allows"
         ),
-        "timeout" => format!("the backend does not answer in time{code}"),
+        "timeout" => format!(
+            "request to the backend timed out{code}: check whether a firewall or a NetworkPolicy drops packets, and whether the backend is overloaded"
+        ),
         "throttled" => format!("the backend says that it is not there for now{code}"),
         _ => format!("the backend cannot be reached{code}"),
     }
@@ -222,6 +225,29 @@ fn refuses(exporter: Option<&ExporterReport>) -> String {
         "protocol" => format!("what answers does not speak OTLP{code}: check endpoint, protocol and path"),
         _ => format!("the backend refuses what is sent{code}: check endpoint, protocol and path"),
     }
+}
+
+/// Why there is no connection, where the collector knows.
+fn unconnected(exporter: &ExporterReport) -> Option<&'static str> {
+    let words = match exporter.last_error_code.as_deref()?.strip_prefix("connect:")? {
+        "refused" => {
+            "failed to connect to the backend: connection refused: check the port of the endpoint, and whether the backend runs"
+        }
+        "name_not_found" => {
+            "failed to connect to the backend: host name not found: check the host name of the endpoint, with its namespace for a Service"
+        }
+        "dns_failed" => {
+            "failed to connect to the backend: no DNS server answered for its host name: check the cluster's DNS, and whether a NetworkPolicy lets collectors reach it"
+        }
+        "timeout" => {
+            "failed to connect to the backend: connection timed out: check the address of the endpoint, and whether a firewall or a NetworkPolicy drops packets"
+        }
+        "unreachable" => {
+            "failed to connect to the backend: no route to host: check the address of the endpoint, and the routes of the nodes"
+        }
+        _ => return None,
+    };
+    Some(words)
 }
 
 /// What is wrong with TLS, where a connection failed because of it.

@@ -41,6 +41,10 @@ impl Spoken {
     fn after(&mut self, found: Verdict) -> Verdict {
         let is_known = !matches!(self.verdict.delivery, Delivery::Unknown | Delivery::NoData)
             || self.verdict.rollout.reason().is_some();
+        // A newer document that is in force, too, is said at once: until then the newer one counts as unread.
+        if found.rollout == self.verdict.rollout {
+            self.verdict.document.clone_from(&found.document);
+        }
         let is_second = self.next.as_ref().is_some_and(|next| kind(next) == kind(&found));
         self.next = None;
         if is_second || !is_known || found == self.verdict {
@@ -64,9 +68,14 @@ mod tests {
     use super::*;
     use crate::verdicts::Rollout;
 
+    fn verdict(uid: Option<&str>, delivery: Delivery, rollout: Rollout, document: &str) -> Verdict {
+        let uid = uid.map(str::to_owned);
+        Verdict { uid, delivery, message: String::new(), rollout, document: document.to_owned() }
+    }
+
     fn said(rounds: &[Delivery]) -> Vec<Delivery> {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict = |delivery| Verdict { uid: None, delivery, message: String::new(), rollout: Rollout::InForce };
+        let verdict = |delivery| verdict(None, delivery, Rollout::InForce, "one");
         rounds.iter().map(|it| steady.after(BTreeMap::from([(id.clone(), verdict(*it))]))[&id].delivery).collect()
     }
 
@@ -84,8 +93,7 @@ mod tests {
     fn who_has_a_name_next_does_not_wait_for_what_was_said_before() {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
         let mut said = |uid: &str, delivery| {
-            let verdict =
-                Verdict { uid: Some(uid.to_owned()), delivery, message: String::new(), rollout: Rollout::InForce };
+            let verdict = verdict(Some(uid), delivery, Rollout::InForce, "one");
             steady.after(BTreeMap::from([(id.clone(), verdict)]))[&id].delivery
         };
         assert_eq!(said("one", Delivery::DataDropped), Delivery::DataDropped);
@@ -94,10 +102,24 @@ mod tests {
     }
 
     #[test]
+    fn newer_document_counts_as_read_as_soon_as_it_is_in_force_and_not_before() {
+        let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
+        let mut said = |rollout: Rollout, document: &str| {
+            let found = verdict(None, Delivery::Delivering, rollout, document);
+            let said = steady.after(BTreeMap::from([(id.clone(), found)]))[&id].clone();
+            (said.rollout, said.document)
+        };
+        let waits = || Rollout::Incomplete(Reason::RolloutInProgress, "1 of 2".to_owned());
+        assert_eq!(said(Rollout::InForce, "one"), (Rollout::InForce, "one".to_owned()));
+        assert_eq!(said(Rollout::InForce, "two"), (Rollout::InForce, "two".to_owned()));
+        assert_eq!(said(waits(), "three"), (Rollout::InForce, "two".to_owned()), "that is not said of the third");
+        assert_eq!(said(waits(), "three"), (waits(), "three".to_owned()));
+    }
+
+    #[test]
     fn what_is_gone_is_forgotten() {
         let (mut steady, id) = (Steady::default(), Id { signal: Signal::Traces, name: "a".to_owned() });
-        let verdict =
-            Verdict { uid: None, delivery: Delivery::Delivering, message: String::new(), rollout: Rollout::InForce };
+        let verdict = verdict(None, Delivery::Delivering, Rollout::InForce, "one");
         steady.after(BTreeMap::from([(id, verdict)]));
         assert!(steady.after(BTreeMap::new()).is_empty());
         assert!(steady.said.is_empty());

@@ -57,7 +57,7 @@ fn a_pipeline_is_looked_at_again_when_its_certificate_is_to_be_warned_about() {
 #[test]
 fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
     let (entry, id) = (entry(looked_at(&certified(10), NOW).unwrap()), id_of(&certified(10)));
-    let outcome = Outcome { rendered: [id.clone()].into(), ..Outcome::default() };
+    let outcome = Outcome { rendered: [id.clone()].into(), documents: ["new".into()].into(), ..Outcome::default() };
     let facts = Facts {
         id: &id,
         generation: Some(1),
@@ -70,6 +70,7 @@ fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
             delivery: Delivery::NoData,
             message: String::new(),
             rollout: Rollout::InForce,
+            document: "new".to_owned(),
         }),
         slots: 1,
         warnings: Vec::new(),

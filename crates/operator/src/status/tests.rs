@@ -19,7 +19,14 @@ fn entry(slot: Option<Slot>, problems: &[Reason]) -> Entry {
 }
 
 fn rendered() -> Outcome {
-    Outcome { rendered: BTreeSet::from([id()]), ..Outcome::default() }
+    let documents = BTreeSet::from(["new".to_owned()]);
+    Outcome { rendered: BTreeSet::from([id()]), documents, ..Outcome::default() }
+}
+
+/// That all collectors go by the document of this hash.
+fn in_force(document: &str, delivery: Delivery) -> Option<Verdict> {
+    let (message, document) = ("so it is".to_owned(), document.to_owned());
+    Some(Verdict { uid: None, delivery, message, rollout: Rollout::InForce, document })
 }
 
 struct Case {
@@ -35,12 +42,7 @@ impl Default for Case {
             entry: entry(Some(Slot::Held), &[]),
             outcome: rendered(),
             collectors: Collectors::example(1, 2),
-            verdict: Some(Verdict {
-                uid: None,
-                delivery: Delivery::Unknown,
-                message: "no collector says how it is".into(),
-                rollout: Rollout::InForce,
-            }),
+            verdict: in_force("new", Delivery::Unknown),
         }
     }
 }
@@ -87,8 +89,7 @@ fn a_pipeline_goes_from_pending_to_ready() {
     let starting = Case { collectors: Collectors::example(0, 2), verdict: None, ..Case::default() };
     assert_eq!(starting.says(), said(State::Pending, Reason::CollectorNotReady, "True True False Unknown"));
     assert_eq!(Case::default().says(), said(State::Ready, Reason::Unknown, "True True True Unknown"));
-    let verdict =
-        |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: Rollout::InForce });
+    let verdict = |delivery| in_force("new", delivery);
     let well = Case { verdict: verdict(Delivery::Delivering), ..Case::default() };
     assert_eq!(well.says(), said(State::Ready, Reason::Delivering, "True True True True"));
     let refused = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() };
@@ -130,9 +131,33 @@ fn what_did_not_change_keeps_its_time() {
 }
 
 #[test]
+fn change_is_configured_when_collectors_were_seen_to_go_by_a_document_that_has_it() {
+    let before = PipelineStatus { observed_generation: Some(2), ..Case::default().status_after(None, NOW) };
+    let of_generation = |generation: i64| {
+        let mut before = before.clone();
+        before.conditions.iter_mut().for_each(|it| it.observed_generation = Some(generation));
+        before
+    };
+    let configured = |verdict: Option<Verdict>, generation: i64| {
+        let status = Case { verdict, ..Case::default() }.status_after(Some(&of_generation(generation)), NOW);
+        let found = status.conditions.iter().find(|it| it.type_ == "Configured").unwrap();
+        (found.status.clone(), found.reason.clone())
+    };
+    let [waits, holds] = [("False", "RolloutInProgress"), ("True", "Configured")]
+        .map(|(status, reason)| (status.to_owned(), reason.to_owned()));
+    assert_eq!(configured(in_force("new", Delivery::NoData), 2), holds);
+    assert_eq!(configured(in_force("old", Delivery::NoData), 2), waits, "they were asked before the change");
+    let unknown = in_force("new", Delivery::Unknown).map(|it| Verdict { rollout: Rollout::Unknown, ..it });
+    assert_eq!(configured(unknown.clone(), 2), waits, "none of them answers");
+    assert_eq!(configured(None, 2), waits, "nobody was asked");
+    for same in [in_force("old", Delivery::NoData), unknown, None] {
+        assert_eq!(configured(same, 3), holds, "it was said of this generation, and others changed the document");
+    }
+}
+
+#[test]
 fn what_the_collectors_said_last_holds_until_they_are_asked_again() {
-    let verdict =
-        |delivery| Some(Verdict { uid: None, delivery, message: "so it is".into(), rollout: Rollout::InForce });
+    let verdict = |delivery| in_force("new", delivery);
     let before = Case { verdict: verdict(Delivery::BackendRefuses), ..Case::default() }.status_after(None, NOW);
     assert_eq!(
         Case { verdict: None, ..Case::default() }.status_after(Some(&before), NOW),

@@ -14,6 +14,7 @@ use tokio::{
 
 use super::*;
 use crate::{
+    core::{ConnectFault, Said},
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
@@ -289,6 +290,7 @@ async fn nobody_there_is_a_connection_error_that_names_the_endpoint() {
     settings.headers = vec![("authorization".into(), Secret::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
+    assert_eq!(error.said, Some(Said::Connect(ConnectFault::Refused)));
     assert!(error.message.starts_with(&address.to_string()), "{}", error.message);
     assert!(error.message.contains("refused"), "{}", error.message);
     assert!(!error.message.contains("hunter2"));

@@ -1,11 +1,42 @@
-//! Why TLS came to nothing, as far as it says who can mend it.
+//! Why a connection, or TLS on it, came to nothing, as far as it says who can mend it.
 
 use std::{error::Error as StdError, io};
 
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::ConnectError;
-use crate::core::TlsFault;
+use crate::core::{ConnectFault, Said, TlsFault};
+
+/// What hyper-util says of a host name that could not be resolved. Its error type is private.
+const DNS_ERROR: &str = "dns error";
+/// What C libraries say where no name server answered: glibc's words, and musl's.
+const NO_NAME_SERVER: [&str; 2] = ["Temporary failure in name resolution", "Try again"];
+
+/// Why an attempt failed, if that is known: what is wrong with TLS, or else with the connection.
+pub(crate) fn said(error: &(dyn StdError + 'static), tls: Option<TlsFault>) -> Option<Said> {
+    tls.map(Said::Tls).or_else(|| unconnected(error).map(Said::Connect))
+}
+
+/// Why there is no connection, if an error says that there is none and why. One that broke later was there.
+fn unconnected(error: &(dyn StdError + 'static)) -> Option<ConnectFault> {
+    let causes = || std::iter::successors(Some(error), |cause| cause.source());
+    let is_of_tcp = |cause: &(dyn StdError + 'static)| matches!(cause.downcast_ref(), Some(ConnectError::Tcp(_)));
+    if !causes().any(is_of_tcp) {
+        return None;
+    }
+    let last = causes().last()?;
+    if causes().any(|cause| cause.to_string() == DNS_ERROR) {
+        let words = last.to_string();
+        let is_silent = NO_NAME_SERVER.iter().any(|known| words.contains(known));
+        return Some(if is_silent { ConnectFault::DnsFailed } else { ConnectFault::NameNotFound });
+    }
+    match last.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::ConnectionRefused => Some(ConnectFault::Refused),
+        io::ErrorKind::TimedOut => Some(ConnectFault::Timeout),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some(ConnectFault::Unreachable),
+        _ => None,
+    }
+}
 
 /// What is wrong with TLS, if an error says that this is why an attempt failed.
 pub(crate) fn fault(error: &(dyn StdError + 'static)) -> Option<TlsFault> {

@@ -121,3 +121,35 @@ async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
         assert_eq!(first.fault(&std::io::Error::other("HTTP has lost the cause")), suspected);
     }
 }
+
+#[tokio::test]
+async fn why_there_is_no_connection_is_told_apart() {
+    use std::io::{Error, ErrorKind};
+
+    use crate::core::{ConnectFault, Said, TlsFault};
+
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The C library refuses a label of more than 63 bytes itself: no name server is asked.
+    let nameless = format!("{}.example:4317", "a".repeat(64));
+    for (to, expected) in [(closed.to_string(), ConnectFault::Refused), (nameless, ConnectFault::NameNotFound)] {
+        let client = http_client(Connector::new(&endpoint(&to), None));
+        let error = client.get(Uri::from_static("http://backend/")).await.unwrap_err();
+        assert_eq!(said(&error, None), Some(Said::Connect(expected)), "{error:?}");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Inner(&'static str, #[source] Error);
+    let of = |words, error| said(&ConnectError::Tcp(Box::new(Inner(words, error))), None);
+    let tcp = |kind: ErrorKind| of("tcp connect error", Error::from(kind));
+    assert_eq!(tcp(ErrorKind::TimedOut), Some(Said::Connect(ConnectFault::Timeout)));
+    assert_eq!(tcp(ErrorKind::NetworkUnreachable), Some(Said::Connect(ConnectFault::Unreachable)));
+    assert_eq!(tcp(ErrorKind::Other), None);
+    for words in ["Temporary failure in name resolution", "Try again"] {
+        let error = Error::other(format!("failed to lookup address information: {words}"));
+        assert_eq!(of("dns error", error), Some(Said::Connect(ConnectFault::DnsFailed)), "{words}");
+    }
+    assert_eq!(said(&Error::from(ErrorKind::ConnectionRefused), None), None, "it was there, and broke later");
+    let tls = Some(TlsFault::Expired);
+    assert_eq!(said(&Error::other("any"), tls), Some(Said::Tls(TlsFault::Expired)));
+}

@@ -81,6 +81,21 @@ fn every_diagnosis_is_a_verdict() {
             "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
         ),
         (
+            failing("BackendUnreachable", "connection", Some("connect:refused")),
+            BackendUnreachable,
+            "failed to connect to the backend: connection refused: check the port of the endpoint, and whether the backend runs",
+        ),
+        (
+            failing("BackendUnreachable", "connection", Some("connect:hunter2")),
+            BackendUnreachable,
+            "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
+        ),
+        (
+            failing("BackendUnreachable", "timeout", None),
+            BackendUnreachable,
+            "request to the backend timed out: check whether a firewall or a NetworkPolicy drops packets, and whether the backend is overloaded",
+        ),
+        (
             failing("BackendUnreachable", "connection", Some("tls:unknown_authority")),
             BackendUnreachable,
             "the backend's certificate is of an authority that is not known: set `spec.output.otlp.tls.ca` to that authority's certificate",
@@ -138,16 +153,24 @@ fn every_diagnosis_is_a_verdict() {
     }
 }
 
-/// This crate does not depend on the collector, whose `TlsFault` has these names.
+/// This crate does not depend on the collector, whose `TlsFault` and `ConnectFault` have these names.
 #[test]
-fn every_fault_of_tls_has_words_of_its_own() {
+fn every_fault_of_a_connection_and_of_tls_has_words_of_its_own() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../collector/src/core/code.rs");
     let source = std::fs::read_to_string(source).unwrap();
-    let names = source.split("impl TlsFault {").nth(1).unwrap().split("\n}").next().unwrap();
-    let names: BTreeSet<&str> = names.split('"').skip(1).step_by(2).collect();
-    assert!(names.contains("perhaps_wanted") && names.contains("other"), "{names:?}");
-    let words = |name: &&str| said(&[failing("BackendUnreachable", "connection", Some(&format!("tls:{name}")))]).1;
-    assert_eq!(names.iter().map(words).collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    let mut all = BTreeSet::from([said(&[failing("BackendUnreachable", "connection", None)]).1]);
+    let mut count = all.len();
+    for (type_, prefix, known) in
+        [("TlsFault", "tls", ["perhaps_wanted", "other"]), ("ConnectFault", "connect", ["refused", "timeout"])]
+    {
+        let names = source.split(&format!("impl {type_} {{")).nth(1).unwrap().split("\n}").next().unwrap();
+        let names: BTreeSet<&str> = names.split('"').skip(1).step_by(2).collect();
+        assert!(known.iter().all(|known| names.contains(known)), "{names:?}");
+        let code = |name: &&str| format!("{prefix}:{name}");
+        all.extend(names.iter().map(|it| said(&[failing("BackendUnreachable", "connection", Some(&code(it)))]).1));
+        count += names.len();
+    }
+    assert_eq!(all.len(), count, "{all:#?}");
 }
 
 #[test]
