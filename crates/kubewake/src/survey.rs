@@ -3,6 +3,7 @@
 //! - [`collectors`]: their pods, and what each says of itself;
 //! - [`pipelines`]: the resources, as far as their status goes;
 //! - [`lease`]: who leads;
+//! - [`pods`]: why pods do not start;
 //! - [`viewer`]: what the viewer says of itself.
 //!
 //! Objects are read as they are and not as this version knows them, so that one of another version is shown, too.
@@ -10,6 +11,7 @@
 pub(crate) mod collectors;
 pub(crate) mod lease;
 pub(crate) mod pipelines;
+pub(crate) mod pods;
 pub(crate) mod viewer;
 
 use serde_json::Value;

@@ -47,6 +47,7 @@ pub mod news;
 pub mod operator;
 pub mod ready;
 pub mod reconcile;
+pub mod relays;
 pub mod secrets;
 pub mod status;
 pub mod telemetry;

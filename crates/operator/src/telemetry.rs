@@ -25,6 +25,7 @@ use crate::{
     names,
     news::News,
     ready::Collectors,
+    relays::RelayCheck,
     status::MAX_MESSAGE,
     words::{Discretion, words},
     written,
@@ -39,13 +40,14 @@ const PERIOD: Duration = Duration::from_secs(15);
 /// Says what there is to say, for ever. Where there is no pipeline nobody else looks at anything.
 pub async fn follow(world: &World, events: &Events) {
     world.all_seen().await;
+    let mut relays = RelayCheck::default();
     let (mut strokes, mut failures) = (pin!(world.bell.strokes()), world.failure.subscribe());
     loop {
         if !world.has_pipelines() {
             world.present();
             world.note_failure(None);
         }
-        report(world, events).await;
+        report(world, events, &mut relays).await;
         tokio::select! {
             _ = strokes.next() => {}
             _ = failures.changed() => {}
@@ -55,7 +57,7 @@ pub async fn follow(world: &World, events: &Events) {
 }
 
 /// Writes the status if it says something new, and tells of what is.
-async fn report(world: &World, events: &Events) {
+async fn report(world: &World, events: &Events, relays: &mut RelayCheck) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
     telemetry.status = world.written.after(&telemetry).or(telemetry.status);
@@ -64,15 +66,17 @@ async fn report(world: &World, events: &Events) {
     // A document is written before anything else that it needs, and goes when nothing flows any more.
     let is_needed = is_there(Kind::ConfigMap, names::GATEWAY);
     let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
+    let settings = world.settings();
+    let warnings = relays.warnings(&world.client, &settings.trusted_relays).await;
     let layer = Layer {
         collectors: is_there(Kind::Deployment, names::GATEWAY)
             .then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
         is_needed,
         has_service: is_there(Kind::Service, names::OTLP),
         failure: world.failure.borrow().clone(),
-        settings: world.settings(),
+        settings,
     };
-    let status = status(&telemetry, &problems, &layer, Timestamp::now());
+    let status = status(&telemetry, &problems, warnings, &layer, Timestamp::now());
     if telemetry.status.as_ref() == Some(&status) {
         return;
     }
@@ -115,8 +119,14 @@ type Said = (bool, Reason, String);
 
 /// The status. Without pipelines there are no collectors, and nowhere to send to. While collectors are needed and have not been made,
 /// no address is told that was not told before.
-fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Timestamp) -> TelemetryStatus {
-    let accepted = accepted(problems);
+fn status(
+    telemetry: &Telemetry,
+    problems: &[Problem],
+    warnings: &[String],
+    layer: &Layer,
+    now: Timestamp,
+) -> TelemetryStatus {
+    let accepted = accepted(problems, warnings);
     let (configured, ready) = (configured(accepted.0, layer), ready(layer));
     let works = layer.collectors.as_ref().is_some_and(Collectors::work);
     let (state, reason) = match (accepted.0, configured.1, ready.1) {
@@ -143,11 +153,12 @@ fn status(telemetry: &Telemetry, problems: &[Problem], layer: &Layer, now: Times
     }
 }
 
-fn accepted(problems: &[Problem]) -> Said {
+fn accepted(problems: &[Problem], warnings: &[String]) -> Said {
     if problems.is_empty() {
-        return (true, Reason::Valid, "everything is right".to_owned());
+        let words = if warnings.is_empty() { "everything is right".to_owned() } else { warnings.join("; ") };
+        return (true, Reason::Valid, words);
     }
-    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let words: Vec<String> = problems.iter().map(ToString::to_string).chain(warnings.iter().cloned()).collect();
     let until = "what was valid before holds, and where nothing is known of that, the rest of it";
     (false, Reason::SettingInvalid, format!("{}; {until}", words.join("; ")))
 }

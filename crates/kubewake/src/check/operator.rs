@@ -7,10 +7,13 @@ use kubewake_trail::in_words;
 
 use super::{
     Scene, code,
-    line::{Line, Section},
+    line::{Line, Outcome, Section},
     rights,
 };
-use crate::survey::lease::{self, Leader};
+use crate::survey::{
+    lease::{self, Leader},
+    pods,
+};
 
 const GROUP: &str = "telemetry.kubewake.io";
 
@@ -18,7 +21,11 @@ pub(super) async fn look(scene: &Scene<'_>) -> Section {
     let (client, namespace) = (&scene.cluster.client, &scene.args.cluster.namespace);
     let deployment = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(names::MANAGER).await;
     let leader = lease::leader(client, namespace).await;
-    let mut lines = vec![runs(namespace, &deployment, leader.as_ref().ok().and_then(Option::as_ref))];
+    let mut line = runs(namespace, &deployment, leader.as_ref().ok().and_then(Option::as_ref));
+    if let (Ok(Some(deployment)), true) = (&deployment, line.outcome != Outcome::Passed) {
+        line.detail.extend(pods::trouble_of(client, deployment).await.map(|why| format!(": {why}")));
+    }
+    let mut lines = vec![line];
     lines.push(match &leader {
         Ok(leader) => leads(namespace, leader.as_ref()),
         Err(error) => Line::warned(
@@ -49,7 +56,7 @@ fn runs(namespace: &str, deployment: &Result<Option<Deployment>, kube::Error>, l
                 "kubewake operator manifests | kubectl apply -f -",
             ),
         },
-        Ok(Some(deployment)) => pods(namespace, deployment),
+        Ok(Some(deployment)) => rolled_out(namespace, deployment),
     }
 }
 
@@ -71,7 +78,7 @@ pub(super) fn rollout(deployment: &Deployment) -> Rollout {
     Rollout { ready, wanted, is_done }
 }
 
-fn pods(namespace: &str, deployment: &Deployment) -> Line {
+fn rolled_out(namespace: &str, deployment: &Deployment) -> Line {
     let Rollout { ready, wanted, is_done } = rollout(deployment);
     let detail = match ready >= wanted && !is_done {
         true => "its pods are being replaced".to_owned(),
@@ -134,7 +141,6 @@ async fn is_let(scene: &Scene<'_>, deployment: &Deployment) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::line::Outcome;
 
     fn deployment(ready: i32) -> Deployment {
         let object = serde_json::json!({
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn one_of_two_is_a_warning_and_none_a_failure() {
-        let outcome = |ready| pods("ns", &deployment(ready)).outcome;
+        let outcome = |ready| rolled_out("ns", &deployment(ready)).outcome;
         assert_eq!([2, 1, 0].map(outcome), [Outcome::Passed, Outcome::Warned, Outcome::Failed]);
     }
 
@@ -154,7 +160,7 @@ mod tests {
         let mut rolled = deployment(2);
         assert!(rollout(&rolled).is_done);
         rolled.status.as_mut().unwrap().updated_replicas = Some(1);
-        let line = pods("ns", &rolled);
+        let line = rolled_out("ns", &rolled);
         assert_eq!((line.outcome, line.settles), (Outcome::Warned, true), "{line:?}");
         let mut unseen = deployment(2);
         unseen.metadata.generation = Some(2);

@@ -44,7 +44,9 @@ pub(super) fn is_stuck(it: &Pipeline) -> bool {
 /// The first thing that is wrong with it, or that nothing is; before it what will be wrong one day.
 fn pipeline(pipeline: &Pipeline) -> Vec<Line> {
     let title = pipeline.title();
-    if !pipeline.is_observed() {
+    let conditions = pipeline.conditions();
+    // Where nobody says anything, nobody says that it is well.
+    if !pipeline.is_observed() || conditions.is_empty() {
         let mend = format!(
             "kubectl describe {} {}\nkubewake check --wait   # it may be about to",
             pipeline.kind.name(),
@@ -52,7 +54,6 @@ fn pipeline(pipeline: &Pipeline) -> Vec<Line> {
         );
         return vec![Line::failed(code::KW502, format!("{title}: no operator has looked at it as it is"), mend)];
     }
-    let conditions = pipeline.conditions();
     let mut lines = Vec::new();
     for (name, code) in CONDITIONS {
         // One that is paused need not deliver.
@@ -199,6 +200,7 @@ mod tests {
             Outcome::Failed,
             "it speaks of what was before"
         );
+        assert_eq!(example(2, &[]).outcome, Outcome::Failed, "nobody says that it is well");
         assert_eq!(look(&[], &[]).lines[0].outcome, Outcome::Warned);
     }
 

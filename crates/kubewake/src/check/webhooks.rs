@@ -23,6 +23,7 @@ use super::{
     line::{Line, Outcome, Section},
     operator::{Rollout, rollout},
 };
+use crate::survey::pods;
 
 /// The codes of one webhook.
 struct Codes {
@@ -138,8 +139,9 @@ async fn installed_trail(client: &Client, is_registered: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     let Rollout { ready, wanted, is_done } = rollout(&deployment);
     if !is_done {
+        let why = pods::trouble_of(client, &deployment).await.map(|why| format!(": {why}")).unwrap_or_default();
         let detail =
-            format!("Deployment {INSTALLED}/{INSTALLED} is not rolled out: {ready} of {wanted} pods are ready");
+            format!("Deployment {INSTALLED}/{INSTALLED} is not rolled out: {ready} of {wanted} pods are ready{why}");
         lines.push(Line::warned(code::KW413, detail, &mend).settling(true));
     }
     if !is_registered {

@@ -53,7 +53,7 @@ fn head(status: &Status, screen: &Screen) -> String {
     let rows = [
         ("CLUSTER", cluster.0, cluster.1, cluster.2),
         ("OPERATOR", &*status.operator.state, tone(&status.operator.state), operator(&status.operator)),
-        ("WEBHOOK", &*status.webhook.state, tone(&status.webhook.state), pods(&status.webhook)),
+        ("WEBHOOK", &*status.webhook.state, tone(&status.webhook.state), webhook(&status.webhook)),
         ("TELEMETRY", &*status.telemetry.state, tone(&status.telemetry.state), telemetry),
         viewer(&status.viewer),
     ];
@@ -84,6 +84,14 @@ fn pods(workload: &Workload) -> String {
     match workload.ready.is_empty() {
         true => String::new(),
         false => format!("{} pods in {}", workload.ready, workload.namespace),
+    }
+}
+
+/// Pipelines work without it, and the operator's own webhook is part of the operator.
+fn webhook(webhook: &Workload) -> String {
+    match webhook.state.as_str() {
+        "Absent" => "not installed (optional: it puts trace context on objects)".to_owned(),
+        _ => pods(webhook),
     }
 }
 
@@ -243,7 +251,7 @@ mod tests {
         let expected = "\
 CLUSTER    v1.35.0  https://127.0.0.1:6443 (context kubewake)
 OPERATOR   Ready    2/2 pods in kubewake-system, led by kubewake-operator-7
-WEBHOOK    Absent
+WEBHOOK    Absent   not installed (optional: it puts trace context on objects)
 TELEMETRY  Ready    send to http://kubewake-otlp.kubewake-system:4317
 VIEWER     Ready    http://127.0.0.1:16686: 30 spans of 1 trace, 19.5 KiB of 256 MiB, 2 traces made room, 1 trace too large
 

@@ -12,7 +12,7 @@ use crate::{
     place::{ClusterArgs, Viewer, ViewerArgs},
     survey::{
         self,
-        collectors::{self, Collector, totals},
+        collectors::{self, Collector, lost_elsewhere, totals},
         lease,
         pipelines::{self, Pipeline},
         viewer,
@@ -199,12 +199,7 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
         let why = if message.is_empty() { "nobody says why".to_owned() } else { message.clone() };
         problems.push(format!("{} is {state} ({reason}): {why}", of.title()));
     }
-    let mut totals = totals(collectors, &of.id(), &of.uid());
-    if of.dropped_at_shutdown() > 0 {
-        // Collectors that have ended cannot be asked; the operator has noted what they said at last.
-        let totals = totals.get_or_insert_default();
-        totals.dropped = totals.dropped.saturating_add(of.dropped_at_shutdown());
-    }
+    let totals = totals(collectors, &of.id(), &of.uid());
     let figure = |of: fn(&collectors::Totals) -> u64| totals.as_ref().map(of);
     model::Pipeline {
         kind: of.kind.name().to_owned(),
@@ -216,9 +211,18 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
         backend: of.status("backend"),
         received: figure(|totals| totals.received),
         sent: figure(|totals| totals.sent),
-        dropped: figure(|totals| totals.dropped),
+        dropped: dropped(of, collectors, totals.as_ref()),
         queued_bytes: figure(|totals| totals.queued),
         queue_capacity_bytes: figure(|totals| totals.queue_capacity),
+    }
+}
+
+/// What was lost of a pipeline, as far as anybody says. Collectors that have ended cannot be asked: the operator has noted what they said at last.
+fn dropped(of: &Pipeline, collectors: &[Collector], totals: Option<&collectors::Totals>) -> Option<u64> {
+    let ended = of.dropped_at_shutdown().saturating_add(lost_elsewhere(collectors, &of.uid()));
+    match totals {
+        Some(totals) => Some(totals.dropped.saturating_add(ended)),
+        None => Some(ended).filter(|ended| *ended > 0),
     }
 }
 
@@ -240,5 +244,39 @@ fn collector(of: &Collector, problems: &mut Vec<String>) -> model::Collector {
         age_seconds: of.age_seconds,
         version,
         says,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::survey::{
+        collectors::tests::{collector, report},
+        pipelines::Kind,
+    };
+
+    #[test]
+    fn losses_count_also_where_no_collector_knows_the_pipeline_any_more() {
+        let object = json!({
+            "metadata": {"name": "a", "uid": "one", "generation": 1},
+            "status": {"state": "Ready", "droppedAtShutdown": {"items": 200, "lastTime": "2026-01-01T00:00:00Z"}},
+        });
+        let pipeline = Pipeline::example(Kind::Traces, object);
+        let shown = |collectors: &[Collector]| {
+            let shown = super::pipeline(&pipeline, collectors, &mut Vec::new());
+            (shown.received, shown.sent, shown.dropped)
+        };
+        assert_eq!(shown(&[]), (None, None, Some(200)), "what nobody said is not zero");
+        let mut between = report("traces/_sticky", 9, 7, 2);
+        between.pipelines.get_mut("traces/_sticky").unwrap().carries = vec!["one".to_owned()];
+        let gateway = collector("gateway", Ok(between));
+        assert_eq!(shown(std::slice::from_ref(&gateway)), (None, None, Some(202)));
+        let sticky = collector("sticky", Ok(report("traces/a", 7, 6, 1)));
+        assert_eq!(shown(&[gateway, sticky]), (Some(7), Some(6), Some(203)));
+        let healthy =
+            Pipeline::example(Kind::Traces, json!({"metadata": {"name": "a", "uid": "one", "generation": 1}}));
+        assert_eq!(super::pipeline(&healthy, &[], &mut Vec::new()).dropped, None);
     }
 }

@@ -9,6 +9,7 @@ use kubewake_api::render::HEALTH_PORT;
 use kubewake_operator::{delivery::judge::Tier, names};
 use serde::Deserialize;
 
+use super::pods;
 use crate::web::Web;
 
 /// It is made from counters. Whoever takes longer cannot be reached from here.
@@ -28,7 +29,7 @@ pub(crate) struct Collector {
     pub(crate) is_ready: bool,
     pub(crate) restarts: i32,
     pub(crate) age_seconds: i64,
-    /// Why it waits or ended, if the kubelet says so: `ImagePullBackOff`.
+    /// Why it does not start or ended, if the scheduler or the kubelet says so: `ImagePullBackOff: image …`.
     pub(crate) trouble: Option<String>,
     /// What it says, or why that could not be seen.
     pub(crate) report: Result<Report, String>,
@@ -110,7 +111,6 @@ pub(crate) async fn all(client: &Client, namespace: &str) -> Result<Vec<Collecto
 async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collector {
     let status = pod.status.clone().unwrap_or_default();
     let containers = status.container_statuses.unwrap_or_default();
-    let waiting = containers.iter().find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone());
     let conditions = status.conditions.unwrap_or_default();
     let ends = pod.metadata.deletion_timestamp.is_some();
     let address = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
@@ -131,7 +131,7 @@ async fn collector(client: &Client, web: &Web, tier: Tier, pod: Pod) -> Collecto
         is_ready: conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
         restarts: containers.iter().map(|container| container.restart_count).sum(),
         age_seconds: born.map_or(0, |born| jiff::Timestamp::now().as_second().saturating_sub(born)),
-        trouble: waiting.or(status.reason),
+        trouble: pods::trouble(&pod),
         report,
     }
 }
@@ -155,7 +155,8 @@ async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<SocketAddr>)
     }
 }
 
-/// The figures of a pipeline, by its id in documents, `traces/backend`, and its uid. None if no collector that answers knows it.
+/// The figures of a pipeline, by its id in documents, `traces/backend`, and its uid, without what was [lost elsewhere](lost_elsewhere). None if no
+/// collector that answers knows it.
 pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<Totals> {
     let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
     // One that had its name before is not this one.
@@ -171,13 +172,11 @@ pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<To
             queue_capacity: exporters().fold(totals.queue_capacity, |sum, it| sum.saturating_add(it.queue_capacity)),
         })
     };
-    let mut totals = reports.fold(None, add)?;
-    totals.dropped = totals.dropped.saturating_add(lost_elsewhere(collectors, uid));
-    Some(totals)
+    reports.fold(None, add)
 }
 
 /// What was lost of a pipeline by others than itself: on the way from one collector to another, and by what a document had before.
-fn lost_elsewhere(collectors: &[Collector], uid: &str) -> u64 {
+pub(crate) fn lost_elsewhere(collectors: &[Collector], uid: &str) -> u64 {
     let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
     let reports = || collectors.iter().filter_map(|collector| collector.report.as_ref().ok());
     let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
@@ -239,7 +238,8 @@ pub(crate) mod tests {
         gateway.ended =
             vec![lost(None, &["one", "two"], 200), lost(Some("one"), &[], 30), lost(Some("two"), &[], 4000)];
         let collectors = [collector("gateway", Ok(gateway)), collector("sticky", Ok(report("traces/a", 7, 6, 1)))];
-        assert_eq!(totals(&collectors, "traces/a", "one").unwrap().dropped, 1 + 2 + 200 + 30);
+        assert_eq!(lost_elsewhere(&collectors, "one"), 2 + 200 + 30);
+        assert_eq!(totals(&collectors, "traces/a", "one").unwrap().dropped, 1);
     }
 
     #[test]

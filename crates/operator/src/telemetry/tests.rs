@@ -16,7 +16,7 @@ fn said(telemetry: &Telemetry, collectors: Option<&Collectors>) -> TelemetryStat
 fn said_after(telemetry: &Telemetry, collectors: Option<&Collectors>, failure: Option<String>) -> TelemetryStatus {
     let (settings, problems) = Settings::as_far_as_possible(&telemetry.spec, "kubewake-system");
     let (collectors, is_needed, has_service) = (collectors.cloned(), collectors.is_some(), collectors.is_some());
-    status(telemetry, &problems, &Layer { collectors, is_needed, has_service, failure, settings }, NOW)
+    status(telemetry, &problems, &[], &Layer { collectors, is_needed, has_service, failure, settings }, NOW)
 }
 
 #[test]
@@ -35,11 +35,11 @@ fn senders_are_told_where_to_send_when_there_are_collectors() {
 #[test]
 fn senders_keep_their_address_while_everything_is_paused() {
     let mut telemetry = telemetry(json!({}));
-    let paused = status(&telemetry, &[], &without_collectors(false), NOW);
+    let paused = status(&telemetry, &[], &[], &without_collectors(false), NOW);
     assert_eq!((paused.state, paused.reason.as_deref()), (Some(State::Ready), Some("CollectorNotNeeded")));
     assert!(paused.endpoints.is_some());
     telemetry.status = Some(paused);
-    assert!(status(&telemetry, &[], &without_collectors(true), NOW).endpoints.is_some(), "nor when it goes on");
+    assert!(status(&telemetry, &[], &[], &without_collectors(true), NOW).endpoints.is_some(), "nor when it goes on");
 }
 
 /// A Service is there, and perhaps a document.
@@ -51,11 +51,11 @@ fn without_collectors(is_needed: bool) -> Layer {
 #[test]
 fn an_address_that_no_collector_has_listened_at_is_none() {
     let (telemetry, mut layer) = (telemetry(json!({})), without_collectors(true));
-    let first = status(&telemetry, &[], &layer, NOW);
+    let first = status(&telemetry, &[], &[], &layer, NOW);
     assert_eq!((first.state, first.reason.as_deref()), (Some(State::Pending), Some("CollectorNotReady")));
     assert_eq!(first.endpoints, None);
     layer.failure = Some("Deployment kubewake-gateway cannot be applied".to_owned());
-    let refused = status(&telemetry, &[], &layer, NOW);
+    let refused = status(&telemetry, &[], &[], &layer, NOW);
     assert_eq!((refused.state, refused.endpoints), (Some(State::Degraded), None));
 }
 

@@ -1,6 +1,9 @@
 //! What is said of the Telemetry, and that a pipeline's status holds nothing that is over.
 
-use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::ServiceAccount, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -135,5 +138,32 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
     world.apply("backend", to("other.example.com:4317")).await;
     world.until_configured("backend").await;
     assert_eq!(condition(&world.status("backend").await, "Configured").1, "Configured");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn trusted_relay_that_does_not_exist_is_a_warning() {
+    let world = World::start().await;
+    let accounts = Api::<ServiceAccount>::namespaced(world.client.clone(), "default");
+    let account = ServiceAccount {
+        metadata: ObjectMeta { name: Some("agent".to_owned()), ..ObjectMeta::default() },
+        ..ServiceAccount::default()
+    };
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let relay = |namespace: &str, name: &str| json!({"namespace": namespace, "serviceAccount": name});
+    let operator = world.operator();
+    let accepted = async |what: &str, relays: Value, message: &str| {
+        world.telemetry(json!({"trustedRelays": relays})).await;
+        let is_accepted = |status: &TelemetryStatus| {
+            status.conditions.iter().any(|it| it.type_ == "Accepted" && it.status == "True" && it.message == message)
+        };
+        let status = world.until_telemetry(what, is_accepted).await;
+        assert_eq!(status.state, Some(State::Ready), "it is no error: {status:?}");
+    };
+    let missing = "spec.trustedRelays: ServiceAccount agnet not found in namespace default, so that no pod is trusted by this entry";
+    let nowhere = missing.replace("agnet", "agent").replace("namespace default", "namespace nowhere");
+    let (good, typo) = (relay("default", "agent"), relay("default", "agnet"));
+    accepted("both are named", json!([good, typo, relay("nowhere", "agent")]), &format!("{missing}; {nowhere}")).await;
+    accepted("nothing is missing", json!([good]), "everything is right").await;
     operator.stop().await;
 }
