@@ -219,11 +219,9 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
 
 /// What was lost of a pipeline, as far as anybody says. Collectors that have ended cannot be asked: the operator has noted what they said at last.
 fn dropped(of: &Pipeline, collectors: &[Collector], totals: Option<&collectors::Totals>) -> Option<u64> {
-    let ended = of.dropped_at_shutdown().saturating_add(lost_elsewhere(collectors, &of.uid()));
-    match totals {
-        Some(totals) => Some(totals.dropped.saturating_add(ended)),
-        None => Some(ended).filter(|ended| *ended > 0),
-    }
+    let running = totals.map_or_else(|| lost_elsewhere(collectors, &of.uid()), |totals| totals.dropped);
+    let all = running.saturating_add(of.dropped_at_shutdown());
+    (totals.is_some() || all > 0).then_some(all)
 }
 
 fn collector(of: &Collector, problems: &mut Vec<String>) -> model::Collector {

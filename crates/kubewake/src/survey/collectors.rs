@@ -155,8 +155,7 @@ async fn ask(client: &Client, web: &Web, pod: &Pod, address: Option<SocketAddr>)
     }
 }
 
-/// The figures of a pipeline, by its id in documents, `traces/backend`, and its uid, without what was [lost elsewhere](lost_elsewhere). None if no
-/// collector that answers knows it.
+/// The figures of a pipeline, by its id in documents, `traces/backend`, and its uid. None if no collector that answers knows it.
 pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<Totals> {
     let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
     // One that had its name before is not this one.
@@ -172,7 +171,9 @@ pub(crate) fn totals(collectors: &[Collector], id: &str, uid: &str) -> Option<To
             queue_capacity: exporters().fold(totals.queue_capacity, |sum, it| sum.saturating_add(it.queue_capacity)),
         })
     };
-    reports.fold(None, add)
+    let mut totals = reports.fold(None, add)?;
+    totals.dropped = totals.dropped.saturating_add(lost_elsewhere(collectors, uid));
+    Some(totals)
 }
 
 /// What was lost of a pipeline by others than itself: on the way from one collector to another, and by what a document had before.
@@ -239,7 +240,7 @@ pub(crate) mod tests {
             vec![lost(None, &["one", "two"], 200), lost(Some("one"), &[], 30), lost(Some("two"), &[], 4000)];
         let collectors = [collector("gateway", Ok(gateway)), collector("sticky", Ok(report("traces/a", 7, 6, 1)))];
         assert_eq!(lost_elsewhere(&collectors, "one"), 2 + 200 + 30);
-        assert_eq!(totals(&collectors, "traces/a", "one").unwrap().dropped, 1);
+        assert_eq!(totals(&collectors, "traces/a", "one").unwrap().dropped, 1 + 2 + 200 + 30);
     }
 
     #[test]

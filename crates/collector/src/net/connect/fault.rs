@@ -19,13 +19,19 @@ pub(crate) fn said(error: &(dyn StdError + 'static), tls: Option<TlsFault>) -> O
 
 /// Why there is no connection, if an error says that there is none and why. One that broke later was there.
 fn unconnected(error: &(dyn StdError + 'static)) -> Option<ConnectFault> {
-    let causes = || std::iter::successors(Some(error), |cause| cause.source());
-    let is_of_tcp = |cause: &(dyn StdError + 'static)| matches!(cause.downcast_ref(), Some(ConnectError::Tcp(_)));
-    if !causes().any(is_of_tcp) {
+    let (mut last, mut is_of_tcp, mut is_of_dns) = (error, false, false);
+    loop {
+        is_of_tcp |= matches!(last.downcast_ref(), Some(ConnectError::Tcp(_)));
+        is_of_dns |= last.to_string() == DNS_ERROR;
+        match last.source() {
+            Some(cause) => last = cause,
+            None => break,
+        }
+    }
+    if !is_of_tcp {
         return None;
     }
-    let last = causes().last()?;
-    if causes().any(|cause| cause.to_string() == DNS_ERROR) {
+    if is_of_dns {
         let words = last.to_string();
         let is_silent = NO_NAME_SERVER.iter().any(|known| words.contains(known));
         return Some(if is_silent { ConnectFault::DnsFailed } else { ConnectFault::NameNotFound });
