@@ -1,11 +1,14 @@
 //! Somebody tells the stories of clients on a cluster that is there already.
 
+mod reconnecting;
 mod variants;
 mod writer;
 
 use std::{
     fs::{self, Permissions},
+    net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -98,15 +101,20 @@ fn an_operator_is_followed_on_a_cluster_whose_api_server_tells_nobody() {
 
 #[test]
 fn an_operator_whom_the_api_server_does_not_trust_is_followed_by_links_where_its_spans_come_here() {
-    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address().to_string());
-    // As kube-apiserver has it: nobody says whom to trust, so that operators are not.
+    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address());
+    let config = trusting_nobody(folder.path(), otlp);
+    let Some(kubectl) = with_nodes(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
+    tell(&OPERATOR, &kubectl, &[(OTLP, &otlp.to_string())]);
+}
+
+/// A configuration for an API server that sends all its spans to this address, as kube-apiserver has it: nobody says whom to trust, so that operators are not.
+fn trusting_nobody(folder: &Path, otlp: SocketAddr) -> PathBuf {
     let config = format!(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {otlp}\nsamplingRatePerMillion: 1000000\n"
     );
-    let path = folder.path().join("tracing.yaml");
+    let path = folder.join("tracing.yaml");
     fs::write(&path, config).unwrap();
-    let Some(kubectl) = with_nodes(&["--tracing-config-file", path.to_str().unwrap()]) else { return };
-    tell(&OPERATOR, &kubectl, &[(OTLP, &otlp)]);
+    path
 }
 
 #[test]

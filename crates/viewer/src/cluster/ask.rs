@@ -23,6 +23,17 @@ const LONGEST: usize = 4 << 20;
 pub(super) struct Report {
     /// By id, such as `traces/backend`.
     pub(super) pipelines: BTreeMap<String, PipelineReport>,
+    /// Pipelines that its document does not have any more, and that lost something.
+    pub(super) ended: Vec<EndedReport>,
+}
+
+/// What a pipeline lost that a collector's document does not have any more.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EndedReport {
+    pub(super) uid: Option<String>,
+    pub(super) carries: Vec<String>,
+    pub(super) dropped: BTreeMap<String, u64>,
 }
 
 /// How a pipeline is doing there.
@@ -31,6 +42,8 @@ pub(super) struct Report {
 pub(super) struct PipelineReport {
     /// Which one it is of all that have had its id; an old collector does not say.
     pub(super) uid: Option<String>,
+    /// The uids of the pipelines elsewhere for which it carries data.
+    pub(super) carries: Vec<String>,
     pub(super) received: u64,
     pub(super) delivered: u64,
     pub(super) dropped: BTreeMap<String, u64>,

@@ -221,11 +221,28 @@ impl Pipelines {
             let reports: BTreeMap<String, &PipelineReport> =
                 carrying.iter().map(|(pod, report)| (pod.name.clone(), *report)).collect();
             course.add(seen.at, &reports);
+            let lost = lost_elsewhere(&seen, &uid).saturating_add(lost_at_shutdown(object));
+            course.totals.dropped = course.totals.dropped.saturating_add(lost);
             views.push(view(kind, object, &course, carrying.iter().map(|(collector, _)| *collector)));
             kept.insert(uid, course);
         }
         (state.courses, state.views, state.failure) = (kept, views, None);
     }
+}
+
+/// What collectors lost of a pipeline on the way to others, or before their document changed.
+fn lost_elsewhere(seen: &Seen, uid: &str) -> u64 {
+    let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
+    let reports = || seen.reports.iter().filter_map(|(report, _)| report.as_ref());
+    let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
+    let ended = reports().flat_map(|report| &report.ended).filter(|it| is_of(it.uid.as_deref(), &it.carries));
+    let dropped = carriers.map(|it| &it.dropped).chain(ended.map(|it| &it.dropped));
+    dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+/// What collectors lost that have ended, and cannot be asked any more. The operator has noted it.
+fn lost_at_shutdown(object: &DynamicObject) -> u64 {
+    object.data.pointer("/status/droppedAtShutdown/items").and_then(Value::as_u64).unwrap_or(0)
 }
 
 fn view<'a>(

@@ -113,11 +113,16 @@ async fn echo(headers: http::HeaderMap) -> Json<Value> {
 
 #[tokio::test]
 async fn figures_of_one_that_had_the_name_before_are_not_shown() {
-    let pipeline = json!({"metadata": {"name": "default", "uid": "new"}});
+    let pipeline =
+        json!({"metadata": {"name": "default", "uid": "new"}, "status": {"droppedAtShutdown": {"items": 200}}});
     let pod = |name: &str, owner: Value| json!({"metadata": {"name": name, "namespace": "kubewake-system", "ownerReferences": [owner]}});
     let ours = || owner("kubewake-gateway-5d");
     let pods = [pod("gateway-1", ours()), pod("gateway-2", ours()), pod("stranger", owner("stranger"))];
-    let says = |uid: &str, received: u64| json!({"pipelines": {"traces/default": {"uid": uid, "received": received}}});
+    let says = |uid: &str, received: u64| {
+        let ended = json!([{"uid": uid, "dropped": {"shutdown": 30}}]);
+        let between = json!({"carries": [uid], "dropped": {"queue_full": 4}});
+        json!({"pipelines": {"traces/default": {"uid": uid, "received": received}, "traces/_sticky": between}, "ended": ended})
+    };
     let (cluster, _folder) = cluster(vec![
         ("/apis/telemetry.kubewake.io/v1alpha1/tracepipelines", list("TracePipelineList", json!([pipeline]))),
         ("/api/v1/namespaces/kubewake-system/pods", list("PodList", json!(pods))),
@@ -128,6 +133,7 @@ async fn figures_of_one_that_had_the_name_before_are_not_shown() {
     .await;
     let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
     assert_eq!(shown[0]["totals"]["received"], 3);
+    assert_eq!(shown[0]["totals"]["dropped"], 200 + 30 + 4, "at shutdowns, with an earlier document, and on the way");
 }
 
 #[tokio::test]

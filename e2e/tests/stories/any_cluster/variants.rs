@@ -1,11 +1,9 @@
 //! Clusters that behave as real ones do: the API server is traced and decides by itself what is recorded, takes a token for some seconds after its account is
-//! gone, and others write to the same objects.
-
-use std::{fs, path::PathBuf};
+//! gone, its exporter takes its time to connect again, and others write to the same objects.
 
 use kubewake_e2e::Traces;
 
-use super::{writer::OtherWriter, *};
+use super::{reconnecting::ReconnectingExporter, writer::OtherWriter, *};
 
 /// Stories in which a trace begins with the webhook.
 const TRACED: [&str; 2] = [
@@ -22,6 +20,12 @@ const CONTENDED: [&str; 7] = [
     "stories::kubectl::read::one_waits_for_a_condition",
     "stories::python_kubernetes::the_documented_examples_work",
     "stories::webhook::rules::a_context_that_an_update_drops_comes_back",
+];
+
+/// Stories that compare the API server's spans, one after the other: nobody listens in between.
+const HEARD: [&str; 2] = [
+    "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready",
+    "stories::head_operator::restart::a_new_operator_goes_on_with_the_trace",
 ];
 
 /// An API server that sends its spans to somebody else, and samples so many of a million requests.
@@ -48,6 +52,16 @@ fn stories_hold_where_the_api_server_is_traced_by_somebody_else() {
 fn stories_hold_where_tokens_outlive_their_account() {
     let Some(kubectl) = Kubectl::start_with(&["--token-cache-ttl", "3"]) else { return };
     tell(&["stories::kubectl::access::a_service_account_gets_a_token_and_may_what_its_role_says"], &kubectl, &[]);
+}
+
+#[test]
+fn stories_hold_where_the_api_server_takes_its_time_to_connect_to_a_collector_again() {
+    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address());
+    let exporter = ReconnectingExporter::start(otlp);
+    let config = trusting_nobody(folder.path(), exporter.address());
+    let Some(kubectl) = with_nodes(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
+    tell(&HEARD, &kubectl, &[(OTLP, &otlp.to_string())]);
+    assert!(exporter.in_vain() > 0, "it was never away");
 }
 
 #[test]
