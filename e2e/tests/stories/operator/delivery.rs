@@ -63,7 +63,7 @@ fn a_backend_that_is_not_there_gets_everything_when_it_comes() {
     let report = Load::run("grpc", operated.otlp(), SOME);
     let status = operated.until_reason("tracepipeline/backend", "BackendUnreachable");
     assert!(
-        Operated::condition(&status, "Delivering")["message"].as_str().unwrap().contains("no connection"),
+        Operated::condition(&status, "Delivering")["message"].as_str().unwrap().contains("connection refused"),
         "{status}"
     );
     assert_eq!(operated.kubectl.field("tracepipeline backend", ".status.state"), "Degraded");
