@@ -3,7 +3,7 @@
 //! A name with a typing error trusts nobody: what its pods forward is taken for their own, and nothing fails. So the status of the Telemetry
 //! warns of it. It is no error, as the account may be created later.
 //!
-//! *Guaranteed*: at most one request for each relay every [`PERIOD`], unless the list changes. *Not done*: an API server that does not
+//! *Guaranteed*: at most one request for each relay every 15 seconds, unless the list changes. *Not done*: an API server that does not
 //! answer, or forbids to look, has not said that an account is missing, and nothing is said of it.
 
 use std::time::Duration;
