@@ -6,6 +6,7 @@ mod activity;
 mod body;
 mod calls;
 mod cors;
+mod discard;
 mod intake;
 #[cfg(feature = "receiver-opencensus")]
 pub mod opencensus;

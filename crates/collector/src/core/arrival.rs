@@ -11,12 +11,20 @@ use std::sync::{
 
 use kubewake_otlp::Signal;
 
-use super::{Admission, ArrivingCharge, PART_BYTES, Pipeline, Refusal, intake};
+use super::{Admission, ArrivingCharge, PART_BYTES, Pipeline, Refusal, heavy::SenderPlaces, intake};
 
-/// What one sender holds with requests that have not arrived as a whole.
+/// What one sender holds with requests that have not arrived as a whole, and what heavy work is done for it.
 #[derive(Debug, Default)]
 pub struct SenderShare {
     held: AtomicU64,
+    places: SenderPlaces,
+}
+
+impl SenderShare {
+    /// The places of its heavy work.
+    pub(super) fn places(&self) -> &SenderPlaces {
+        &self.places
+    }
 }
 
 /// A request on its way, with the memory that is reserved for it in each pipeline that will get it.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use kubewake_otlp::{Signal, Traits};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Answer, Arrival, Batch, Charge, Consumer, DropReason, Member, Origin, PART_BYTES, Part, Pipeline, Refusal,
@@ -38,7 +39,7 @@ impl Intake {
     pub fn admit(&self, signal: Signal, bytes: usize) -> Result<Admission, Refusal> {
         let bytes = bytes.max(PART_BYTES);
         let pipelines = self.slot(signal).load();
-        let mut admission = Admission { signal, seats: Vec::with_capacity(pipelines.len()), full: Vec::new() };
+        let mut admission = Admission::new(signal, Vec::with_capacity(pipelines.len()), Vec::new());
         for pipeline in pipelines.iter() {
             match pipeline.admit(bytes as u64) {
                 Some(charge) => admission.seats.push((pipeline.clone(), charge)),
@@ -71,12 +72,23 @@ pub struct Admission {
     signal: Signal,
     seats: Vec<(Arc<Pipeline>, Charge)>,
     full: Vec<Arc<Pipeline>>,
+    /// Its sender's place among those whose heavy work waits for a turn or has one.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Admission {
     /// A request that has arrived as a whole, with its memory in each pipeline, and the pipelines that have none for it.
     pub(super) fn new(signal: Signal, seats: Vec<(Arc<Pipeline>, Charge)>, full: Vec<Arc<Pipeline>>) -> Self {
-        Self { signal, seats, full }
+        Self { signal, seats, full, place: None }
+    }
+
+    /// Waits for a place among those whose heavy work is done, and keeps it until the request is handed in or given up. However
+    /// many requests a sender has, it has few places, so that the work of others comes between, and so does memory for what
+    /// its requests become.
+    pub async fn take_place(&mut self, sender: &SenderShare) {
+        if self.place.is_none() {
+            self.place = sender.places().take().await;
+        }
     }
 
     /// Reserves `more`, as a request grows while it is decompressed. A pipeline that has no more is left out; the
@@ -128,7 +140,7 @@ impl Admission {
 
     /// Hands the request to the pipelines, and answers for them together.
     pub fn submit(self, bytes: Bytes, items: usize, traits: Traits, origin: Arc<Origin>) -> Answer {
-        let Self { signal, seats, full } = self;
+        let Self { signal, seats, full, place: _until_handed_in } = self;
         let mut offers = seats.into_iter().map(|(pipeline, charge)| {
             let part = Part { traits, ..Part::new(bytes.clone(), items, origin.clone(), Arc::new(charge)) };
             (pipeline, Batch::single(signal, part))

@@ -1,5 +1,7 @@
 //! What gRPC calls have in common, whatever they carry.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use hyper::Response;
@@ -7,7 +9,7 @@ use kubewake_config::model::Compression;
 
 use super::{intake::Payload, rpc_status};
 use crate::{
-    core::{Admission, Code, Refusal, RefusalKind, TurnedAway, heavy},
+    core::{Admission, Code, Refusal, RefusalKind, SenderShare, TurnedAway, heavy},
     extension::AuthRefusal,
     net::{
         decode::{self, DecodeError},
@@ -43,9 +45,10 @@ pub(super) async fn inflate(
     compressed: Bytes,
     max: usize,
     admission: Admission,
+    sender: &Arc<SenderShare>,
 ) -> Result<(Payload, Admission), Refusal> {
     let size = compressed.len();
-    let inflating = decompress(algorithm, compressed, max, admission);
+    let inflating = decompress(algorithm, compressed, max, admission, sender.clone());
     let inflated = match size {
         INFLATE_APART..INFLATE_HEAVY => {
             tokio::spawn(inflating).await.unwrap_or_else(|_| Err(internal("decompression failed").into()))
@@ -62,6 +65,7 @@ pub(super) async fn decompress(
     compressed: impl AsRef<[u8]> + Send + 'static,
     max: usize,
     mut admission: Admission,
+    sender: Arc<SenderShare>,
 ) -> Result<(Vec<u8>, Admission), DecodeError> {
     let size = compressed.as_ref().len();
     if size < INFLATE_HEAVY {
@@ -71,6 +75,7 @@ pub(super) async fn decompress(
             inflated => return inflated.map(|body| (body, admission)),
         }
     }
+    admission.take_place(&sender).await;
     let work = move || {
         let inflated = decode::decompress(algorithm, compressed.as_ref(), max, &mut |more| admission.grow(more));
         inflated.map(|body| (body, admission))
@@ -174,7 +179,7 @@ fn percent_encode(message: &str) -> String {
 mod tests {
     use std::{
         io::Write as _,
-        sync::{Arc, Mutex},
+        sync::Mutex,
         thread::{self, ThreadId},
     };
 
@@ -219,7 +224,7 @@ mod tests {
             let reader = Arc::<Mutex<_>>::default();
             let body = TracedBody { bytes, reader: Arc::clone(&reader) };
 
-            let inflated = decompress(Compression::Gzip, body, max, admission).await;
+            let inflated = decompress(Compression::Gzip, body, max, admission, Arc::default()).await;
 
             let in_place = *reader.lock().unwrap() == Some(thread::current().id());
             assert_eq!(in_place, size <= heavy::HEAVY_BYTES, "{size} bytes");

@@ -91,8 +91,9 @@ impl Taker {
         body: Payload,
         admission: Admission,
         origin: Arc<Origin>,
+        peer: &Peer,
     ) -> Result<Option<Box<Shortfall>>, Refusal> {
-        let (items, answer) = self.hand_in(signal, body, admission, origin).await?;
+        let (items, answer) = self.hand_in(signal, body, admission, origin, peer).await?;
         self.wait(signal, items, answer).await.inspect_err(|refusal| self.count(signal, items, refusal))
     }
 
@@ -104,11 +105,12 @@ impl Taker {
         body: Payload,
         mut admission: Admission,
         origin: Arc<Origin>,
+        peer: &Peer,
         end: &mut (impl Future + Unpin),
     ) -> Result<(), Refusal> {
         let mut pause = Pause::default();
         loop {
-            let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone()).await?;
+            let (items, answer) = self.hand_in(signal, body.clone(), admission, origin.clone(), peer).await?;
             let refusal = match self.wait(signal, items, answer).await {
                 Ok(_) => return Ok(()),
                 Err(refusal) if refusal.is_want_of_room() => refusal,
@@ -150,15 +152,20 @@ impl Taker {
         &self,
         signal: Signal,
         body: Payload,
-        admission: Admission,
+        mut admission: Admission,
         origin: Arc<Origin>,
+        peer: &Peer,
     ) -> Result<(u64, Answer), Refusal> {
         if body.bytes.len() < heavy::HEAVY_BYTES {
             return hand_in(signal, body, admission, origin, &self.stats);
         }
         let stats = self.stats.clone();
         // In a box, as most calls have no use for the room that its state takes.
-        Box::pin(heavy::elsewhere(move || hand_in(signal, body, admission, origin, &stats))).await
+        Box::pin(async move {
+            admission.take_place(&peer.share).await;
+            heavy::elsewhere(move || hand_in(signal, body, admission, origin, &stats)).await
+        })
+        .await
     }
 
     /// Waits for an answer, and counts what was taken and what never will be. A refusal is left to the caller, who may try again.
@@ -284,6 +291,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// What its sender may hold and have done at once.
+    pub(super) fn share(&self) -> &Arc<SenderShare> {
+        &self.share
+    }
+
     /// The origin of one request.
     pub(super) fn origin(&self, headers: &HeaderMap, subject: Option<String>, include_metadata: bool) -> Arc<Origin> {
         if subject.is_none() && !include_metadata {

@@ -1,11 +1,12 @@
 //! Requests in JSON over HTTP.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    request::Parts,
 };
 use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming};
@@ -22,7 +23,9 @@ use crate::{
     receiver::{
         body::BodyBuffer,
         calls::{self, refuse},
-        cors, rpc_status,
+        cors,
+        discard::discard_rest,
+        rpc_status,
         timers::{Pace, in_time},
     },
 };
@@ -46,24 +49,26 @@ pub(super) async fn handle(request: Request<Incoming>, served: &Served) -> Respo
 }
 
 async fn respond(request: Request<Incoming>, served: &Served) -> Response<Reply> {
-    if !PATHS.contains(&request.uri().path()) || !served.taker.serves(Signal::Traces) {
-        return plain(StatusCode::NOT_FOUND, "404 page not found\n");
-    }
-    if request.method() != Method::POST {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed, supported: [POST]");
-    }
-    match accept(request, served).await {
-        Ok(()) => {
-            let mut response = Response::new(Reply::full(Bytes::from_static(b"{}")));
-            response.headers_mut().insert(CONTENT_TYPE, JSON);
-            response
+    let (head, mut body) = request.into_parts();
+    let refusal = if !PATHS.contains(&head.uri.path()) || !served.taker.serves(Signal::Traces) {
+        plain(StatusCode::NOT_FOUND, "404 page not found\n")
+    } else if head.method != Method::POST {
+        plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed, supported: [POST]")
+    } else {
+        match accept(&head, &mut body, served).await {
+            Ok(()) => {
+                let mut response = Response::new(Reply::full(Bytes::from_static(b"{}")));
+                response.headers_mut().insert(CONTENT_TYPE, JSON);
+                return response;
+            }
+            Err(refusal) => refused(&refusal),
         }
-        Err(refusal) => refused(&refusal),
-    }
+    };
+    discard_rest(body, served.live.load().settings.server.max_message_bytes);
+    refusal
 }
 
-async fn accept(request: Request<Incoming>, served: &Served) -> Result<(), Refusal> {
-    let (head, mut body) = request.into_parts();
+async fn accept(head: &Parts, body: &mut Incoming, served: &Served) -> Result<(), Refusal> {
     let live = served.live.load_full();
     let subject = match &live.auth {
         None => None,
@@ -77,25 +82,12 @@ async fn accept(request: Request<Incoming>, served: &Served) -> Result<(), Refus
     let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
     let max = usize::try_from(live.settings.server.max_message_bytes).unwrap_or(usize::MAX);
     let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
-    match read(&head.headers, &mut body, max, served).await {
+    match read(&head.headers, body, max, served).await {
         Ok((body, admission)) => take(body, admission, origin, served).await,
         Err(refusal) => {
             turned_away(&refusal);
-            // Most clients read the answer only after they have written all of the request.
-            let _ = tokio::time::timeout(DISCARD_LIMIT, discard(&mut body, max)).await;
             Err(refusal)
         }
-    }
-}
-
-/// How long a refused sender may take to finish its request.
-const DISCARD_LIMIT: Duration = Duration::from_secs(5);
-
-/// Reads and throws away what is left of a body, within the limit of one that is kept.
-async fn discard(body: &mut Incoming, mut left: usize) {
-    while let Some(Ok(frame)) = body.frame().await {
-        let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
-        left = rest;
     }
 }
 
@@ -135,16 +127,22 @@ async fn read(
     Ok((bytes, admission.ok_or_else(Refusal::memory)?))
 }
 
-async fn take(body: Vec<u8>, admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
+async fn take(body: Vec<u8>, mut admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
     // In a box, as most requests have no use for the room that its state takes.
     let translated = match body.len() < heavy::HEAVY_BYTES {
         true => translate(&body, admission),
-        false => Box::pin(heavy::elsewhere(move || translate(&body, admission))).await,
+        false => {
+            Box::pin(async move {
+                admission.take_place(served.peer.share()).await;
+                heavy::elsewhere(move || translate(&body, admission)).await
+            })
+            .await
+        }
     };
     let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
     let (request, admission) = translated.inspect_err(turned_away)?;
     // It has no words for a part.
-    served.taker.take(Signal::Traces, request.into(), admission, origin).await.map(drop)
+    served.taker.take(Signal::Traces, request.into(), admission, origin, &served.peer).await.map(drop)
 }
 
 /// Translates the documents of a body. They are a stream, as it is one in gRPC: the first says who sends.

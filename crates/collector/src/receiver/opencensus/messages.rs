@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// The messages of a call, one after another.
-pub(super) struct Messages {
-    body: Incoming,
+pub(super) struct Messages<'b> {
+    body: &'b mut Incoming,
     /// What was received and not read yet.
     rest: Bytes,
 }
@@ -23,8 +23,8 @@ pub(super) struct Prefix {
     pub(super) length: usize,
 }
 
-impl Messages {
-    pub(super) fn new(body: Incoming) -> Self {
+impl<'b> Messages<'b> {
+    pub(super) fn new(body: &'b mut Incoming) -> Self {
         Self { body, rest: Bytes::new() }
     }
 

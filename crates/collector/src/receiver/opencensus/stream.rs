@@ -27,6 +27,7 @@ use crate::{
         activity::{Busy, End},
         body::BodyBuffer,
         calls::{self, internal, ok, refuse, refused},
+        discard::discard_rest,
         intake::{Pause, Payload},
         timers::{BODY_LIMIT, Pace, STALL_LIMIT, TooSlow, in_time},
     },
@@ -50,8 +51,9 @@ pub(super) async fn handle(request: Request<Incoming>, served: &Served, busy: Bu
         return response;
     }
     let began = Instant::now();
-    let (result, is_export) = match method(request.uri().path()) {
-        Ok(method) => (call(request, method, served, busy).await, true),
+    let (head, mut body) = request.into_parts();
+    let (result, is_export) = match method(head.uri.path()) {
+        Ok(method) => (call(&head.headers, &mut body, method, served, busy).await, true),
         Err(refusal) => (Err(refusal), false),
     };
     if is_export {
@@ -60,7 +62,10 @@ pub(super) async fn handle(request: Request<Incoming>, served: &Served, busy: Bu
     }
     match result {
         Ok(answer) => ok(answer),
-        Err(refusal) => refused(&refusal),
+        Err(refusal) => {
+            discard_rest(body, served.live.load().settings.server.max_message_bytes);
+            refused(&refusal)
+        }
     }
 }
 
@@ -85,12 +90,17 @@ fn method(path: &str) -> Result<Export, Refusal> {
 }
 
 /// Reads all messages of a call. The answer to a stream is that it ended.
-async fn call(request: Request<Incoming>, method: Export, served: &Served, busy: Busy) -> Result<Bytes, Refusal> {
-    let (head, body) = request.into_parts();
+async fn call(
+    headers: &HeaderMap,
+    body: &mut Incoming,
+    method: Export,
+    served: &Served,
+    busy: Busy,
+) -> Result<Bytes, Refusal> {
     let live = served.live.load_full();
     let subject = match &live.auth {
         None => None,
-        Some(auth) => auth.authenticate(&head.headers, served.peer.address).wait().await.map_err(|error| {
+        Some(auth) => auth.authenticate(headers, served.peer.address).wait().await.map_err(|error| {
             served.taker.turn_away(TurnedAway::Unauthenticated);
             calls::unauthenticated(&error)
         })?,
@@ -98,11 +108,11 @@ async fn call(request: Request<Incoming>, method: Export, served: &Served, busy:
     if !served.taker.serves(Signal::Traces) {
         return Err(refuse(Code::Unimplemented, format!("no pipeline takes what {SERVICE} sends")));
     }
-    let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
+    let origin = served.peer.origin(headers, subject, live.settings.server.include_metadata);
     drop(live);
     let mut stream = Stream {
         served,
-        algorithm: compression(&head.headers)?,
+        algorithm: compression(headers)?,
         origin,
         sender: Sender::default(),
         messages: Messages::new(body),
@@ -124,7 +134,7 @@ struct Stream<'s> {
     algorithm: Compression,
     origin: Arc<Origin>,
     sender: Sender,
-    messages: Messages,
+    messages: Messages<'s>,
     /// Whether it waits for room rather than being refused.
     patient: bool,
     end: UntilEnd,
@@ -162,9 +172,12 @@ impl Stream<'_> {
         let (payload, admission) = self.translate(body, admission).await.inspect_err(turned_away)?;
         let (taker, origin) = (&served.taker, self.origin.clone());
         match self.patient {
-            true => taker.take_in_the_end(Signal::Traces, payload, admission, origin, &mut self.end).await,
+            true => {
+                let end = &mut self.end;
+                taker.take_in_the_end(Signal::Traces, payload, admission, origin, &served.peer, end).await
+            }
             // It has no words for a part.
-            false => taker.take(Signal::Traces, payload, admission, origin).await.map(drop),
+            false => taker.take(Signal::Traces, payload, admission, origin, &served.peer).await.map(drop),
         }
     }
 
@@ -236,6 +249,10 @@ impl Stream<'_> {
     async fn translate(&mut self, body: Payload, mut admission: Admission) -> Result<(Payload, Admission), Refusal> {
         let mut pause = Pause::default();
         loop {
+            let is_heavy = body.bytes.len() >= heavy::HEAVY_BYTES;
+            if is_heavy {
+                admission.take_place(self.served.peer.share()).await;
+            }
             let (mut sender, bytes) = (std::mem::take(&mut self.sender), body.bytes.clone());
             let work = move || {
                 let translated = sender.translate(&bytes, |more| admission.grow(more));
@@ -243,9 +260,9 @@ impl Stream<'_> {
             };
             let translated;
             // In a box, as most messages have no use for the room that its state takes.
-            (self.sender, translated, admission) = match body.bytes.len() < heavy::HEAVY_BYTES {
-                true => work(),
-                false => Box::pin(heavy::elsewhere(work)).await,
+            (self.sender, translated, admission) = match is_heavy {
+                true => Box::pin(heavy::elsewhere(work)).await,
+                false => work(),
             };
             match translated {
                 Ok(translated) => return Ok((translated.into(), admission)),
@@ -282,7 +299,9 @@ async fn read(stream: &mut Stream<'_>) -> Result<(Payload, Admission), Refusal> 
     match (prefix.compressed, stream.algorithm) {
         (false, _) => Ok((content.into(), admission)),
         (true, Compression::None) => Err(internal("a compressed message without grpc-encoding")),
-        (true, algorithm) => calls::inflate(algorithm, content.into(), max, admission).await,
+        (true, algorithm) => {
+            calls::inflate(algorithm, content.into(), max, admission, stream.served.peer.share()).await
+        }
     }
 }
 

@@ -101,3 +101,6 @@ fn idle_limit(settings: &HttpServer) -> Option<Duration> {
         (header, idle) => header.or(idle),
     }
 }
+
+#[cfg(test)]
+mod tests;

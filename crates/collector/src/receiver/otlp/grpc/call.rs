@@ -20,6 +20,7 @@ use crate::{
         activity::{Busy, End},
         body::BodyBuffer,
         calls::{self, GRPC_MESSAGE, GRPC_STATUS, internal, is_grpc, ok, refuse, refused, respond},
+        discard::discard_rest,
         intake::Payload,
         otlp::partial,
         port::Live,
@@ -38,15 +39,24 @@ pub(super) async fn handle(
     if head.method != Method::POST || !is_grpc(&head.headers) {
         let mut response = Response::new(Reply::empty());
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        discard(body, &served);
         return Ok(response);
     }
     let (signal, began) = (signal(head.uri.path()), Instant::now());
     let (response, code) = match route(&head, &mut body, signal, &served, busy).await {
         Ok(response) => (response, Code::Ok),
-        Err(refusal) => (refused(&refusal), refusal.code),
+        Err(refusal) => {
+            discard(body, &served);
+            (refused(&refusal), refusal.code)
+        }
     };
     signal.inspect(|signal| served.taker.called(*signal, code, began.elapsed()));
     Ok(response)
+}
+
+/// Lets the client finish a call that is answered already.
+fn discard(body: Incoming, served: &Served) {
+    discard_rest(body, served.live.load().settings.max_message_bytes);
 }
 
 async fn route(
@@ -72,7 +82,7 @@ async fn route(
             let read = read(&head.headers, body, signal, &live, served).await;
             let (body, admission) = read.inspect_err(|refusal| taker.turn_away(calls::reason(refusal)))?;
             let origin = peer.origin(&head.headers, subject, live.settings.include_metadata);
-            let shortfall = taker.take(signal, body, admission, origin).await?;
+            let shortfall = taker.take(signal, body, admission, origin, peer).await?;
             Ok(ok(partial::grpc(shortfall.as_deref())))
         }
         _ if health::is_check(path) => health::check(&health_request(body).await?).map(ok),
@@ -168,7 +178,7 @@ async fn read(
     if message.compressed {
         let algorithm = algorithm.filter(|a| *a != Compression::None);
         let algorithm = algorithm.ok_or_else(|| internal("a compressed message without grpc-encoding"))?;
-        return calls::inflate(algorithm, message.bytes, max, admission).await;
+        return calls::inflate(algorithm, message.bytes, max, admission, served.peer.share()).await;
     }
     Ok(settle(message, admission))
 }

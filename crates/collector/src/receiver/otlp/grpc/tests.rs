@@ -1,5 +1,7 @@
 //! Connections on a paused clock: how long they live, and what is left of calls that were given up.
 
+mod early;
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -213,14 +215,15 @@ async fn what_was_not_taken_is_counted_alike_whether_the_sender_can_be_told_or_n
     let f = fixture(ServerKeepalive::default(), Target::TakesAllButOne);
     let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
     let taker = Taker::new(f.intake.clone(), stats.clone());
+    let peer = taker.peer(([127, 0, 0, 1], 1).into());
     let bytes = part(0..3, Charge::free()).bytes;
     let payload = || Payload { held: bytes.len(), bytes: bytes.clone() };
     let admission = || taker.admit(Signal::Traces, bytes.len()).unwrap();
     let counted = || (stats.accepted().get(Signal::Traces), stats.refused().get(Signal::Traces));
-    let told = taker.take(Signal::Traces, payload(), admission(), Arc::default()).await.unwrap();
+    let told = taker.take(Signal::Traces, payload(), admission(), Arc::default(), &peer).await.unwrap();
     assert_eq!((told.unwrap().items, counted()), (1, (2, 1)));
     let mut never = std::future::pending::<()>();
-    taker.take_in_the_end(Signal::Traces, payload(), admission(), Arc::default(), &mut never).await.unwrap();
+    taker.take_in_the_end(Signal::Traces, payload(), admission(), Arc::default(), &peer, &mut never).await.unwrap();
     assert_eq!(counted(), (4, 2));
 }
 

@@ -23,7 +23,8 @@ use crate::{
     receiver::{
         body::BodyBuffer,
         calls, cors,
-        intake::{AdmittedMemory, Taker},
+        discard::discard_rest,
+        intake::{AdmittedMemory, Peer, Taker},
         otlp::partial,
         port::Live,
         rpc_status,
@@ -87,7 +88,10 @@ pub(super) async fn handle(request: Request<Incoming>, context: &Context, live: 
 async fn respond(request: Request<Incoming>, context: &Context, live: &Live<HttpServer>) -> Response<Reply> {
     let (signal, encoding) = match classify(&request, &live.settings, &context.taker) {
         Ok(known) => known,
-        Err(stray) => return answer_stray(stray),
+        Err(stray) => {
+            discard_rest(request.into_body(), live.settings.max_body_bytes);
+            return answer_stray(stray);
+        }
     };
     match accept(request, signal, encoding, context, live).await {
         Ok(shortfall) => taken(signal, encoding, shortfall.as_deref()),
@@ -145,36 +149,32 @@ async fn accept(
         let (body, admission) = read(&mut request, signal, &live.settings, context).await?;
         let (body, admission) = match encoding {
             Encoding::Proto => (body, admission),
-            Encoding::Json => Box::pin(heavy::run(body.len(), move || from_json(signal, &body, admission))).await?,
+            Encoding::Json => Box::pin(transcode(signal, body, admission, peer)).await?,
         };
-        taker.take(signal, body.into(), admission, origin).await.map_err(Refused::from)
+        taker.take(signal, body.into(), admission, origin, peer).await.map_err(Refused::from)
     };
     let result = result.await;
     if let Err(refused) = &result {
         refused.unread.inspect(|reason| taker.turn_away(*reason));
-        // Most clients read the answer only after they have written all of the request.
-        discard(request.body_mut(), &live.settings).await;
+        discard_rest(request.into_body(), live.settings.max_body_bytes);
     }
     result
 }
 
-/// Reads and throws away what is left of a body, within the limits of one that is kept.
-async fn discard(body: &mut Incoming, settings: &HttpServer) {
-    let mut left = settings.max_body_bytes;
-    let drain = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len) as u64;
-            if length > left {
-                return;
-            }
-            left -= length;
-        }
-    };
-    let _ = tokio::time::timeout(DISCARD_LIMIT, drain).await;
+/// The same request in protobuf.
+async fn transcode(
+    signal: Signal,
+    body: Vec<u8>,
+    mut admission: Admission,
+    peer: &Peer,
+) -> Result<(Vec<u8>, Admission), Refused> {
+    if body.len() < heavy::HEAVY_BYTES {
+        return from_json(signal, &body, admission);
+    }
+    admission.take_place(peer.share()).await;
+    heavy::elsewhere(move || from_json(signal, &body, admission)).await
 }
 
-/// How long a refused sender may take to finish its request.
-const DISCARD_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// A body that claims to be larger than this is refused before it is asked for, if there is no memory for it.
 const CHECKED_AHEAD: usize = 64 << 10;
 
@@ -199,7 +199,7 @@ async fn read(
     if algorithm == Compression::None {
         return Ok((body, admission));
     }
-    let inflated = calls::decompress(algorithm, body, max, admission).await;
+    let inflated = calls::decompress(algorithm, body, max, admission, context.peer.share().clone()).await;
     inflated.map_err(|error| undecodable(error, max))
 }
 
