@@ -94,3 +94,21 @@ fn without_clock(mut parts: Parts) -> Parts {
     parts.exporters += EXPORTER_SETTINGS;
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_clock_are_those_of_batch_and_exporter() {
+        for workload in Workload::ALL {
+            let parts = without_clock(workload.parts("127.0.0.1:4317"));
+            let owner = |text: &str, settings: &str| {
+                let before = text.strip_suffix(settings).unwrap();
+                before.lines().rfind(|line| !line.starts_with("   ")).unwrap().to_owned()
+            };
+            assert_eq!(owner(&parts.processors, BATCH_SETTINGS), "  batch:");
+            assert_eq!(owner(&parts.exporters, EXPORTER_SETTINGS), "  otlp:");
+        }
+    }
+}
