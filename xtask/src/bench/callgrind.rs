@@ -4,8 +4,8 @@
 //! span was lost or arrived twice, is an error.
 //!
 //! *Assumed*: valgrind runs a program some fifty times slower, and one thread at a time. So nothing that is counted may
-//! depend on the clock: with the default timeout of five seconds an exporter gives up on batches that take longer to compress
-//! and compresses them again, which once counted as a collector that needs 1.8 times the instructions.
+//! depend on the clock: with the default timeout of five seconds an exporter gives up on batches that take longer to
+//! compress, compresses them again, and drops them when the collector ends. What such a run counts is chance.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
