@@ -26,7 +26,7 @@ use super::{
 const BATCH_SETTINGS: &str = "    timeout: 5s\n";
 /// Settings of `otlp` with which no batch is sent a second time; without a timeout, none fails because it is slow.
 const EXPORTER_SETTINGS: &str = "    timeout: 0s\n    retry_on_failure:\n      enabled: false\n";
-/// How long the last batches may take to arrive: three thousand gzip requests took four minutes on a busy machine.
+/// How long the last batches may take to arrive: three thousand gzip requests take more than five minutes on a busy machine.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// What runs under callgrind.
