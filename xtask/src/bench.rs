@@ -5,6 +5,7 @@
 
 mod apiserver;
 mod beside;
+mod callgrind;
 mod check;
 mod cluster;
 mod cluster_stub;
@@ -31,6 +32,7 @@ mod throughput;
 mod tier;
 mod trail;
 mod viewer;
+mod workload;
 
 use std::{
     path::{Path, PathBuf},
@@ -171,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Measures the collector beside that of another build. What is compared is of one moment: nothing is written.
 fn compare_builds(before: &Path, args: &Args, plan: &Plan) -> anyhow::Result<()> {
     if !args.no_build {
-        build(&[Part::Collector])?;
+        build_with_tools(&[Part::Collector])?;
     }
     let section = compare::run(before, plan)?;
     println!("\n{section}");
@@ -211,11 +213,19 @@ impl Part {
     }
 }
 
-/// The programs that measure, and these parts.
+/// All programs that measure, and these parts.
 fn build(parts: &[Part]) -> anyhow::Result<()> {
+    build_beside(&["-p", "kubewake", "-p", "kubewake-apiclient"], parts)
+}
+
+/// `load` and `sink`, and these parts. The rest of `kubewake` takes several times as long to build.
+fn build_with_tools(parts: &[Part]) -> anyhow::Result<()> {
+    build_beside(&["-p", "kubewake", "--no-default-features", "--features", "tools"], parts)
+}
+
+fn build_beside(packages: &[&str], parts: &[Part]) -> anyhow::Result<()> {
     let mut steps = Steps::default();
-    let all = ["build", "--release", "--locked", "-p", "kubewake", "-p", "kubewake-apiclient"];
-    steps.step("build", || run_command(cargo().args(all)))?;
+    steps.step("build", || run_command(cargo().args(["build", "--release", "--locked"]).args(packages)))?;
     for part in parts {
         steps.step(&format!("build the {part:?} alone").to_lowercase(), || part.build())?;
     }

@@ -4,20 +4,16 @@
 //! the machine does: the same requests once and three times, and the difference is what a request costs without the start.
 //! Needs `valgrind`.
 
-use std::{fs, path::Path, process::Command};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 
 use super::{
     Part, Plan,
     beside::{Baseline, COLUMNS, Contender, Rounds},
+    callgrind::{Program, Run},
     check::Section,
-    config::{Config, Parts, forward},
-    directory,
-    load::Load,
-    process::Process,
-    sampling,
-    sink::Sink,
+    workload::Workload,
 };
 
 /// At most this much CPU beside the build before: less is lost in the noise of a machine.
@@ -26,14 +22,6 @@ const MAX_CPU_RATIO: f64 = 1.03;
 const MAX_INSTRUCTION_RATIO: f64 = 1.02;
 /// Enough that rare work (timers, growth of tables) counts as it does in daily life.
 const REQUESTS: u64 = 1000;
-
-/// A configuration in which both builds are measured.
-#[derive(Clone, Copy, Debug)]
-enum Workload {
-    Plain,
-    Gzip,
-    Sampling,
-}
 
 /// Compares CPU time and instructions in each workload.
 pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
@@ -49,10 +37,10 @@ pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
     );
     let mut section = Section::new("This build beside another", how);
     section.header(&COLUMNS);
-    for workload in [Workload::Plain, Workload::Gzip, Workload::Sampling] {
+    for workload in Workload::ALL {
         compare_cpu(before, workload, plan, &mut section)?;
     }
-    for workload in [Workload::Plain, Workload::Gzip, Workload::Sampling] {
+    for workload in Workload::ALL {
         compare_instructions(before, workload, &mut section)?;
     }
     Ok(section)
@@ -60,12 +48,8 @@ pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
 
 fn compare_cpu(before: &Path, workload: Workload, plan: &Plan, section: &mut Section) -> anyhow::Result<()> {
     let parts = |backend: &str| workload.parts(backend);
-    let contender = Contender {
-        name: "compare",
-        gzip: workload.is_gzip(),
-        keeps_all: !matches!(workload, Workload::Sampling),
-        parts: &parts,
-    };
+    let contender =
+        Contender { name: "compare", gzip: workload.is_gzip(), keeps_all: workload.keeps_all(), parts: &parts };
     let baseline = Baseline::Collector(before);
     let rounds = Rounds::run_beside(baseline, plan, &contender)?;
     rounds.rows_beside(baseline, workload.name(), section);
@@ -92,47 +76,15 @@ fn instructions_per_request(program: &Path, workload: Workload) -> anyhow::Resul
 
 /// All instructions that a collector runs until it has ended.
 fn instructions(program: &Path, workload: Workload, requests: u64) -> anyhow::Result<u64> {
-    let name = "compare-instructions";
-    let counts = directory().join(format!("{name}.callgrind"));
-    let sink = Sink::start("compare-sink")?;
-    let config = Config::new(name)?;
-    config.write(&workload.parts(&sink.address))?;
-    let mut command = Command::new("valgrind");
-    command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
-    let process = Process::start(name, command.args(["collector", "--config"]).arg(&config.path))?;
-    let load = Load::new(name, &config.grpc).args(&["--requests", &requests.to_string(), "--timeout", "60"]);
-    let sent = load.rate(20_000).gzip(workload.is_gzip()).run()?;
-    ensure!(sent.acknowledged() > 0, "the collector under valgrind took nothing: {}", sent.codes());
-    process.stop()?;
-    parse_total(&fs::read_to_string(&counts)?).with_context(|| format!("{} has no totals", counts.display()))
+    let program = Program::Collector(program);
+    let counts = Run { name: "compare-instructions", program, workload, requests, options: &[] }.profile()?;
+    parse_total(&counts).context("callgrind wrote no totals")
 }
 
 /// The sum over all functions, in a file of callgrind's.
 fn parse_total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("totals:"))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-impl Workload {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "uncompressed",
-            Self::Gzip => "gzip",
-            Self::Sampling => "probabilistic sampling",
-        }
-    }
-
-    fn is_gzip(self) -> bool {
-        matches!(self, Self::Gzip)
-    }
-
-    fn parts(self, backend: &str) -> Parts {
-        match self {
-            Self::Plain => forward(backend, false),
-            Self::Gzip => forward(backend, true),
-            Self::Sampling => sampling::parts(backend, "hash_seed"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,10 @@ use serde_json::Value;
 use super::{directory, program};
 use crate::steps::output;
 
-/// A load to be sent: 100 spans a request, 10 attributes.
+/// Spans in each request.
+pub(crate) const SPANS: u64 = 100;
+
+/// A load to be sent: [`SPANS`] a request, 10 attributes each.
 #[derive(Debug)]
 pub(crate) struct Load {
     command: Command,
@@ -38,7 +41,7 @@ impl Load {
     pub(crate) fn new(name: &str, address: &str) -> Self {
         let acknowledged = directory().join(format!("{name}.acknowledged"));
         let mut command = Command::new(program("kubewake"));
-        command.args(["load", "--json", "--spans", "100", "--attributes", "10"]);
+        command.args(["load", "--json", "--spans", &SPANS.to_string(), "--attributes", "10"]);
         command.args(["--target", &format!("http://{address}")]).arg("--acked-file").arg(&acknowledged);
         Self { command, acknowledged }
     }

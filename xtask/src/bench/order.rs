@@ -7,20 +7,16 @@
 mod names;
 mod profile;
 
-use std::{collections::HashMap, fs, path::PathBuf, process::Command};
+use std::{collections::HashMap, fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
 
 use self::names::{Symbols, pattern};
 use super::{
     Part,
-    beside::relay_arguments,
-    config::{Config, Parts, forward},
+    callgrind::{Program, Run},
     directory,
-    load::Load,
-    process::Process,
-    sampling,
-    sink::Sink,
+    workload::Workload,
 };
 use crate::root;
 
@@ -34,17 +30,9 @@ const MANY_FORMS: usize = 10;
 /// Those whose functions are listed.
 pub(crate) const LISTED: [Part; 2] = [Part::Collector, Part::Relay];
 
-/// What a program does while it is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    Plain,
-    Gzip,
-    Sampling,
-}
-
 /// Makes the lists again.
 pub(crate) fn run() -> anyhow::Result<()> {
-    super::build(&LISTED)?;
+    super::build_with_tools(&LISTED)?;
     fs::create_dir_all(directory())?;
     for part in LISTED {
         let listed = functions(part)?;
@@ -72,8 +60,8 @@ fn file(part: Part) -> PathBuf {
 fn functions(part: Part) -> anyhow::Result<Vec<String>> {
     let symbols = Symbols::of(&part.program())?;
     let mut runs: HashMap<&str, u64> = HashMap::new();
-    for work in Work::of(part) {
-        for (address, count) in profile(part, *work)? {
+    for workload in workloads(part) {
+        for (address, count) in profile(part, *workload)? {
             if let Some(function) = symbols.at(address) {
                 let most = runs.entry(function).or_default();
                 *most = count.max(*most);
@@ -84,45 +72,19 @@ fn functions(part: Part) -> anyhow::Result<Vec<String>> {
 }
 
 /// How often each instruction of a part is executed, by its address in the file.
-fn profile(part: Part, work: Work) -> anyhow::Result<HashMap<u64, u64>> {
-    let name = format!("order-{part:?}-{work:?}").to_lowercase();
-    let program = part.program();
-    let counts = directory().join(format!("{name}.callgrind"));
-    let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--dump-instr=yes"]);
-    command.arg(format!("--callgrind-out-file={}", counts.display())).arg(&program);
-    let sink = Sink::start("order-sink")?;
-    let (process, address) = if part == Part::Relay {
-        let process = Process::start(&name, command.args(relay_arguments(&sink.address, work == Work::Gzip)))?;
-        let address = process.address()?;
-        (process, address)
-    } else {
-        let config = Config::new(&name)?;
-        config.write(&work.parts(&sink.address))?;
-        (Process::start(&name, command.args(["collector", "--config"]).arg(&config.path))?, config.grpc)
-    };
-    let load = Load::new(&name, &address).args(&["--requests", &REQUESTS.to_string(), "--timeout", "60"]);
-    let sent = load.rate(20_000).gzip(work == Work::Gzip).run()?;
-    ensure!(sent.acknowledged() > 0, "{part:?} under valgrind took nothing: {}", sent.codes());
-    process.stop()?;
-    let object = program.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
-    profile::parse(&fs::read_to_string(counts)?, object)
+fn profile(part: Part, workload: Workload) -> anyhow::Result<HashMap<u64, u64>> {
+    let name = format!("order-{part:?}-{workload:?}").to_lowercase();
+    let path = part.program();
+    let program = if part == Part::Relay { Program::Relay(&path) } else { Program::Collector(&path) };
+    let run = Run { name: &name, program, workload, requests: REQUESTS, options: &["--dump-instr=yes"] };
+    let object = path.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
+    profile::parse(&run.profile()?, object)
 }
 
-impl Work {
-    fn of(part: Part) -> &'static [Self] {
-        match part {
-            Part::Relay => &[Self::Plain, Self::Gzip],
-            _ => &[Self::Plain, Self::Gzip, Self::Sampling],
-        }
-    }
-
-    fn parts(self, backend: &str) -> Parts {
-        match self {
-            Self::Plain => forward(backend, false),
-            Self::Gzip => forward(backend, true),
-            Self::Sampling => sampling::parts(backend, "hash_seed"),
-        }
+fn workloads(part: Part) -> &'static [Workload] {
+    match part {
+        Part::Relay => &[Workload::Plain, Workload::Gzip],
+        _ => &Workload::ALL,
     }
 }
 

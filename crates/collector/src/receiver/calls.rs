@@ -86,7 +86,7 @@ pub(super) async fn decompress(
 pub(super) fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Refusal> {
     let Some(name) = headers.get(GRPC_ENCODING) else { return Ok(None) };
     let name = name.to_str().unwrap_or_default();
-    if name.eq_ignore_ascii_case("identity") {
+    if name == "identity" {
         return Ok(None);
     }
     let algorithm = decode::algorithm(name).map(Some);

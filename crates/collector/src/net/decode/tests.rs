@@ -60,6 +60,15 @@ fn a_bomb_is_refused_and_little_memory_was_asked_for() {
 }
 
 #[test]
+fn names_of_algorithms_in_upper_case_are_unknown_as_in_the_collector() {
+    for name in ["gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4"] {
+        assert!(algorithm(name).is_some(), "{name}");
+        assert_eq!(algorithm(&name.to_uppercase()), None, "{name}");
+    }
+    assert_eq!(algorithm("identity"), None);
+}
+
+#[test]
 fn body_that_outgrows_its_promise_just_below_the_limit_is_read_or_refused() {
     let data: Vec<u8> = (0..6000_u32).map(|i| (i * i % 251) as u8).collect();
     let mut body = gzip(&data);
