@@ -103,3 +103,56 @@ async fn servers_beside_this_one_find_whom_to_trust_and_their_roles() {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:deployment-controller";
     assert_eq!(stage.get(roles).await.code, 200);
 }
+
+#[tokio::test]
+async fn watch_from_nowhere_takes_no_continue_token() {
+    let (stage, versions) = with_maps().await;
+    let words = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when \
+                 continue is provided";
+    for from in ["", "&resourceVersion=0"] {
+        let refused = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x{from}")).await;
+        assert_eq!(refused.message(), (422, words));
+    }
+    // From a version on the token means nothing.
+    let path = format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x&resourceVersion={}", versions[2]);
+    assert_eq!(stage.get(&path).await.code, 200);
+}
+
+#[tokio::test]
+async fn watch_on_the_old_path_marks_no_end_of_what_existed() {
+    let (stage, _) = with_maps().await;
+    let path = "/api/v1/watch/namespaces/default/configmaps?timeoutSeconds=1&allowWatchBookmarks=true";
+    let watch = stage.get(path).await;
+    assert_eq!(watch.text.lines().filter(|line| line.contains("ADDED")).count(), 3);
+    assert!(!watch.text.contains("initial-events-end"), "{watch:?}");
+    let marked = stage.get(&format!("{path}&watch=1")).await;
+    assert!(marked.text.contains("initial-events-end"), "{marked:?}");
+}
+
+#[tokio::test]
+async fn timeout_must_be_a_duration_of_whatever_does_not_last() {
+    let (stage, _) = with_maps().await;
+    for (given, why) in [
+        ("abc", "time: invalid duration \"abc\""),
+        ("5", "time: missing unit in duration \"5\""),
+        ("5x", "time: unknown unit \"x\" in duration \"5x\""),
+        ("1s.", "time: invalid duration \"1s.\""),
+    ] {
+        let refused = stage.get(&format!("{MAPS}?timeout={given}")).await;
+        let words = format!("invalid timeout specified in the request URL - {why}");
+        assert_eq!(refused.message(), (400, words.as_str()));
+    }
+    for given in ["", "0", "-5s", "1m30s", "1.5h"] {
+        assert_eq!(stage.get(&format!("{MAPS}?timeout={given}")).await.code, 200, "{given}");
+    }
+    assert_eq!(stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&timeout=abc")).await.code, 200);
+}
+
+#[tokio::test]
+async fn export_is_refused_unless_it_is_off() {
+    let (stage, _) = with_maps().await;
+    let words = "the export parameter, deprecated since v1.14, is no longer supported";
+    assert_eq!(stage.get(&format!("{MAPS}/a?export=true")).await.message(), (400, words));
+    assert_eq!(stage.get(&format!("{MAPS}/a?export=false")).await.code, 200);
+    assert_eq!(stage.get(&format!("{MAPS}?export=true")).await.code, 200);
+}
