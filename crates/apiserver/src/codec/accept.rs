@@ -216,7 +216,8 @@ pub fn route(accept: Option<&str>, answer: Answer, more: &[&str]) -> Result<(), 
     Err(Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(Details::default()))
 }
 
-fn not_acceptable(answer: Answer) -> Status {
+/// What is said where nothing that the caller accepts can be given.
+pub fn not_acceptable(answer: Answer) -> Status {
     let known = match answer {
         Answer::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json, application/yaml, application/vnd.kubernetes.protobuf",

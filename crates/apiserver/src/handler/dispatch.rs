@@ -20,16 +20,20 @@ use crate::{
     registry::Resource,
 };
 
-/// Finds the resource of a request, or why there is none, with the version that the refusal belongs to.
-pub fn prepare(call: &Call, path: &ResourcePath) -> Result<Arc<Resource>, (Status, Option<GroupVersion>)> {
-    let found = call.catalog.get(&path.gv, &path.resource).cloned();
-    let resource = found.ok_or_else(|| (Status::no_such_path(), None))?;
-    let own = resource.custom.as_ref().map(|_| path.gv.clone());
-    allowed(call, &resource, path).map_err(|status| (status, own))?;
+/// Finds the resource of a request.
+pub fn prepare(call: &Call, path: &ResourcePath) -> Result<Arc<Resource>, Status> {
+    let resource = call.catalog.get(&path.gv, &path.resource).cloned().ok_or_else(Status::no_such_path)?;
+    allowed(call, &resource, path)?;
     if resource.custom.is_none() {
-        route(call, path).map_err(|status| (status, None))?;
+        route(call, path)?;
     }
     Ok(resource)
+}
+
+/// The version that a refusal of [`prepare`] belongs to: the router of built-in kinds knows none.
+pub fn refusing_version<'p>(call: &Call, path: &'p ResourcePath) -> Option<&'p GroupVersion> {
+    let resource = call.catalog.get(&path.gv, &path.resource)?;
+    resource.custom.as_ref().map(|_| &path.gv)
 }
 
 /// What is wrong with a list before it begins, and with it its span.
@@ -119,10 +123,12 @@ pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 
 /// Whether the resource, or its subresource, has this verb at this place.
 fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
-    // The router of built-in kinds knows no HEAD, which custom resources answer as they answer GET.
-    let verb = match resource.custom.is_none() && call.method == http::Method::HEAD {
-        true => "",
-        false => call.info.verb,
+    // The router of built-in kinds knows no HEAD, which custom resources answer as they answer GET. Old paths say what to do whatever
+    // the method, and have one method only.
+    let verb = match (call.info.verb, &call.method) {
+        (_, &http::Method::HEAD) if resource.custom.is_none() => "",
+        ("watch", method) if method != http::Method::GET && method != http::Method::HEAD => "",
+        (verb, _) => verb,
     };
     if path.subresource.is_empty() {
         let across = resource.namespaced && path.namespace.is_empty();
@@ -138,7 +144,13 @@ fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), 
         };
         // Objects of all namespaces can only be read.
         let known = serves(resource, verb) && (!across || reads || !collection) && !misplaced;
-        if across && !collection {
+        // A path that no verb of the resource leads to is not there at all: reviews have no names, and are not of all namespaces.
+        let has = |verbs: &[&str]| verbs.iter().any(|verb| serves(resource, verb));
+        let is_absent = match collection {
+            true => across && !has(&["list"]),
+            false => across || !has(&["get", "update", "patch", "delete", "watch"]),
+        };
+        if is_absent {
             return Err(Status::no_such_path());
         }
         return if known { Ok(()) } else { Err(Status::method_not_allowed()) };

@@ -247,7 +247,10 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
     }
     let resource = match dispatch::prepare(call, path) {
         Ok(resource) => resource,
-        Err((status, gv)) => return respond::refused_by_router(call, &status, span, gv.as_ref()),
+        Err(status) => {
+            let gv = dispatch::refusing_version(call, path);
+            return respond::refused_by_router(call, &status, span, gv);
+        }
     };
     let stored = dispatch::stored(call, &resource);
     let view = stored.as_ref().map(|_| &resource);

@@ -46,9 +46,9 @@ impl RequestInfo {
             parts = parts.get(1..).unwrap_or_default();
         }
         let Some(resource) = resource_path(gv, parts) else { return Self::other(method, path) };
-        let verb = match (verb(method, resource.name.is_empty(), asks_to_watch(query)), watch_path) {
-            ("get" | "list", true) => "watch",
-            (verb, _) => verb,
+        let verb = match watch_path {
+            true => "watch",
+            false => verb(method, resource.name.is_empty(), asks_to_watch(query)),
         };
         Self { verb, resource: Some(resource), path }
     }
