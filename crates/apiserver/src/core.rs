@@ -72,6 +72,11 @@ impl Core {
         identity::time((self.clock)())
     }
 
+    /// The time of now.
+    pub fn time(&self) -> jiff::Timestamp {
+        (self.clock)()
+    }
+
     /// The port that it listens on.
     pub fn port(&self) -> u16 {
         self.port.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Discovery: which groups, versions and resources are served, in the legacy documents and in the aggregated one (v2).
 //!
 //! Guaranteed: the same catalog gives the same bytes; groups and versions are in kube-apiserver's order, so that clients prefer
-//! the same ones. Assumed: the caller answers what is not found here. Not done: YAML and protobuf (kubectl and client-go ask
-//! for JSON first; whoever asks for something else gets JSON), and the server's address in `/api`, which clients ignore.
+//! the same ones. Assumed: the caller answers what is not found here, and writes it in what is accepted. Not done:
+//! protobuf (kubectl and client-go ask for JSON first), and the server's address in `/api`, which clients ignore.
 
 mod aggregated;
 pub(crate) mod groups;

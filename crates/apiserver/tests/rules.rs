@@ -4,6 +4,8 @@
 
 #[path = "rules/custom.rs"]
 mod custom;
+#[path = "rules/deletes.rs"]
+mod deletes;
 #[path = "support/raw.rs"]
 mod raw;
 #[path = "rules/reads.rs"]

@@ -169,3 +169,35 @@ pub fn syntax(value: &Value) -> String {
         plain => plain.to_string(),
     }
 }
+
+/// Whether a text is a duration, in the words of `time.ParseDuration` if it is none.
+///
+/// # Errors
+/// What Go says of it.
+pub fn check_duration(text: &str) -> Result<(), String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = rest.get(..rest.len() - after.len()).unwrap_or_default();
+        let is_number = number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() < 2;
+        if !is_number {
+            return Err(invalid());
+        }
+        let next = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, tail) = after.split_at(next);
+        match unit {
+            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            _ => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
+        }
+        rest = tail;
+    }
+    Ok(())
+}

@@ -13,6 +13,7 @@ use super::{
     tokens::shown, user::Extra,
 };
 
+mod selectors;
 mod validate;
 
 /// SubjectAccessReview: what somebody may do.
@@ -104,7 +105,11 @@ fn bearer_safe(token: &str) -> Option<&str> {
 }
 
 async fn decided(mut review: Value, user: &User, authorizers: &Authorizers) -> Value {
-    let status = status(&authorizers.decide(&attributes(&review, user)).await);
+    let mut status = status(&authorizers.decide(&attributes(&review, user)).await);
+    let ignored = selectors::ignored(&review);
+    if !ignored.is_empty() {
+        put(&mut status, "evaluationError", ignored.into());
+    }
     put(&mut review, "status", status);
     review
 }

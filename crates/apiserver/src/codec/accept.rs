@@ -146,12 +146,12 @@ pub fn negotiate(
     Ok(Chosen { media, pretty: pretty || is_pretty(query, user_agent), form })
 }
 
-/// Chooses how to answer with a Status or anything else that has one form only. JSON if nothing fits.
-pub fn negotiate_plain(accept: Option<&str>, user_agent: Option<&str>, query: &Query<'_>) -> Chosen {
-    let fits = |clause: &Clause<'_>| !clause.transforms() && clause.param("sv").is_none();
+/// Chooses how to answer with a Status or anything else that has one form only, if anything fits.
+pub fn negotiate_plain(accept: Option<&str>, user_agent: Option<&str>, query: &Query<'_>) -> Option<Chosen> {
+    let fits = |clause: &Clause<'_>| !clause.transforms() && clause.param("sv").unwrap_or_default().is_empty();
     let plain = |_, clause: &Clause<'_>| fits(clause).then_some(Form::Object);
-    let (media, form, pretty) = choose(accept.unwrap_or_default(), plain).unwrap_or((Media::Json, Form::Object, false));
-    Chosen { media, pretty: pretty || is_pretty(query, user_agent), form }
+    let (media, form, pretty) = choose(accept.unwrap_or_default(), plain)?;
+    Some(Chosen { media, pretty: pretty || is_pretty(query, user_agent), form })
 }
 
 /// The first media type, by the caller's order and then ours, in which the answer has a form.
@@ -174,7 +174,7 @@ fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Op
 
 /// The form of objects that a clause asks for, if it can be given in this media type.
 fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
-    if clause.param("sv").is_some_and(|version| version != "v1") {
+    if !matches!(clause.param("sv").unwrap_or_default(), "" | "v1") {
         return None;
     }
     if !clause.transforms() {
@@ -216,7 +216,8 @@ pub fn route(accept: Option<&str>, answer: Answer, more: &[&str]) -> Result<(), 
     Err(Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(Details::default()))
 }
 
-fn not_acceptable(answer: Answer) -> Status {
+/// What is said where nothing that the caller accepts can be given.
+pub fn not_acceptable(answer: Answer) -> Status {
     let known = match answer {
         Answer::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json, application/yaml, application/vnd.kubernetes.protobuf",

@@ -121,14 +121,24 @@ impl Call {
 }
 
 /// Kinds whose deletion is answered with the object itself, as it was last.
-const ANSWERED: [&str; 7] = [
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "pods",
-    "podtemplates",
-    "resourcequotas",
-    "serviceaccounts",
-    "services",
+const ANSWERED: [(&str, &str); 17] = [
+    ("", "persistentvolumeclaims"),
+    ("", "persistentvolumes"),
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "resourcequotas"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "devicetaintrules"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
 impl<'a> On<'a> {
@@ -174,7 +184,7 @@ impl<'a> On<'a> {
 
     /// Whether a deletion is answered with the object.
     pub fn answers_deleted(&self) -> bool {
-        self.resource.gv.group.is_empty() && ANSWERED.contains(&&*self.resource.plural)
+        ANSWERED.contains(&(&*self.resource.gv.group, &*self.resource.plural))
     }
 
     /// The resource as the caller sees it.

@@ -2,47 +2,71 @@
 //!
 //! An object with finalizers, or one that others are to be told about, is only marked; it goes when nothing keeps it any longer.
 
+mod plan;
+
+use std::sync::Arc;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use self::plan::Plan;
 use super::{
     answer::{self, Answer, Listing},
     call::On,
     filter::Filter,
-    get, metadata,
+    get,
     spans::WRITE,
+    update,
 };
 use crate::{
-    api::{Status, meta::Meta, status::Details},
-    codec::query::{DeleteOptions, ListOptions, Propagation},
-    core::has_namespace_finalizers,
+    api::{Status, meta::Meta},
+    codec::{
+        Media, content_type,
+        query::{DeleteOptions, ListOptions, Query},
+    },
     crd::versions,
-    store::WriteError,
+    store::{Stored, WriteError},
 };
 
 /// As for updates.
 const TRIES: usize = 100;
-/// The garbage collector looks after these two.
-const FOREGROUND: &str = "foregroundDeletion";
-const ORPHAN: &str = "orphan";
 
 /// Deletes the object of the path.
-pub async fn delete(on: On<'_>, body: &[u8], options: &DeleteOptions) -> Result<Answer, Status> {
+pub async fn delete(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<Answer, Status> {
     on.note_body(body);
+    let options = read_options(on, body, query)?;
+    if !body.is_empty() {
+        on.span.event("Decoded delete options");
+        on.span.event("Recorded the audit event");
+    }
+    plan::warn(on, &options);
     on.span.event("About to delete object from database");
-    let deleted = remove(on, options).await?;
+    let deleted = remove(on, &options).await?;
     on.span.event("Object deleted from database");
     Ok(match deleted {
+        // Whoever asks for the dependents with the old option is told that the object is still there.
+        Deleted::Marked(object) if options.orphan_dependents == Some(false) => {
+            Answer::Object(StatusCode::ACCEPTED, object)
+        }
         Deleted::Marked(object) => Answer::Object(StatusCode::OK, object),
         Deleted::Gone(object) if on.answers_deleted() => Answer::Object(StatusCode::OK, object),
         Deleted::Gone(object) => Answer::Object(StatusCode::OK, success(on, &object)),
     })
 }
 
+/// The options of a deletion. The content type matters only where there is content.
+fn read_options(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<DeleteOptions, Status> {
+    let media = match body.is_empty() {
+        true => Media::Json,
+        false => content_type::object(on.content_type())?,
+    };
+    DeleteOptions::read(query, media, body)
+}
+
 /// What became of an object.
 #[derive(Debug)]
 pub enum Deleted {
-    /// It waits for its finalizers.
+    /// It waits for its finalizers, or for the end of its grace period.
     Marked(Value),
     /// It is gone; this is what it was last.
     Gone(Value),
@@ -62,13 +86,17 @@ pub async fn remove(on: On<'_>, options: &DeleteOptions) -> Result<Deleted, Stat
     for _ in 0..TRIES {
         let stored = get::read(on)?;
         let live = answer::value(on.resource, &stored);
-        check(on, options, &live)?;
-        admit(on, options, &live).await?;
-        let outcome = plan(on, options, live);
-        if options.dry_run {
-            return Ok(outcome);
+        plan::check(on, options, &live)?;
+        let unchanged = live.clone();
+        let plan = plan::plan(on, options, live);
+        if matches!(plan, Plan::Nothing) {
+            return Ok(Deleted::Marked(unchanged));
         }
-        match write_outcome(on, &stored, outcome).await {
+        admit(on, options, &unchanged).await?;
+        if options.dry_run {
+            return Ok(plan.outcome(unchanged));
+        }
+        match write(on, &stored, plan).await {
             Ok(deleted) => return Ok(deleted),
             Err(WriteError::Conflict { .. }) => {}
             Err(WriteError::NotFound) => return Err(on.not_found()),
@@ -89,95 +117,42 @@ async fn admit(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), 
 }
 
 /// Writes it, and gives back what was written.
-async fn write_outcome(on: On<'_>, stored: &crate::store::Stored, outcome: Deleted) -> Result<Deleted, WriteError> {
+async fn write(on: On<'_>, stored: &Arc<Stored>, plan: Plan) -> Result<Deleted, WriteError> {
+    match plan {
+        Plan::Nothing => Ok(Deleted::Marked(answer::value(on.resource, stored))),
+        Plan::Mark(object) => Ok(Deleted::Marked(answer::value(on.resource, &*mark(on, stored, object).await?))),
+        Plan::MarkAndRemove(object) => {
+            let marked = mark(on, stored, object).await?;
+            let object = answer::value(on.resource, &marked);
+            erase(on, &marked, object).await
+        }
+        Plan::Remove(object) => erase(on, stored, object).await,
+    }
+}
+
+/// Stores that an object is being deleted.
+async fn mark(on: On<'_>, stored: &Stored, mut object: Value) -> Result<Arc<Stored>, WriteError> {
+    let span = on.storage_span("GuaranteedUpdate etcd3", &on.path.name, true);
+    span.event("initial value restored");
+    versions::store(on.resource, &mut object);
+    update::put_changed(on, stored, object, &span).await
+}
+
+async fn erase(on: On<'_>, stored: &Stored, object: Value) -> Result<Deleted, WriteError> {
     let _transaction = on.transaction(on.span, WRITE);
-    match outcome {
-        Deleted::Gone(object) => {
-            // The last state of a custom resource is what is stored, in whichever version it was deleted.
-            let last = on.resource.custom.is_none().then_some(object);
-            let gone = on.core().store.delete(&stored.key, stored.revision, last).await?;
-            Ok(Deleted::Gone(answer::value(on.resource, &gone)))
-        }
-        Deleted::Marked(mut object) => {
-            versions::store(on.resource, &mut object);
-            let marked = on.core().store.update(&stored.key, stored.revision, object).await?;
-            Ok(Deleted::Marked(answer::value(on.resource, &marked)))
-        }
-    }
-}
-
-fn check(on: On<'_>, options: &DeleteOptions, live: &Value) -> Result<(), Status> {
-    let conflict = |why: String| {
-        let message = format!("Operation cannot be fulfilled on {} {:?}: {why}", on.resource.kind, on.path.name);
-        let details = Details {
-            name: on.path.name.clone(),
-            group: on.resource.gv.group.to_string(),
-            kind: on.resource.kind.to_string(),
-            ..Details::default()
-        };
-        Status::new(StatusCode::CONFLICT, "Conflict", message).with(details)
-    };
-    let (uid, version) = (live.uid(), live.resource_version());
-    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-        return Err(conflict(format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted \
-             and then recreated"
-        )));
-    }
-    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
-        return Err(conflict(format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object \
-             might have been modified"
-        )));
-    }
-    Ok(())
-}
-
-/// What a deletion makes of an object.
-fn plan(on: On<'_>, options: &DeleteOptions, mut object: Value) -> Deleted {
-    let now = on.core().now();
-    match options.propagation() {
-        Some(Propagation::Foreground) => {
-            metadata::set_finalizer(&mut object, ORPHAN, false);
-            metadata::set_finalizer(&mut object, FOREGROUND, true);
-        }
-        Some(Propagation::Orphan) => {
-            metadata::set_finalizer(&mut object, FOREGROUND, false);
-            metadata::set_finalizer(&mut object, ORPHAN, true);
-        }
-        Some(Propagation::Background) => {
-            metadata::set_finalizer(&mut object, FOREGROUND, false);
-            metadata::set_finalizer(&mut object, ORPHAN, false);
-        }
-        None => {}
-    }
-    if !object.is_deleting() {
-        on.shown().strategy.prepare_delete(&mut object, &now);
-    }
-    if has_namespace_finalizers(&object) {
-        metadata::mark_deleted(&mut object, &now, None);
-        super::subresource::mark_terminating(&mut object);
-        return Deleted::Marked(object);
-    }
-    if on.collection() == crate::controller::definitions::collection() {
-        metadata::mark_deleted(&mut object, &now, None);
-        return Deleted::Marked(object);
-    }
-    let grace = on.shown().strategy.grace_period(&object, options.grace_period_seconds);
-    let graceful = grace.is_some_and(|grace| grace > 0);
-    if graceful || object.finalizers().next().is_some() {
-        metadata::mark_deleted(&mut object, &now, Some(grace.unwrap_or(0)));
-        return Deleted::Marked(object);
-    }
-    if on.answers_deleted() {
-        metadata::mark_deleted(&mut object, &now, Some(0));
-    }
-    Deleted::Gone(object)
+    // The last state of a custom resource is what is stored, in whichever version it was deleted.
+    let last = on.resource.custom.is_none().then_some(object);
+    let gone = on.core().store.delete(&stored.key, stored.revision, last).await?;
+    Ok(Deleted::Gone(answer::value(on.resource, &gone)))
 }
 
 /// Deletes all objects that fit, one by one, and answers with them as they were.
-pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteOptions) -> Result<Answer, Status> {
+pub async fn delete_collection(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<Answer, Status> {
+    let list = &ListOptions::from_query(query)?;
     let filter = Filter::new(on, list)?;
+    on.note_body(body);
+    let options = &read_options(on, body, query)?;
+    plan::warn(on, options);
     let listed = get::traced_page(on, list, &filter)?;
     for item in &listed.items {
         let path = crate::http::ResourcePath {
@@ -198,11 +173,14 @@ pub async fn delete_collection(on: On<'_>, list: &ListOptions, options: &DeleteO
     }))
 }
 
-/// The namespaces that the server itself needs stay.
+/// The namespaces and priority classes that the server itself needs stay.
 fn protect(on: On<'_>) -> Result<(), Status> {
-    let is_namespace = on.resource.gv.group.is_empty() && &*on.resource.plural == "namespaces";
-    if is_namespace && matches!(on.path.name.as_str(), "default" | "kube-public" | "kube-system") {
-        return Err(Status::forbidden(&on.collection(), &on.path.name, "this namespace may not be deleted"));
-    }
-    Ok(())
+    let why = match (&*on.resource.gv.group, &*on.resource.plural, on.path.name.as_str()) {
+        ("", "namespaces", "default" | "kube-public" | "kube-system") => "this namespace may not be deleted",
+        ("scheduling.k8s.io", "priorityclasses", "system-node-critical" | "system-cluster-critical") => {
+            "this is a system priority class and cannot be deleted"
+        }
+        _ => return Ok(()),
+    };
+    Err(Status::forbidden(&on.collection(), &on.path.name, why))
 }

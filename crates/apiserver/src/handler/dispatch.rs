@@ -6,29 +6,43 @@ use super::{
     answer::Answer,
     call::{Call, On},
     create, delete,
+    filter::Filter,
     form::Form,
-    get, patch, pods, review, spans, subresource, update, watch,
+    get, patch, pods, review, subresource, update, watch,
 };
 use crate::{
-    api::Status,
+    api::{GroupVersion, Status},
     codec::{
         accept, content_type,
-        query::{DeleteOptions, GetOptions, ListOptions, Query, WriteOptions},
+        query::{GetOptions, ListOptions, Query, WriteOptions},
     },
     http::ResourcePath,
     registry::Resource,
-    trace::Span,
 };
 
-/// Finds the resource of a request and begins its handler's span.
-pub fn prepare(call: &Call, path: &ResourcePath, span: &Span) -> Result<(Arc<Resource>, Span), Status> {
+/// Finds the resource of a request.
+pub fn prepare(call: &Call, path: &ResourcePath) -> Result<Arc<Resource>, Status> {
     let resource = call.catalog.get(&path.gv, &path.resource).cloned().ok_or_else(Status::no_such_path)?;
     allowed(call, &resource, path)?;
     if resource.custom.is_none() {
         route(call, path)?;
     }
-    let span = spans::handler(call, &resource, path, span);
-    Ok((resource, span))
+    Ok(resource)
+}
+
+/// The version that a refusal of [`prepare`] belongs to: the router of built-in kinds knows none.
+pub fn refusing_version<'p>(call: &Call, path: &'p ResourcePath) -> Option<&'p GroupVersion> {
+    let resource = call.catalog.get(&path.gv, &path.resource)?;
+    resource.custom.as_ref().map(|_| &path.gv)
+}
+
+/// What is wrong with a list before it begins, and with it its span.
+pub fn check(on: On<'_>) -> Result<(), Status> {
+    if on.call.info.verb == "list" {
+        Form::of(on, accept::Answer::Object)?;
+        Filter::new(on, &ListOptions::from_query(&Query::parse(&on.call.query))?)?;
+    }
+    Ok(())
 }
 
 /// What kube-apiserver's router, which only built-in kinds have, refuses before any handler: patches and answers of unknown types.
@@ -91,9 +105,9 @@ fn is_binding(on: &On<'_>) -> bool {
 pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let query = Query::parse(&on.call.query);
     match on.call.info.verb {
-        "get" => get::get(on, &GetOptions::from_query(&query)),
+        "get" => get::get(on, &GetOptions::from_query(&query)?),
         "list" => get::list(on, &ListOptions::from_query(&query)?),
-        "watch" => watch::watch(on, &ListOptions { watch: true, ..ListOptions::from_query(&query)? }),
+        "watch" => watch::watch(on, &ListOptions::from_query(&query)?),
         "create" => create::create(on, body, &WriteOptions::create(&query)?).await,
         "update" => update::update(on, body, &WriteOptions::update(&query)?).await,
         "patch" => {
@@ -101,37 +115,42 @@ pub async fn main(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
             let options = WriteOptions::patch(&query, kind == content_type::PatchType::Apply)?;
             patch::patch(on, body, &options, kind).await
         }
-        "delete" => {
-            let media = content_type::object(on.content_type())?;
-            delete::delete(on, body, &DeleteOptions::read(&query, media, body)?).await
-        }
-        "deletecollection" => {
-            let media = content_type::object(on.content_type())?;
-            let options = DeleteOptions::read(&query, media, body)?;
-            on.note_body(body);
-            delete::delete_collection(on, &ListOptions::from_query(&query)?, &options).await
-        }
+        "delete" => delete::delete(on, body, &query).await,
+        "deletecollection" => delete::delete_collection(on, body, &query).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
 
 /// Whether the resource, or its subresource, has this verb at this place.
 fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
+    // The router of built-in kinds knows no HEAD, which custom resources answer as they answer GET. Old paths say what to do whatever
+    // the method, and have one method only.
+    let verb = match (call.info.verb, &call.method) {
+        (_, &http::Method::HEAD) if resource.custom.is_none() => "",
+        ("watch", method) if method != http::Method::GET && method != http::Method::HEAD => "",
+        (verb, _) => verb,
+    };
     if path.subresource.is_empty() {
         let across = resource.namespaced && path.namespace.is_empty();
-        let reads = matches!(call.info.verb, "list" | "watch");
+        let reads = matches!(verb, "list" | "watch");
         if !resource.namespaced && !path.namespace.is_empty() && path.resource != "namespaces" {
             return Err(Status::no_such_path());
         }
         let collection = path.name.is_empty();
-        let misplaced = match call.info.verb {
+        let misplaced = match verb {
             "create" => !collection,
             "update" | "patch" => collection,
             _ => false,
         };
         // Objects of all namespaces can only be read.
-        let known = serves(resource, call.info.verb) && (!across || reads || !collection) && !misplaced;
-        if across && !collection {
+        let known = serves(resource, verb) && (!across || reads || !collection) && !misplaced;
+        // A path that no verb of the resource leads to is not there at all: reviews have no names, and are not of all namespaces.
+        let has = |verbs: &[&str]| verbs.iter().any(|verb| serves(resource, verb));
+        let is_absent = match collection {
+            true => across && !has(&["list"]),
+            false => across || !has(&["get", "update", "patch", "delete", "watch"]),
+        };
+        if is_absent {
             return Err(Status::no_such_path());
         }
         return if known { Ok(()) } else { Err(Status::method_not_allowed()) };
@@ -140,7 +159,7 @@ fn allowed(call: &Call, resource: &Resource, path: &ResourcePath) -> Result<(), 
         Some(_) => Status::not_found(&resource.group_resource(), &path.name),
         None => Status::no_such_path(),
     })?;
-    if subresource.verbs.contains(&call.info.verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
+    if subresource.verbs.contains(&verb) { Ok(()) } else { Err(Status::method_not_allowed()) }
 }
 
 /// Whether a resource has a verb. One that is on its way out lists none that write, but its objects can still be changed, or their

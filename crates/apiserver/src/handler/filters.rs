@@ -13,10 +13,10 @@ use hyper::body::Incoming;
 use super::{
     body,
     call::{Call, On, Warnings},
-    dispatch, heavy, other, respond,
+    dispatch, heavy, in_flight, other, respond, spans,
 };
 use crate::{
-    api::{Status, identity},
+    api::{Status, go, identity},
     auth::{Attributes, Credentials, User, attributes::selected_name, authenticate::Secret, impersonation},
     codec::query::Query,
     core::Core,
@@ -56,6 +56,9 @@ async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) ->
     let received = SystemTime::now();
     let (head, body) = request.into_parts();
     let mut call = new_call(core, head, peer);
+    if let Err(status) = check_timeout(&call) {
+        return respond::refused(&call, &status, &Span::default());
+    }
     let context = if core.tracer.is_off() { None } else { Context::extract(&call.headers) };
     let first = authentication_span(&call, context.as_ref(), received);
     let user = outgoing::within(&first, authenticate(&call)).await;
@@ -87,6 +90,14 @@ fn new_call(core: &Arc<Core>, head: http::request::Parts, peer: Arc<Peer>) -> Ca
         peer,
         warnings: Warnings::default(),
     }
+}
+
+/// How long a caller wants to wait must be a duration, whoever it is. Watches and the like take no notice of it.
+fn check_timeout(call: &Call) -> Result<(), Status> {
+    let query = Query::parse(&call.query);
+    let given = query.get("timeout").filter(|text| !text.is_empty() && !in_flight::is_long_running(call));
+    let checked = given.map_or(Ok(()), go::check_duration);
+    checked.map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))
 }
 
 fn audit_id(headers: &HeaderMap) -> String {
@@ -234,21 +245,27 @@ async fn handle(call: &Call, body: Incoming, span: &Span, server: &Span) -> Resp
     if dispatch::is_no_page(call, path) {
         return other::not_found(call);
     }
-    let handler = dispatch::prepare(call, path, span);
-    match handler {
-        Err(status) => respond::refused(call, &status, span),
-        Ok((resource, span)) => {
-            let stored = dispatch::stored(call, &resource);
-            let view = stored.as_ref().map(|_| &resource);
-            let on = On { call, resource: stored.as_ref().unwrap_or(&resource), view, path, span: &span };
-            let answer = async { respond::answered(on, dispatch::answer(on, &body).await?).await };
-            let answer = match heavy::is_heavy_write(on, &body) {
-                true => call.core.heavy.run(answer).await,
-                false => answer.await,
-            };
-            answer.unwrap_or_else(|status| respond::refused_by_handler(call, &status, &span))
+    let resource = match dispatch::prepare(call, path) {
+        Ok(resource) => resource,
+        Err(status) => {
+            let gv = dispatch::refusing_version(call, path);
+            return respond::refused_by_router(call, &status, span, gv);
         }
+    };
+    let stored = dispatch::stored(call, &resource);
+    let view = stored.as_ref().map(|_| &resource);
+    let on = On { call, resource: stored.as_ref().unwrap_or(&resource), view, path, span };
+    if let Err(status) = dispatch::check(on) {
+        return respond::refused_by_handler(on, &status, span);
     }
+    let span = spans::handler(call, &resource, path, span);
+    let on = On { span: &span, ..on };
+    let answer = async { respond::answered(on, dispatch::answer(on, &body).await?).await };
+    let answer = match heavy::is_heavy_write(on, &body) {
+        true => call.core.heavy.run(answer).await,
+        false => answer.await,
+    };
+    answer.unwrap_or_else(|status| respond::refused_by_handler(on, &status, &span))
 }
 
 async fn read(call: &Call, body: Incoming) -> Result<Bytes, Status> {

@@ -88,7 +88,7 @@ impl Form {
         envelope.insert("apiVersion".into(), api_version.into());
         envelope.insert("metadata".into(), meta);
         if field == "rows" {
-            let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
+            let columns = if self.columns { table::columns(resource, &resource.kind).into() } else { Value::Null };
             envelope.insert("columnDefinitions".into(), columns);
         }
         (envelope, field)
@@ -151,9 +151,14 @@ impl Form {
         objects: impl IntoIterator<Item = Value>,
     ) -> Value {
         let now = jiff::Timestamp::now();
+        let objects: Vec<Value> = objects.into_iter().collect();
+        let kind = objects.first().and_then(|object| object.get("kind")).and_then(Value::as_str);
+        let columns = match self.columns {
+            true => table::columns(resource, kind.unwrap_or(&resource.kind)).into(),
+            false => Value::Null,
+        };
         let rows: Vec<Value> =
             objects.into_iter().map(|object| row(resource, api_version, include, object, now)).collect();
-        let columns = if self.columns { table::columns(resource).into() } else { Value::Null };
         json!({ "kind": "Table", "apiVersion": api_version, "metadata": meta, "columnDefinitions": columns, "rows": rows })
     }
 }

@@ -101,6 +101,8 @@ impl Lookup {
 
 /// A page, and the span of reading it.
 pub fn traced_page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
+    // What cannot be looked up never comes to the cache, and has no span there.
+    let place = place(options, filter)?;
     let lookup = Lookup::of(options);
     let span = on.cache_span("cacher.GetList");
     if span.is_recording() {
@@ -109,7 +111,14 @@ pub fn traced_page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result
             on.transaction(&span, READ).end();
         }
     }
-    let listed = page(on, options, filter)?;
+    let listed = page(on, options, filter, place).map_err(|error| {
+        span.event("Ready");
+        span.event("watchCache locked acquired");
+        if matches!(error, ListError::TooOld { .. }) {
+            span.event("watchCache fresh enough");
+        }
+        refuse(options, error)
+    })?;
     describe(&span, lookup, filter, &listed);
     Ok(listed)
 }
@@ -137,18 +146,20 @@ fn describe(span: &crate::trace::Span, lookup: Lookup, filter: &Filter, listed: 
 }
 
 /// The objects that fit, of the page that is asked for.
-fn page(on: On<'_>, options: &ListOptions, filter: &Filter) -> Result<Listed, Status> {
-    let (at, after) = place(options, filter)?;
-    // Whoever takes any state at all gets all of it at once, as from kube-apiserver's cache.
-    let any = options.resource_version == "0";
-    let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !any);
+fn page(on: On<'_>, options: &ListOptions, filter: &Filter, place: Place) -> Result<Listed, ListError> {
+    let (at, after) = place;
+    // Whoever takes any state at all gets all of it at once, as from kube-apiserver's cache. One name has no pages.
+    let whole = options.resource_version == "0" || filter.is_single();
+    let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !whole);
     let query = ListQuery { namespace: filter.namespace().cloned(), at, after, limit };
-    let listed = on.core().store.list_where(&on.collection(), &query, &|stored| filter.fits(stored));
-    listed.map_err(|error| refuse(options, error))
+    on.core().store.list_where(&on.collection(), &query, &|stored| filter.fits(stored))
 }
 
-/// Which state, and after which key. Tokens name keys below the list's own prefix.
-fn place(options: &ListOptions, filter: &Filter) -> Result<(At, Option<String>), Status> {
+/// Which state, and after which key.
+type Place = (At, Option<String>);
+
+/// Where a page begins. Tokens name keys below the list's own prefix.
+fn place(options: &ListOptions, filter: &Filter) -> Result<Place, Status> {
     // A list of one name has no pages.
     if !options.continue_token.is_empty() && !filter.is_single() {
         let token = Continue::decode(&options.continue_token)?;

@@ -63,7 +63,8 @@ impl InFlightLimits {
     }
 }
 
-fn is_long_running(call: &Call) -> bool {
+/// Whether a request lasts as long as its caller likes.
+pub fn is_long_running(call: &Call) -> bool {
     let subresource = call.info.resource.as_ref().map_or("", |path| path.subresource.as_str());
     matches!(call.info.verb, "watch" | "proxy") || LONG_RUNNING.contains(&subresource)
 }

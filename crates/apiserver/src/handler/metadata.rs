@@ -40,15 +40,3 @@ pub fn mark_deleted(object: &mut Value, now: &str, grace: Option<i64>) {
         set_meta(object, "deletionGracePeriodSeconds", grace);
     }
 }
-
-/// Adds or removes a finalizer.
-pub fn set_finalizer(object: &mut Value, finalizer: &str, wanted: bool) {
-    let mut all: Vec<String> = object.finalizers().map(str::to_owned).filter(|known| known != finalizer).collect();
-    if wanted {
-        all.push(finalizer.to_owned());
-    }
-    match all.is_empty() {
-        true => drop(remove_meta(object, "finalizers")),
-        false => set_meta(object, "finalizers", all),
-    }
-}

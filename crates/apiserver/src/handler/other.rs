@@ -5,7 +5,14 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{call::Call, respond};
-use crate::{api::Status, discovery, http::Body, openapi, trace::Span};
+use crate::{
+    api::{GroupVersion, Status},
+    codec::{Media, accept, query::Query, yaml},
+    discovery::{self, Found},
+    http::Body,
+    openapi,
+    trace::Span,
+};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -36,9 +43,14 @@ pub fn answer(call: &Call, span: &Span) -> Response<Body> {
 fn described(call: &Call, span: &Span) -> Option<Response<Body>> {
     let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
     let (path, accept) = (call.info.path.as_str(), header(header::ACCEPT));
-    let discovered = discovery::answer(&call.catalog, path, accept)
-        .inspect(|found| respond::discovered(call, span, found.body.len()));
+    let discovered = discovery::answer(&call.catalog, path, accept).map(|found| negotiated(call, found, accept));
+    let discovered = match discovered {
+        Some(Err(status)) => return Some(respond::refused_by_router(call, &status, span, None)),
+        Some(Ok(found)) => Some(found),
+        None => None,
+    };
     let found = discovered
+        .inspect(|found| respond::discovered(call, span, found.body.len()))
         .or_else(|| openapi::answer(&call.catalog, path, &call.query, accept))?
         .revalidated(header(header::IF_NONE_MATCH));
     let status = StatusCode::from_u16(found.status).unwrap_or(StatusCode::OK);
@@ -49,6 +61,38 @@ fn described(call: &Call, span: &Span) -> Option<Response<Body>> {
         }
     }
     Some(response)
+}
+
+/// A document of discovery in what the caller accepts. Protobuf is answered in JSON.
+fn negotiated(call: &Call, found: Found, accept: Option<&str>) -> Result<Found, Status> {
+    if found.content_type != JSON {
+        return Ok(found);
+    }
+    if is_routed(call) {
+        accept::route(accept, accept::Answer::Object, &[])?;
+    }
+    let chosen = accept::negotiate_plain(accept, None, &Query::parse(&call.query));
+    match chosen.ok_or_else(|| accept::not_acceptable(accept::Answer::Object))?.media {
+        Media::Yaml => {
+            let document: Value = serde_json::from_slice(&found.body).map_err(Status::internal)?;
+            Ok(Found { content_type: Media::Yaml.name(), body: yaml::encode(&document).into(), ..found })
+        }
+        Media::Json | Media::Protobuf => Ok(found),
+    }
+}
+
+/// Whether kube-apiserver's router leads to a document, which it does for its own versions; lists of groups, groups and versions of
+/// custom resources are answered beside it.
+fn is_routed(call: &Call) -> bool {
+    let segments: Vec<&str> = call.info.path.split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments.as_slice() {
+        ["apis", group, version] => {
+            let gv = GroupVersion::new(group, version);
+            call.catalog.of(&gv).any(|resource| resource.custom.is_none())
+        }
+        ["apis", ..] => false,
+        _ => true,
+    }
 }
 
 /// What others need to check tokens of ServiceAccounts. It seldom changes.

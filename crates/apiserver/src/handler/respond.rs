@@ -12,7 +12,7 @@ use super::{
     listing::ListShape,
 };
 use crate::{
-    api::Status,
+    api::{GroupVersion, Status},
     codec::{
         self, Media,
         accept::{self, Chosen},
@@ -117,23 +117,40 @@ fn written(form: &Form, on: On<'_>, value: Value) -> Bytes {
     encode(&shown.unwrap_or(value), form.chosen)
 }
 
-/// The answer to a request that its handler refuses.
-pub fn refused_by_handler(call: &Call, status: &Status, span: &Span) -> Response<Body> {
-    refuse(call, status, span, true)
+/// The answer to a request that its handler refuses. Its encoder is that of the version of what the handler would answer.
+pub fn refused_by_handler(on: On<'_>, status: &Status, span: &Span) -> Response<Body> {
+    refuse(on.call, status, span, Refuser::Handler(&on.wanted_gv().to_string()))
 }
 
-/// The answer to a request that does not reach its handler.
+/// The answer to a request that the router has no handler for. That of built-in kinds knows no version.
+pub fn refused_by_router(call: &Call, status: &Status, span: &Span, gv: Option<&GroupVersion>) -> Response<Body> {
+    refuse(call, status, span, Refuser::Filter(&gv.map_or_else(String::new, ToString::to_string)))
+}
+
+/// The answer to a request that does not reach the router.
 pub fn refused(call: &Call, status: &Status, span: &Span) -> Response<Body> {
-    refuse(call, status, span, false)
+    refuse(call, status, span, Refuser::Filter("v1"))
 }
 
-fn refuse(call: &Call, status: &Status, span: &Span, handler: bool) -> Response<Body> {
+/// Who refuses, with the version of its encoder.
+#[derive(Clone, Copy, Debug)]
+enum Refuser<'a> {
+    Filter(&'a str),
+    Handler(&'a str),
+}
+
+fn refuse(call: &Call, status: &Status, span: &Span, refuser: Refuser<'_>) -> Response<Body> {
     let query = Query::parse(&call.query);
     let header = |name| Some(call.header(name)).filter(|text| !text.is_empty());
-    let chosen = accept::negotiate_plain(header(header::ACCEPT), header(header::USER_AGENT), &query);
-    let serialize = serialize_span(call, span, chosen, "v1");
+    let fitting = accept::negotiate_plain(header(header::ACCEPT), header(header::USER_AGENT), &query);
+    // Where nothing fits, kube-apiserver writes JSON past all encoders.
+    let chosen = fitting.unwrap_or(Chosen::JSON);
     let bytes = encode(&status.to_value(), chosen);
-    end_serialize(&serialize, bytes.len(), handler);
+    if fitting.is_some() {
+        let (Refuser::Filter(gv) | Refuser::Handler(gv)) = refuser;
+        let serialize = serialize_span(call, span, chosen, gv);
+        end_serialize(&serialize, bytes.len(), matches!(refuser, Refuser::Handler(_)));
+    }
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = response(call, code, chosen.content_type(false), bytes.into());
     if let Some(seconds) = status.retry_after {

@@ -215,27 +215,50 @@ async fn write(
     if options.dry_run {
         return Ok(Answer::Object(StatusCode::OK, object));
     }
-    span.event("About to Encode");
-    let length = if span.is_recording() { stored.body.len() } else { 0 };
-    span.event_with("Encode succeeded", &[("len", length.into())]);
-    span.event("TransformToStorage succeeded");
-    span.event("Transaction prepared");
-    let transaction = on.transaction(span, WRITE);
-    let written = if is_gone(&object) {
-        // The last finalizer went: so does the object. The answer is what it was last.
-        on.core().store.delete(&stored.key, stored.revision, None).await?;
-        Answer::Object(StatusCode::OK, object)
-    } else {
+    if !is_gone(&object) {
         versions::store(on.resource, &mut object);
-        let stored = on.core().store.update(&stored.key, stored.revision, object).await?;
-        Answer::Stored(StatusCode::OK, stored)
-    };
-    transaction.end();
-    span.event("Txn call completed");
-    span.event("Transaction committed");
-    span.event_with("Decode succeeded", &[("len", length.into())]);
-    span.end();
-    Ok(written)
+        return Ok(Answer::Stored(StatusCode::OK, put_changed(on, stored, object, span).await?));
+    }
+    // The last finalizer went: so does the object. The answer is what it was last.
+    let noted = Noted::begin(on, stored, span);
+    on.core().store.delete(&stored.key, stored.revision, None).await?;
+    noted.end();
+    Ok(Answer::Object(StatusCode::OK, object))
+}
+
+/// Stores an object that has changed, and ends the span of its change.
+pub async fn put_changed(on: On<'_>, old: &Stored, new: Value, span: &Span) -> Result<Arc<Stored>, WriteError> {
+    let noted = Noted::begin(on, old, span);
+    let stored = on.core().store.update(&old.key, old.revision, new).await?;
+    noted.end();
+    Ok(stored)
+}
+
+/// What the span of a change tells of its transaction.
+struct Noted<'a> {
+    span: &'a Span,
+    transaction: Span,
+    length: usize,
+}
+
+impl<'a> Noted<'a> {
+    fn begin(on: On<'_>, stored: &Stored, span: &'a Span) -> Self {
+        span.event("About to Encode");
+        let length = if span.is_recording() { stored.body.len() } else { 0 };
+        span.event_with("Encode succeeded", &[("len", length.into())]);
+        span.event("TransformToStorage succeeded");
+        span.event("Transaction prepared");
+        Self { span, transaction: on.transaction(span, WRITE), length }
+    }
+
+    fn end(self) {
+        let Self { span, transaction, length } = self;
+        transaction.end();
+        span.event("Txn call completed");
+        span.event("Transaction committed");
+        span.event_with("Decode succeeded", &[("len", length.into())]);
+        span.end();
+    }
 }
 
 /// The namespace in the body must be the path's if it is there; the name must be there, and the path's.

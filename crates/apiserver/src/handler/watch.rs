@@ -52,7 +52,7 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
         cache_span.set("type", on.collection().to_string().as_str());
     }
     let revision = options.version_of_watch()?;
-    let initial = initial_events(options);
+    let initial = options.initial_events();
     if initial == Some(true) {
         if revision.is_none() {
             on.transaction(&cache_span, READ).end();
@@ -102,18 +102,12 @@ pub fn watch(on: On<'_>, options: &ListOptions) -> Result<Answer, Status> {
     Ok(Answer::Watch(Body::stream(receiver)))
 }
 
-/// Whether a watch begins with what exists. One that names no version does so, unless it says otherwise.
-fn initial_events(options: &ListOptions) -> Option<bool> {
-    let legacy = options.resource_version_match.is_none() && matches!(options.resource_version.as_str(), "" | "0");
-    options.send_initial_events.or(legacy.then_some(true))
-}
-
 /// The spans of the list that a watch begins with, where its end is marked by a bookmark. They end with that, or never.
 struct Listing(Option<(Span, Span)>);
 
 impl Listing {
     fn new(on: On<'_>, options: &ListOptions) -> Self {
-        let is_list = initial_events(options) == Some(true) && options.allow_watch_bookmarks;
+        let is_list = options.initial_events() == Some(true) && options.allow_watch_bookmarks;
         Self(is_list.then(|| (spans::watch_list(on), Span::default())))
     }
 

@@ -46,9 +46,9 @@ impl RequestInfo {
             parts = parts.get(1..).unwrap_or_default();
         }
         let Some(resource) = resource_path(gv, parts) else { return Self::other(method, path) };
-        let verb = match (verb(method, resource.name.is_empty(), asks_to_watch(query)), watch_path) {
-            ("get" | "list", true) => "watch",
-            (verb, _) => verb,
+        let verb = match watch_path {
+            true => "watch",
+            false => verb(method, resource.name.is_empty(), asks_to_watch(query)),
         };
         Self { verb, resource: Some(resource), path }
     }
@@ -114,9 +114,9 @@ fn resource_path(gv: GroupVersion, parts: &[&str]) -> Option<ResourcePath> {
 
 fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
     match (method, collection) {
-        (&Method::GET, true) if watch => "watch",
-        (&Method::GET, true) => "list",
-        (&Method::GET, false) => "get",
+        (&Method::GET | &Method::HEAD, true) if watch => "watch",
+        (&Method::GET | &Method::HEAD, true) => "list",
+        (&Method::GET | &Method::HEAD, false) => "get",
         (&Method::POST, _) => "create",
         (&Method::PUT, _) => "update",
         (&Method::PATCH, _) => "patch",
@@ -133,7 +133,7 @@ fn asks_to_watch(query: &str) -> bool {
         None if pair == "watch" => Some(""),
         _ => None,
     });
-    values.next().is_some_and(|value| !matches!(value, "false" | "0"))
+    values.next().is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }
 
 /// Percent-decoding; what is no valid escape or no UTF-8 stays as it is.

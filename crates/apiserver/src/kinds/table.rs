@@ -5,11 +5,14 @@
 
 mod age;
 mod apps;
+mod cluster;
 mod core;
 mod custom;
 mod more;
 mod pod;
 mod words;
+
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -34,11 +37,15 @@ struct Row<'a> {
     now: Timestamp,
 }
 
-/// The column definitions of a resource's Table.
-pub fn columns(resource: &Resource) -> Vec<Value> {
+/// What columns of built-in kinds say of themselves, by kind and name, as the API's own documentation has it.
+static DESCRIPTIONS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("table/descriptions.json")).unwrap_or_default());
+
+/// The column definitions of a resource's Table. `kind` is that of its objects: of a part, another one than the resource's.
+pub fn columns(resource: &Resource, kind: &str) -> Vec<Value> {
     match &resource.custom {
         Some(custom) => custom::columns(custom),
-        None => built_in(resource).iter().map(Column::definition).collect(),
+        None => built_in(resource, kind).iter().map(|column| column.definition(kind)).collect(),
     }
 }
 
@@ -47,18 +54,24 @@ pub fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> 
     let row = Row { object, now };
     match &resource.custom {
         Some(custom) => custom::cells(custom, &row),
-        None => built_in(resource).iter().map(|column| (column.cell)(&row)).collect(),
+        None => {
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or(&resource.kind);
+            built_in(resource, kind).iter().map(|column| (column.cell)(&row)).collect()
+        }
     }
 }
 
-fn built_in(resource: &Resource) -> &'static [Column] {
+fn built_in(resource: &Resource, kind: &str) -> &'static [Column] {
+    if kind == "Scale" {
+        return cluster::SCALE;
+    }
     let (group, kind) = (&*resource.gv.group, &*resource.kind);
     let found = match group {
         "" => core::columns(kind),
         "apps" | "batch" => apps::columns(kind),
         _ => more::columns(group, kind),
     };
-    found.unwrap_or(PLAIN)
+    found.or_else(|| cluster::columns(group, kind)).unwrap_or(PLAIN)
 }
 
 /// Kinds that have no columns of their own.
@@ -85,9 +98,14 @@ const fn wide(name: &'static str, words: &'static str, cell: fn(&Row<'_>) -> Val
 }
 
 impl Column {
-    fn definition(&self) -> Value {
-        let format = if self.name == "Name" { "name" } else { "" };
-        definition(self.name, self.kind, format, self.words, i64::from(self.wide))
+    fn definition(&self, kind: &str) -> Value {
+        let format = match (kind, self.name) {
+            ("Scale", _) => "",
+            (_, "Name") | ("VolumeAttachment", "Attacher") => "name",
+            _ => "",
+        };
+        let words = DESCRIPTIONS.get(kind).and_then(|kind| kind.get(self.name)).and_then(Value::as_str);
+        definition(self.name, self.kind, format, words.unwrap_or(self.words), i64::from(self.wide))
     }
 }
 

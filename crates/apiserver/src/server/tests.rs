@@ -76,6 +76,33 @@ fn to(address: &str, ratio: u32) -> String {
     format!("kind: TracingConfiguration\nendpoint: {address}\nsamplingRatePerMillion: {ratio}")
 }
 
+/// `parent > name` of each span of one request, without those of filters.
+async fn shape_of_request(method: Method, path: &str, body: &Value) -> (Vec<String>, Vec<Span>) {
+    let (mut collector, address) = Collector::on_tcp(true, &[]).await;
+    let setup = Setup::new("", Some(to(&address, 0))).await;
+    let kept = json!({ "metadata": { "name": "kept", "finalizers": ["example.com/hold"] } });
+    assert_eq!(setup.send(Method::POST, MAPS, &[("content-type", "application/json")], &kept).await.0, 201);
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let headers = [("content-type", "application/json"), ("traceparent", &*parent)];
+    setup.send(method, path, &headers, body).await;
+    setup.server.stop().await;
+    let mut spans = Vec::new();
+    while let Some((_, request)) = collector.requests.recv().await {
+        let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+        spans.extend(scopes.flat_map(|scope| scope.spans));
+        if spans.iter().any(|span: &Span| span.name.contains('/') && span.parent_span_id.len() == 8) {
+            break;
+        }
+    }
+    let filters = ["authentication", "audit", "impersonation", "priorityandfairness", "authorization"];
+    let inner = spans.iter().filter(|span| !filters.contains(&&*span.name) && !span.name.contains(' '));
+    let shape = inner.map(|span| {
+        let parent = spans.iter().find(|parent| parent.span_id == span.parent_span_id);
+        format!("{} > {}", parent.map_or("", |parent| &parent.name), span.name)
+    });
+    (shape.collect(), spans)
+}
+
 /// All spans up to the one of this name, in the order of their arrival.
 async fn spans_until(collector: &mut Collector, name: &str) -> Vec<Span> {
     let mut all = Vec::new();
@@ -192,4 +219,34 @@ async fn every_event_that_a_watcher_gets_is_measured_once_and_old_ones_are_not()
     assert_eq!(events, ["watchCache locked acquired", "watchCache fresh enough"]);
     // A watch without bookmarks has no end of what it begins with.
     assert!(all.iter().all(|span| !["WatchList", "WatchServer.HandleHTTP"].contains(&span.name.as_str())));
+}
+
+#[tokio::test]
+async fn a_list_that_is_refused_before_it_begins_has_no_span_of_its_own() {
+    let path = "/apis/apps/v1/namespaces/default/deployments?limit=x";
+    let (shape, spans) = shape_of_request(Method::GET, path, &Value::Null).await;
+    assert_eq!(shape, ["authorization > SerializeObject"]);
+    let serialize = spans.iter().find(|span| span.name == "SerializeObject").unwrap();
+    let encoder = serialize.attributes.iter().find(|attribute| attribute.key == "encoder");
+    assert!(format!("{encoder:?}").contains("apps/v1"), "{encoder:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_the_cache_cannot_look_up_has_no_span_there() {
+    let (shape, _) = shape_of_request(Method::GET, &format!("{MAPS}?continue=x"), &Value::Null).await;
+    assert_eq!(shape, ["List > SerializeObject", "authorization > List"]);
+}
+
+#[tokio::test]
+async fn deletion_of_an_object_with_finalizers_is_an_update_in_its_trace() {
+    let options = json!({ "propagationPolicy": "Background" });
+    let (_, spans) = shape_of_request(Method::DELETE, &format!("{MAPS}/kept"), &options).await;
+    let update = spans.iter().find(|span| span.name == "GuaranteedUpdate etcd3").unwrap();
+    let events = |span: &Span| span.events.iter().map(|event| event.name.clone()).collect::<Vec<_>>();
+    assert_eq!(events(update).first().unwrap(), "initial value restored");
+    let delete = spans.iter().find(|span| span.name == "Delete").unwrap();
+    assert_eq!(
+        events(delete)[..3],
+        ["limitedReadBody succeeded", "Decoded delete options", "Recorded the audit event"]
+    );
 }

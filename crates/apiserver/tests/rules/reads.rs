@@ -103,3 +103,149 @@ async fn servers_beside_this_one_find_whom_to_trust_and_their_roles() {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:deployment-controller";
     assert_eq!(stage.get(roles).await.code, 200);
 }
+
+#[tokio::test]
+async fn watch_from_nowhere_takes_no_continue_token() {
+    let (stage, versions) = with_maps().await;
+    let words = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when \
+                 continue is provided";
+    for from in ["", "&resourceVersion=0"] {
+        let refused = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x{from}")).await;
+        assert_eq!(refused.message(), (422, words));
+    }
+    // From a version on the token means nothing.
+    let path = format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x&resourceVersion={}", versions[2]);
+    assert_eq!(stage.get(&path).await.code, 200);
+}
+
+#[tokio::test]
+async fn watch_on_the_old_path_marks_no_end_of_what_existed() {
+    let (stage, _) = with_maps().await;
+    let path = "/api/v1/watch/namespaces/default/configmaps?timeoutSeconds=1&allowWatchBookmarks=true";
+    let watch = stage.get(path).await;
+    assert_eq!(watch.text.lines().filter(|line| line.contains("ADDED")).count(), 3);
+    assert!(!watch.text.contains("initial-events-end"), "{watch:?}");
+    let marked = stage.get(&format!("{path}&watch=1")).await;
+    assert!(marked.text.contains("initial-events-end"), "{marked:?}");
+}
+
+#[tokio::test]
+async fn timeout_must_be_a_duration_of_whatever_does_not_last() {
+    let (stage, _) = with_maps().await;
+    for (given, why) in [
+        ("abc", "time: invalid duration \"abc\""),
+        ("5", "time: missing unit in duration \"5\""),
+        ("5x", "time: unknown unit \"x\" in duration \"5x\""),
+        ("1s.", "time: invalid duration \"1s.\""),
+    ] {
+        let refused = stage.get(&format!("{MAPS}?timeout={given}")).await;
+        let words = format!("invalid timeout specified in the request URL - {why}");
+        assert_eq!(refused.message(), (400, words.as_str()));
+    }
+    for given in ["", "0", "-5s", "1m30s", "1.5h"] {
+        assert_eq!(stage.get(&format!("{MAPS}?timeout={given}")).await.code, 200, "{given}");
+    }
+    assert_eq!(stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&timeout=abc")).await.code, 200);
+}
+
+#[tokio::test]
+async fn export_is_refused_unless_it_is_off() {
+    let (stage, _) = with_maps().await;
+    let words = "the export parameter, deprecated since v1.14, is no longer supported";
+    assert_eq!(stage.get(&format!("{MAPS}/a?export=true")).await.message(), (400, words));
+    assert_eq!(stage.get(&format!("{MAPS}/a?export=false")).await.code, 200);
+    assert_eq!(stage.get(&format!("{MAPS}?export=true")).await.code, 200);
+}
+
+#[tokio::test]
+async fn list_of_one_name_has_no_pages() {
+    let (stage, _) = with_maps().await;
+    let one = stage.get(&format!("{MAPS}?fieldSelector=metadata.name%3Da&limit=1")).await.body;
+    assert_eq!((names(&one), &one["metadata"]["continue"]), (vec!["a"], &Value::Null));
+}
+
+#[tokio::test]
+async fn path_that_no_verb_leads_to_is_not_found() {
+    let stage = Stage::new().await;
+    let reviews = "/apis/authorization.k8s.io/v1";
+    assert_eq!(stage.get(&format!("{reviews}/selfsubjectaccessreviews")).await.code, 405);
+    assert_eq!(stage.get(&format!("{reviews}/selfsubjectaccessreviews/x")).await.code, 404);
+    assert_eq!(stage.post(&format!("{reviews}/localsubjectaccessreviews"), json!({})).await.code, 404);
+    assert_eq!(stage.post("/api/v1/configmaps", json!({})).await.code, 405);
+    // The old path of watches has no other method.
+    let watch = stage.post("/api/v1/watch/namespaces/default/configmaps", json!({"metadata": {"name": "x"}})).await;
+    assert_eq!(watch.code, 405);
+    assert_eq!(stage.get(&format!("{MAPS}/x")).await.code, 404);
+}
+
+#[tokio::test]
+async fn columns_say_of_themselves_what_the_documentation_of_their_kind_says() {
+    let stage = Stage::new().await;
+    let table = async |path: &str| {
+        let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+        stage.ask("GET", path, "", accept, "").await.body["columnDefinitions"].clone()
+    };
+    let deployments = table("/apis/apps/v1/deployments").await;
+    let available = "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by this deployment.";
+    assert_eq!((&deployments[3]["name"], &deployments[3]["description"]), (&json!("Available"), &json!(available)));
+    let names = |columns: Value| -> Vec<String> {
+        columns.as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let attachments = table("/apis/storage.k8s.io/v1/volumeattachments").await;
+    assert_eq!(names(attachments), ["Name", "Attacher", "PV", "Node", "Attached", "Age"]);
+    let schemas = table("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas").await;
+    assert_eq!(names(schemas).last().unwrap(), "MissingPL");
+}
+
+#[tokio::test]
+async fn scale_has_columns_of_its_own() {
+    let stage = Stage::new().await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    stage.post(path, json!({"metadata": {"name": "d"}, "spec": spec})).await;
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let table = stage.ask("GET", &format!("{path}/d/scale"), "", accept, "").await.body;
+    assert_eq!(table["columnDefinitions"][1]["name"], "Desired", "{table}");
+    assert_eq!(table["rows"][0]["cells"].as_array().unwrap()[..3], [json!("d"), json!(3), json!(0)]);
+}
+
+#[tokio::test]
+async fn discovery_is_written_in_what_is_accepted() {
+    let stage = Stage::new().await;
+    let ask = async |path: &str, accept: &str| stage.ask("GET", path, "", accept, "").await;
+    let yaml = ask("/apis/apps/v1", "application/yaml").await;
+    assert!(yaml.code == 200 && yaml.text.contains("\nkind: APIResourceList\n"), "{yaml:?}");
+    let only = "only the following media types are accepted: application/json, application/yaml, \
+                application/vnd.kubernetes.protobuf";
+    for path in ["/apis", "/apis/apps"] {
+        assert_eq!(ask(path, "text/plain").await.message(), (406, only));
+    }
+    let form = "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList";
+    assert_eq!(ask("/apis", form).await.message(), (406, only));
+    let routed = ask("/apis/apps/v1", "text/plain").await;
+    assert!(routed.code == 406 && routed.message().1.starts_with("406: Not Acceptable"), "{routed:?}");
+}
+
+#[tokio::test]
+async fn selectors_of_access_reviews_that_cannot_be_read_are_said_to_be_ignored() {
+    let stage = Stage::new().await;
+    let review = async |field: &str, selector: Value| {
+        let mut attributes = json!({"verb": "list", "resource": "pods"});
+        attributes[field] = selector;
+        let review = json!({"spec": {"resourceAttributes": attributes}});
+        stage.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review).await
+    };
+    let said = review("labelSelector", json!({"rawSelector": "a in ("})).await;
+    let words = "spec.resourceAttributes.labelSelector ignored due to parse error";
+    assert_eq!(said.body["status"], json!({"allowed": true, "evaluationError": words}));
+    let some = json!([{"key": "a", "operator": "In", "values": ["b"]}, {"key": "a", "operator": "Exists"}]);
+    let said = review("fieldSelector", json!({"requirements": some})).await;
+    let words = "spec.resourceAttributes.fieldSelector partially ignored due to parse error";
+    assert_eq!(said.body["status"]["evaluationError"], words);
+    let empty = review("fieldSelector", json!({"requirements": [{"operator": "In"}]})).await;
+    let causes: Vec<_> =
+        empty.body["details"]["causes"].as_array().unwrap().iter().map(|cause| &cause["field"]).collect();
+    let path = "spec.resourceAttributes.fieldSelector.requirements[0]";
+    assert_eq!(causes, [&json!(format!("{path}.key")), &json!(format!("{path}.values"))]);
+}

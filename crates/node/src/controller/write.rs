@@ -51,7 +51,8 @@ pub async fn replace<K: Written>(client: &Client, view: &View<K>, object: &K) ->
 /// Deletes it, and nothing that took its name since. What is gone already is well.
 pub async fn delete<K: Written>(client: &Client, view: &View<K>, object: &K) -> Result<()> {
     let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
-    let options = DeleteParams { preconditions, ..DeleteParams::default() };
+    // What belongs to it goes too: of a job, that would be left without a word.
+    let options = DeleteParams { preconditions, ..DeleteParams::background() };
     match api(client, object).delete(&object.name_any(), &options).await.map_err(Error::from) {
         Ok(answer) => view.deleted(object, answer.left()),
         Err(error) if error.is_not_found() => view.forget(object),

@@ -90,8 +90,33 @@ fn selectors(review: &Value) -> field::Errors {
             let detail = format!("when {path} is specified, requirements or rawSelector is required");
             errors.push(field::Error::required(format!("{path}.requirements"), &detail));
         }
+        let requirements = selector.get("requirements").and_then(Value::as_array);
+        for (index, requirement) in requirements.into_iter().flatten().enumerate() {
+            check_requirement(requirement, name, &format!("{path}.requirements[{index}]"), &mut errors);
+        }
     }
     errors
+}
+
+/// Operators that are not known may be of a later version. Keys of labels are checked where they are read.
+fn check_requirement(requirement: &Value, selector: &str, path: &str, errors: &mut field::Errors) {
+    let text = |field: &str| requirement.get(field).and_then(Value::as_str).unwrap_or_default();
+    let values = requirement.get("values").and_then(Value::as_array).map_or(0, Vec::len);
+    if selector == "fieldSelector" && text("key").is_empty() {
+        errors.push(field::Error::required(format!("{path}.key"), "must be specified"));
+    }
+    let path = format!("{path}.values");
+    match text("operator") {
+        "In" | "NotIn" if values == 0 => {
+            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+            errors.push(field::Error::required(path, detail));
+        }
+        "Exists" | "DoesNotExist" if values > 0 => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(field::Error::forbidden(path, detail));
+        }
+        _ => {}
+    }
 }
 
 fn metadata(review: &Value, allowed: &[&str], detail: &str) -> Option<field::Error> {

@@ -132,9 +132,10 @@ fn people_get_it_indented() {
 #[test]
 fn a_status_is_answered_in_what_is_understood() {
     let plain = |accept: &str| negotiate_plain(Some(accept), None, &Query::default());
-    assert_eq!(plain("application/yaml").media, Media::Yaml);
-    assert_eq!(plain("text/plain"), Chosen::JSON);
-    assert_eq!(plain("application/json;as=Table;g=meta.k8s.io;v=v1"), Chosen::JSON);
+    assert_eq!(plain("application/yaml").map(|chosen| chosen.media), Some(Media::Yaml));
+    assert_eq!(plain("application/json;sv="), Some(Chosen::JSON));
+    assert_eq!(plain("text/plain"), None);
+    assert_eq!(plain("application/json;as=Table;g=meta.k8s.io;v=v1"), None);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn from_query(query: &Query<'_>) -> Result<Given, Status> {
     let options = DeleteOptions {
         grace_period_seconds: query.int("gracePeriodSeconds")?,
         orphan_dependents: query.flag("orphanDependents"),
-        uid: query.get("uid").map(str::to_owned),
+        uid: query.get("uid").filter(|uid| !uid.is_empty()).map(str::to_owned),
         ..DeleteOptions::default()
     };
     Ok(Given {

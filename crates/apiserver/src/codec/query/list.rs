@@ -17,6 +17,8 @@ pub struct ListOptions {
     /// As it was given; see [`version_of_list`](Self::version_of_list).
     pub resource_version: String,
     pub resource_version_match: Option<VersionMatch>,
+    /// Whether a match was given, even one that is not known.
+    pub has_version_match: bool,
     pub timeout_seconds: Option<i64>,
     /// Zero or less: all.
     pub limit: i64,
@@ -57,6 +59,7 @@ impl ListOptions {
                 Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
                 _ => None,
             },
+            has_version_match: query.get("resourceVersionMatch").is_some_and(|text| !text.is_empty()),
             continue_token: query.text("continue"),
             send_initial_events: query.flag("sendInitialEvents"),
             label_selector: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
@@ -84,6 +87,19 @@ impl ListOptions {
     pub fn version_of_watch(&self) -> Result<Option<u64>, Status> {
         parse_version(&self.resource_version)
             .map_err(|why| Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    }
+
+    /// Whether a watch begins with what exists although it does not say so: it names no version.
+    fn begins_with_state(&self) -> bool {
+        self.watch
+            && self.send_initial_events.is_none()
+            && !self.has_version_match
+            && matches!(self.resource_version.as_str(), "" | "0")
+    }
+
+    /// Whether a watch begins with what exists, as it says or as it is without a word.
+    pub fn initial_events(&self) -> Option<bool> {
+        self.send_initial_events.or(self.begins_with_state().then_some(true))
     }
 
     fn check_list(&self, version_match: &str) -> field::Errors {
@@ -120,14 +136,14 @@ impl ListOptions {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             errors.push(field::Error::forbidden(field, why));
         }
-        if version_match.is_empty() {
+        if version_match.is_empty() && !self.begins_with_state() {
             return errors;
         }
-        if !initial {
+        if !initial && !self.begins_with_state() {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             errors.push(field::Error::forbidden(field, why));
         }
-        if !not_older {
+        if !not_older && !self.begins_with_state() {
             errors.push(field::Error::not_supported(field, &version_match.into(), &["NotOlderThan"]));
         }
         if !self.continue_token.is_empty() {
@@ -140,8 +156,15 @@ impl ListOptions {
 
 impl GetOptions {
     /// Reads the options.
-    pub fn from_query(query: &Query<'_>) -> Self {
-        Self { resource_version: query.text("resourceVersion") }
+    ///
+    /// # Errors
+    /// A 400 for one that is no longer there.
+    pub fn from_query(query: &Query<'_>) -> Result<Self, Status> {
+        if query.flag("export") == Some(true) {
+            let why = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(Status::bad_request(why));
+        }
+        Ok(Self { resource_version: query.text("resourceVersion") })
     }
 
     /// The resourceVersion: none if it was not given.

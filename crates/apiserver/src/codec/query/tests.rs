@@ -40,7 +40,7 @@ fn lists_are_refused_in_kubes_words() {
         let query = format!("resourceVersion={text}");
         let options = list(&query).expect("read");
         assert_eq!(refused(options.version_of_list()), (400, format!("invalid resource version: {why}")));
-        let options = GetOptions::from_query(&Query::parse(&query));
+        let options = GetOptions::from_query(&Query::parse(&query)).unwrap();
         assert_eq!(refused(options.version()), (500, why));
     }
 }

@@ -19,7 +19,7 @@ fn shown(api_version: &str, kind: &str, body: Value) -> Vec<Value> {
 }
 
 fn headers(api_version: &str, kind: &str) -> Vec<String> {
-    let columns = columns(&resource(api_version, kind));
+    let columns = columns(&resource(api_version, kind), kind);
     columns.iter().map(|column| column["name"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -52,7 +52,7 @@ fn workloads_have_kubectls_cells() {
 fn columns_and_cells_agree_in_number_everywhere() {
     for resource in super::CATALOG.all() {
         let row = cells(resource, &json!({"metadata": {"name": "x"}}), Timestamp::UNIX_EPOCH);
-        assert_eq!(columns(resource).len(), row.len(), "{}", resource.kind);
+        assert_eq!(columns(resource, &resource.kind).len(), row.len(), "{}", resource.kind);
     }
 }
 
@@ -125,7 +125,7 @@ fn custom_kinds_have_the_columns_of_their_definition() {
         json!({"name": "Ready", "type": "boolean", "jsonPath": ".status.ready"}),
         json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}),
     ]);
-    let defined = columns(&widget);
+    let defined = columns(&widget, &widget.kind);
     assert_eq!(defined[1]["description"], "Custom resource definition column (in JSONPath format): .spec.size");
     let second = json!({"name": "Name", "type": "string", "format": "", "description": "the name", "priority": 1});
     assert_eq!(defined[2], second);
@@ -140,8 +140,10 @@ fn custom_kinds_have_the_columns_of_their_definition() {
 #[test]
 fn custom_kinds_without_columns_have_name_and_age() {
     let widget = widget(Vec::new());
-    let kinds: Vec<&str> =
-        columns(&widget).iter().map(|column| column["type"].as_str().unwrap().to_owned().leak() as &str).collect();
+    let kinds: Vec<&str> = columns(&widget, &widget.kind)
+        .iter()
+        .map(|column| column["type"].as_str().unwrap().to_owned().leak() as &str)
+        .collect();
     assert_eq!(kinds, ["string", "date"]);
     let object = json!({"metadata": {"name": "a", "creationTimestamp": "2020-01-01T00:00:00Z"}});
     assert_eq!(cells(&widget, &object, "2020-01-01T00:00:05Z".parse().unwrap()), ["a", "5s"]);
