@@ -22,6 +22,7 @@ mod metadata;
 mod other;
 mod patch;
 mod pods;
+mod priority;
 mod respond;
 mod review;
 mod scale;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     answer::Answer,
     call::On,
-    decode, get, metadata, pods, size,
+    decode, get, metadata, pods, priority, size,
     spans::{READ, WRITE},
     validate,
 };
@@ -72,6 +72,7 @@ async fn mutate(on: On<'_>, mut object: Value, options: &WriteOptions, manage: b
         on.manage(options, None, &mut object);
     }
     pods::give_account(on, &mut object).await?;
+    priority::admit_create(on, &mut object)?;
     on.core().admission.mutate(&on.review(Operation::Create, options), &mut object, None).await?;
     on.shown().strategy.default(&mut object);
     Ok(object)
@@ -83,6 +84,7 @@ async fn attempt(on: On<'_>, mut object: Value, options: &WriteOptions, manage: 
     on.shown().strategy.record_author(&mut object, &on.call.user);
     on.shown().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
+    priority::validate(on, &object, true)?;
     validate::escalation(on, &object, None).await?;
     if on.call.info.verb != "create" {
         may_create(on).await?;

@@ -84,6 +84,7 @@ pub async fn bind_named(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 
 async fn bind_by(on: On<'_>, binding: Value, options: &WriteOptions) -> Result<Answer, Status> {
     let binding = admitted(on, binding, options).await?;
+    check_name(on, &binding)?;
     let now = on.core().now();
     let make = |pod: &Value| Ok((pod::bind(pod, &binding, &now)?, Managers::Done));
     update::change(on, options, Precondition::default(), &make).await?;
@@ -94,6 +95,7 @@ async fn bind_by(on: On<'_>, binding: Value, options: &WriteOptions) -> Result<A
 pub async fn evict(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     let options = WriteOptions::create(&Query::parse(&on.call.query))?;
     let eviction = admitted(on, decode::object(on, body, &options)?, &options).await?;
+    check_name(on, &eviction)?;
     let live = answer::value(on.resource, &*get::read(on)?);
     let budgets = budgets(on);
     if let Budget::Charge(budget) = pod::evict(&live, &budgets, &on.core().now())?
@@ -106,6 +108,15 @@ pub async fn evict(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
     deletion.dry_run |= options.dry_run;
     delete::remove(on, &deletion).await?;
     Ok(done())
+}
+
+/// A binding or an eviction names its pod, whatever the path says.
+fn check_name(on: On<'_>, object: &Value) -> Result<(), Status> {
+    if object.name() == on.path.name {
+        return Ok(());
+    }
+    let kind = on.wanted_kind();
+    Err(Status::bad_request(format!("name in URL does not match name in {kind} object")))
 }
 
 /// What webhooks make of a binding or an eviction.

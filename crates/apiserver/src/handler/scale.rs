@@ -38,6 +38,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
         "update" => {
             let options = WriteOptions::update(&query)?;
             let wanted = decode::object(on, body, &options)?;
+            update::check_place(on, &wanted)?;
             change(on, &options, Precondition::of(&wanted), &|_| Ok(wanted.clone()), false).await
         }
         _ => patched(on, body, &query).await,
@@ -45,8 +46,7 @@ pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
 }
 
 async fn patched(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<Answer, Status> {
-    // A Scale is a built-in kind, whatever it belongs to.
-    let form = content_type::patch(on.content_type(), false)?;
+    let form = content_type::patch(on.content_type(), on.resource.custom.is_some())?;
     let options = WriteOptions::patch(query, form == PatchType::Apply)?;
     if form == PatchType::Apply {
         let applied = decode::applied(body)?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{self, Answer},
     call::On,
-    decode, scale, size,
+    decode, priority, scale, size,
     spans::WRITE,
     validate,
 };
@@ -180,6 +180,7 @@ async fn admit(
     metadata::prepare_update(&mut object, live);
     prepare(on, &mut object, live);
     validate::update(on, &object, live)?;
+    priority::validate(on, &object, false)?;
     validate::escalation(on, &object, Some(live)).await?;
     validate::signer(on, &object, live).await?;
     keep_times(live, &mut object);

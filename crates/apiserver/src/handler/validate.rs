@@ -15,8 +15,10 @@ pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata::validate_create(object, rules(on), &mut errors);
     on.shown().strategy.validate_create(object, &mut errors);
-    warn(on, object);
-    answer(on, object, &errors)
+    answer(on, object, &errors)?;
+    // What is refused is not warned of as well.
+    on.shown().strategy.warnings(object).into_iter().for_each(|warning| on.call.warnings.add(warning));
+    Ok(())
 }
 
 /// A new object that is stored already.
@@ -73,8 +75,13 @@ pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
     if on.path.subresource != "binding" {
         on.shown().strategy.validate_update(object, live, &on.path.subresource, &mut errors);
     }
-    on.shown().strategy.warnings_on_update(object, live).into_iter().for_each(|warning| on.call.warnings.add(warning));
-    answer(on, object, &errors)
+    answer(on, object, &errors)?;
+    // Whoever writes a part of an object has not written what the rest of it would be warned of.
+    if on.path.subresource.is_empty() {
+        let warnings = on.shown().strategy.warnings_on_update(object, live);
+        warnings.into_iter().for_each(|warning| on.call.warnings.add(warning));
+    }
+    Ok(())
 }
 
 fn rules(on: On<'_>) -> MetaRules {
@@ -82,12 +89,6 @@ fn rules(on: On<'_>) -> MetaRules {
         namespaced: on.resource.namespaced,
         names: on.shown().strategy.names(),
         custom: on.resource.custom.is_some(),
-    }
-}
-
-fn warn(on: On<'_>, object: &Value) {
-    for warning in on.shown().strategy.warnings(object) {
-        on.call.warnings.add(warning);
     }
 }
 

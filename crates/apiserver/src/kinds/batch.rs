@@ -33,6 +33,16 @@ pub struct Job;
 pub struct CronJob;
 
 impl Strategy for Job {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
+        found.extend(super::pod::template_warnings(object, &["spec", "template"]));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         made(object, "status");
         let Some(spec) = made(object, "spec") else { return };
@@ -197,6 +207,16 @@ fn restart_policy(pod: &At<'_>, failing: bool, errors: &mut Errors) {
 }
 
 impl Strategy for CronJob {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
+        found.extend(super::pod::template_warnings(object, &["spec", "jobTemplate", "spec", "template"]));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "jobTemplate", "spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         made(object, "status");
         let Some(spec) = made(object, "spec") else { return };

@@ -24,6 +24,14 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 pub struct DaemonSet;
 
 impl Strategy for DaemonSet {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        super::pod::template_warnings(object, &["spec", "template"])
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         let generation = template_generation(object).max(1);
         set_template_generation(object, generation);

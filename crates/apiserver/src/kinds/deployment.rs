@@ -21,6 +21,16 @@ use crate::{
 pub struct Deployment;
 
 impl Strategy for Deployment {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
+        found.extend(super::pod::template_warnings(object, &["spec", "template"]));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         made(object, "status");
         let Some(spec) = made(object, "spec") else { return };

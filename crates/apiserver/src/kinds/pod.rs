@@ -12,6 +12,7 @@ mod eviction;
 mod probe;
 mod spec;
 mod update;
+mod warnings;
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,15 @@ pub use self::{
     binding::bind,
     eviction::{Budget, evict},
 };
-pub(super) use self::{defaults::template as default_template, probe::port, spec::validate_template};
+pub(super) use self::{
+    defaults::template as default_template,
+    probe::port,
+    spec::validate_template,
+    warnings::{
+        POD_NAMES, host_name as host_name_warnings, template as template_warnings,
+        template_on_update as template_warnings_on_update,
+    },
+};
 use super::{
     at::At,
     metadata,
@@ -43,6 +52,15 @@ use crate::{
 pub struct Pod;
 
 impl Strategy for Pod {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        warnings::pod(object)
+    }
+
+    /// People change workloads and not their pods, which controllers change often.
+    fn warnings_on_update(&self, _new: &Value, _old: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     fn default(&self, object: &mut Value) {
         if let Some(spec) = made(object, "spec") {
             defaults::pod(spec);
@@ -57,10 +75,6 @@ impl Strategy for Pod {
             && let Some(status) = part(object, "status")
         {
             status.insert("conditions".to_owned(), gated());
-        }
-        if let Some(spec) = part(object, "spec") {
-            tolerate_failing_nodes(spec);
-            priority(spec);
         }
     }
 
@@ -180,16 +194,32 @@ fn tolerate_failing_nodes(spec: &mut Object) {
     }
 }
 
-fn priority(spec: &mut Object) {
-    let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
-    let priority = match class {
-        "" => 0,
-        "system-cluster-critical" => 2_000_000_000,
-        "system-node-critical" => 2_000_001_000,
-        _ => return,
+/// What admission gives a new pod: tolerations of nodes that fail, and the priority of its class.
+///
+/// # Errors
+/// The pod says another priority than its class.
+pub fn give_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+    let Some(spec) = part(pod, "spec") else { return Ok(()) };
+    tolerate_failing_nodes(spec);
+    let priority = class.map_or(0, |class| number_at(class, &["value"]));
+    let policy = class.map_or("PreemptLowerPriority", |class| text_at(class, &["preemptionPolicy"]));
+    let computed = |what: String, computed: &str| {
+        let by = format!("priority admission controller computed {computed} from the given PriorityClass name");
+        Err(format!("the {what} must not be provided in pod spec; {by}"))
     };
+    if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|given| *given != priority) {
+        return computed(format!("integer value of priority ({given})"), &priority.to_string());
+    }
+    let given = spec.get("preemptionPolicy").and_then(Value::as_str).unwrap_or_default();
+    if !given.is_empty() && given != policy {
+        return computed(format!("string value of PreemptionPolicy ({given})"), policy);
+    }
+    if let Some(class) = class {
+        spec.insert("priorityClassName".to_owned(), class.name().into());
+    }
     spec.insert("priority".to_owned(), priority.into());
-    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    spec.insert("preemptionPolicy".to_owned(), policy.into());
+    Ok(())
 }
 
 /// Who replaces a pod need not know the priority that it was given.

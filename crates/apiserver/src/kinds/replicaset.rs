@@ -26,6 +26,16 @@ pub struct ReplicaSet;
 pub struct ReplicationController;
 
 impl Strategy for ReplicaSet {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
+        found.extend(super::pod::template_warnings(object, &["spec", "template"]));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         count_default(object);
         let Some(spec) = made(object, "spec") else { return };
@@ -64,6 +74,16 @@ impl Strategy for ReplicaSet {
 }
 
 impl Strategy for ReplicationController {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
+        found.extend(super::pod::template_warnings(object, &["spec", "template"]));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["spec", "template"])
+    }
+
     fn default(&self, object: &mut Value) {
         count_default(object);
         let Some(spec) = made(object, "spec") else { return };

@@ -4,6 +4,7 @@
 //! kube-apiserver, since its endpoints are not known.
 
 mod validate;
+mod warnings;
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -33,6 +34,10 @@ impl Service {
 }
 
 impl Strategy for Service {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        warnings::service(object)
+    }
+
     fn default(&self, object: &mut Value) {
         if let Some(status) = made(object, "status") {
             fill(status, "loadBalancer", json!({}));

@@ -74,6 +74,14 @@ impl Strategy for Lease {
 }
 
 impl Strategy for PodTemplate {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        super::pod::template_warnings(object, &["template"])
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        super::pod::template_warnings_on_update(new, old, &["template"])
+    }
+
     fn default(&self, object: &mut Value) {
         if let Some(template) = made(object, "template") {
             pod::default_template(template);

@@ -29,6 +29,18 @@ const CHANGEABLE: [&str; 7] = [
 pub struct StatefulSet;
 
 impl Strategy for StatefulSet {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let mut found = super::pod::template_warnings(object, &["spec", "template"]);
+        found.extend(history_warning(object));
+        found
+    }
+
+    fn warnings_on_update(&self, new: &Value, old: &Value) -> Vec<String> {
+        let mut found = super::pod::template_warnings_on_update(new, old, &["spec", "template"]);
+        found.extend(history_warning(new));
+        found
+    }
+
     fn default(&self, object: &mut Value) {
         if let Some(status) = made(object, "status") {
             fill(status, "replicas", 0);
@@ -158,4 +170,10 @@ fn status(status: &At<'_>, errors: &mut Errors) {
 fn fixed(object: &Value) -> Vec<(&String, &Value)> {
     let spec = object.get("spec").and_then(Value::as_object).into_iter().flatten();
     spec.filter(|(name, _)| !CHANGEABLE.contains(&name.as_str())).collect()
+}
+
+fn history_warning(set: &Value) -> Option<String> {
+    let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+    let limit = set.pointer("/spec/revisionHistoryLimit").and_then(Value::as_i64);
+    limit.filter(|limit| *limit < 0).map(|_| format!("spec.revisionHistoryLimit: {why}"))
 }

@@ -20,6 +20,9 @@ pub async fn write(core: &Core) -> Result<(), WriteError> {
     for name in NAMESPACES {
         put(core, GroupResource::new("", "namespaces"), namespace(name)).await?;
     }
+    for class in priority_classes() {
+        put(core, GroupResource::new("scheduling.k8s.io", "priorityclasses"), class).await?;
+    }
     for (resource, object) in policy::objects() {
         put(core, resource, object).await?;
     }
@@ -32,6 +35,24 @@ fn namespace(name: &str) -> Value {
         "spec": { "finalizers": ["kubernetes"] },
         "status": { "phase": "Active" },
     })
+}
+
+/// The classes of pods that a cluster cannot do without.
+fn priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: i64, description: &str| {
+        json!({
+            "metadata": { "name": name, "generation": 1 },
+            "value": value,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        })
+    };
+    let cluster = "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
+    let node = "Used for system critical pods that must not be moved from their current node.";
+    [
+        class("system-cluster-critical", 2_000_000_000, cluster),
+        class("system-node-critical", 2_000_001_000, node),
+    ]
 }
 
 /// The object with what every stored one has.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::number;
 use crate::{
-    api::field::Errors,
+    api::{field::Errors, meta::Meta},
     kinds::{
         at::At,
         names,
@@ -27,6 +27,19 @@ pub struct Ingress;
 pub struct IngressClass;
 
 impl Strategy for Ingress {
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let class = "kubernetes.io/ingress.class";
+        let annotated = object.meta("annotations").is_some_and(|annotations| annotations.get(class).is_some());
+        if !annotated || object.pointer("/spec/ingressClassName").is_some_and(|name| !name.is_null()) {
+            return Vec::new();
+        }
+        vec![format!("annotation {class:?} is deprecated, please use 'spec.ingressClassName' instead")]
+    }
+
+    fn warnings_on_update(&self, _new: &Value, _old: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     fn default(&self, object: &mut Value) {
         made(object, "spec");
         if let Some(status) = made(object, "status") {
