@@ -46,7 +46,7 @@ pub(super) fn query(data: &[u8]) {
     if let Ok(options) = ListOptions::from_query(&query) {
         let _ = options.version_of_list();
     }
-    let _ = GetOptions::from_query(&query).version();
+    let _ = GetOptions::from_query(&query).and_then(|options| options.version());
     let _ = (WriteOptions::create(&query), WriteOptions::update(&query), WriteOptions::patch(&query, true));
     let _ = LogOptions::from_query(&query, "pod");
     for media in [Media::Json, Media::Yaml, Media::Protobuf] {

@@ -47,12 +47,10 @@ fn priority_classes() -> [Value; 2] {
             "preemptionPolicy": "PreemptLowerPriority",
         })
     };
-    let cluster = "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
+    let cluster =
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
     let node = "Used for system critical pods that must not be moved from their current node.";
-    [
-        class("system-cluster-critical", 2_000_000_000, cluster),
-        class("system-node-critical", 2_000_001_000, node),
-    ]
+    [class("system-cluster-critical", 2_000_000_000, cluster), class("system-node-critical", 2_000_001_000, node)]
 }
 
 /// The object with what every stored one has.

@@ -250,8 +250,7 @@ fn ports(spec: &At<'_>, found: &mut Vec<String>) {
     for list in CONTAINERS {
         for container in spec.get(list).items() {
             for port in container.get("ports").items() {
-                let key =
-                    format!("{}/{}", port.get("containerPort").int().unwrap_or(0), port.get("protocol").str());
+                let key = format!("{}/{}", port.get("containerPort").int().unwrap_or(0), port.get("protocol").str());
                 let own = (port.path(), port.get("hostIP").str().to_owned(), port.get("hostPort").int().unwrap_or(0));
                 let others = all.entry(key).or_default();
                 found.extend(others.iter().filter_map(|other| clash(&own, other)));
