@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[path = "rules/admission.rs"]
+mod admission;
 #[path = "rules/custom.rs"]
 mod custom;
 #[path = "rules/deletes.rs"]
