@@ -57,7 +57,7 @@ fn field_that_an_older_kubernetes_does_not_know_is_found() {
 #[test]
 fn documents_name_the_versions_that_are_validated() {
     let page = fs::read_to_string(workspace().join("docs/running-on-a-cluster.md")).unwrap();
-    assert!(page.contains(&format!("any Kubernetes from 1.{OLDEST_KUBERNETES_MINOR} on")));
+    assert!(page.contains(&format!("Kubernetes 1.{OLDEST_KUBERNETES_MINOR} is the oldest supported version")));
     assert!(page.contains(&format!("schemas of 1.{OLDEST_KUBERNETES_MINOR} and of 1.{NEWEST_KUBERNETES_MINOR}")));
     let troubles = fs::read_to_string(workspace().join("docs/troubleshooting.md")).unwrap();
     assert!(troubles.contains(&format!("Kubernetes 1.{OLDEST_KUBERNETES_MINOR} or newer is needed")));

@@ -3,11 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{bare, create, patch, patch_part, resource};
-use crate::kinds::pod::{Budget, bind, evict};
+use crate::kinds::pod::{Budget, bind, evict, give_priority};
 
 fn pod() -> Value {
-    let spec = json!({"containers": [{"name": "a", "image": "i"}]});
-    create("v1", "Pod", json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
+    admitted(&json!({"containers": [{"name": "a", "image": "i"}]}))
+}
+
+/// A new pod with what admission gives it where there are no PriorityClasses.
+fn admitted(spec: &Value) -> Value {
+    let mut body = json!({"metadata": {"name": "p"}, "spec": spec});
+    give_priority(&mut body, None).unwrap();
+    create("v1", "Pod", body).unwrap()
 }
 
 fn refused(spec: &Value) -> Vec<String> {
@@ -20,7 +26,7 @@ fn a_pod_has_its_defaults() {
         "name": "a", "image": "img", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
         "ports": [{"containerPort": 1}], "livenessProbe": {"httpGet": {"port": 1}},
     });
-    let pod = create("v1", "Pod", json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}})).unwrap();
+    let pod = admitted(&json!({"containers": [container]}));
     let toleration =
         |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
     let expected = json!({
