@@ -1,6 +1,6 @@
 //! Go's ways of writing values in messages, which kube-apiserver's answers are made of.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use serde_json::Value;
 
@@ -170,19 +170,20 @@ pub fn syntax(value: &Value) -> String {
     }
 }
 
-/// Whether a text is a duration, in the words of `time.ParseDuration` if it is none.
+/// A duration as `time.ParseDuration` reads it; nothing if it is zero or less.
 ///
 /// # Errors
-/// What Go says of it.
-pub fn check_duration(text: &str) -> Result<(), String> {
+/// What Go says of a text that is none.
+pub fn parse_duration(text: &str) -> Result<Option<Duration>, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
-        return Ok(());
+        return Ok(None);
     }
     if rest.is_empty() {
         return Err(invalid());
     }
+    let mut seconds = 0.0;
     while !rest.is_empty() {
         let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let number = rest.get(..rest.len() - after.len()).unwrap_or_default();
@@ -192,12 +193,19 @@ pub fn check_duration(text: &str) -> Result<(), String> {
         }
         let next = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, tail) = after.split_at(next);
-        match unit {
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
             "" => return Err(format!("time: missing unit in duration {}", quote(text))),
-            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
             _ => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
-        }
+        };
+        seconds += number.parse::<f64>().map_err(|_| invalid())? * unit;
         rest = tail;
     }
-    Ok(())
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| invalid())?;
+    Ok(Some(duration).filter(|duration| !text.starts_with('-') && !duration.is_zero()))
 }

@@ -158,6 +158,12 @@ impl Status {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).with(details)
     }
 
+    /// It took longer than its caller, or this server, was ready to wait.
+    pub fn timeout() -> Self {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with(Details::default())
+    }
+
     /// As JSON.
     pub fn to_value(&self) -> Value {
         if let Some(verbatim) = &self.verbatim {

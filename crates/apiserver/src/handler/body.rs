@@ -28,10 +28,7 @@ where
             Err(Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
         }
         Ok(Err(error)) => Err(Status::bad_request(format!("the body cannot be read: {error}"))),
-        Err(_) => {
-            let message = "Timeout: request did not complete within the allotted timeout";
-            Err(Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message))
-        }
+        Err(_) => Err(Status::timeout()),
     }
 }
 

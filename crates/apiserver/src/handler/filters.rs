@@ -3,12 +3,13 @@
 use std::{
     fmt,
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header};
 use hyper::body::Incoming;
+use tokio::time::timeout;
 
 use super::{
     body,
@@ -56,9 +57,10 @@ async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) ->
     let received = SystemTime::now();
     let (head, body) = request.into_parts();
     let mut call = new_call(core, head, peer);
-    if let Err(status) = check_timeout(&call) {
-        return respond::refused(&call, &status, &Span::default());
-    }
+    let limit = match time_limit(&call) {
+        Ok(limit) => limit,
+        Err(status) => return respond::refused(&call, &status, &Span::default()),
+    };
     let context = if core.tracer.is_off() { None } else { Context::extract(&call.headers) };
     let first = authentication_span(&call, context.as_ref(), received);
     let user = outgoing::within(&first, authenticate(&call)).await;
@@ -69,7 +71,11 @@ async fn serve(core: &Arc<Core>, request: Request<Incoming>, peer: Arc<Peer>) ->
     };
     let span = server_span(&call, context.as_ref(), &user, &first);
     call.user = user;
-    let response = filtered(&mut call, body, &span).await;
+    let response = match limit {
+        Some(limit) => timeout(limit, filtered(&mut call, body, &span)).await,
+        None => Ok(filtered(&mut call, body, &span).await),
+    };
+    let response = response.unwrap_or_else(|_| respond::refused(&call, &Status::timeout(), &span));
     finish(&span, &response);
     drop(first);
     response
@@ -92,12 +98,17 @@ fn new_call(core: &Arc<Core>, head: http::request::Parts, peer: Arc<Peer>) -> Ca
     }
 }
 
-/// How long a caller wants to wait must be a duration, whoever it is. Watches and the like take no notice of it.
-fn check_timeout(call: &Call) -> Result<(), Status> {
+/// How long a request may take: as long as its caller is ready to wait, and a minute at most. Watches and the like take no notice of it.
+fn time_limit(call: &Call) -> Result<Option<Duration>, Status> {
+    if in_flight::is_long_running(call) {
+        return Ok(None);
+    }
     let query = Query::parse(&call.query);
-    let given = query.get("timeout").filter(|text| !text.is_empty() && !in_flight::is_long_running(call));
-    let checked = given.map_or(Ok(()), go::check_duration);
-    checked.map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))
+    let given = query.get("timeout").filter(|text| !text.is_empty()).map(go::parse_duration).transpose();
+    let given =
+        given.map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
+    let limit = given.flatten().filter(|given| *given < in_flight::REQUEST_TIMEOUT);
+    Ok(Some(limit.unwrap_or(in_flight::REQUEST_TIMEOUT)))
 }
 
 fn audit_id(headers: &HeaderMap) -> String {

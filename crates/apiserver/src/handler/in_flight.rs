@@ -24,7 +24,7 @@ pub const TOO_MANY: &str = "Too many requests, please try again later.\n";
 pub const RETRY_AFTER: u32 = 1;
 
 /// How long a place is held at most by an answer that its reader does not take: kube-apiserver's `--request-timeout`.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Subresources whose requests last.
 const LONG_RUNNING: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];

@@ -18,7 +18,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 /// What every server of this kind checks; being able to answer is being ready.
-const CHECKS: [&str; 2] = ["ping", "store"];
+const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
 
 /// Answers such a path.
 pub fn answer(call: &Call, span: &Span) -> Response<Body> {

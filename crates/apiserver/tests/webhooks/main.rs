@@ -91,6 +91,23 @@ async fn a_webhook_that_hangs_fails_the_request_when_its_time_is_over() {
 }
 
 #[tokio::test]
+async fn a_caller_need_not_wait_longer_than_it_likes() {
+    let stage = Stage::start(false).await;
+    stage.configure(VALIDATING, "/hang", json!({ "timeoutSeconds": 3 })).await;
+    stage.in_force().await;
+    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let path = "/api/v1/namespaces/default/configmaps";
+    let (code, _, answer) =
+        stage.ask(Method::POST, &format!("{path}?timeout=100ms"), &HeaderMap::new(), Some(body)).await;
+    assert_eq!(
+        (code, &answer["reason"], message(&answer)),
+        (504, &json!("Timeout"), "Timeout: request did not complete within the allotted timeout")
+    );
+    let (code, ..) = stage.ask(Method::GET, &format!("{path}/a?timeout=1h0.5m"), &HeaderMap::new(), None).await;
+    assert_eq!(code, 404, "what was given up is not made");
+}
+
+#[tokio::test]
 async fn a_failure_matters_as_its_policy_says() {
     for (policy, wanted) in [("Ignore", 201), ("Fail", 500)] {
         let stage = Stage::start(false).await;
